@@ -5,7 +5,8 @@ Run: ``python benchmarks/calibration.py [TABLE ...] [--plot calibration.svg]``; 
 
 Pairs of runs: both answer the same cases, which differ in difficulty, independently given the difficulty; the second
 is worse by a known drop. In clustered runs, five cases each belong together: half of the answers are that of the
-cluster, and clusters are what is drawn. The intervals use the package's weights, levels and limits for few changes.
+cluster, and clusters are what is drawn. The intervals use the package's weights, levels and guards: what few changes,
+skewed differences and unseen cases allow.
 Single runs: is the true value in the interval that a report shows?
 """
 
@@ -17,15 +18,18 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from few_cases import labels_table, power_table, skew_table, systems_cell
 from histories import drift_table, luck_table, situations_table
 from scipy import stats
 from tabulate import tabulate
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, cohen_kappa
+from pytest_llmeval.scoring.comparison.estimation import Estimate
+from pytest_llmeval.scoring.comparison.inference import held_tails, witnessed_tail
 from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates
 from pytest_llmeval.scoring.comparison.significance import detectable_shift, mcnemar_tails, two_sided
-from pytest_llmeval.scoring.intervals import Resampled, expanded, nominal, value_interval, wilson_interval
+from pytest_llmeval.scoring.intervals import Resampled, Tails, expanded, nominal, value_interval, wilson_interval
 from pytest_llmeval.scoring.resample import resampled_totals
 
 SIZES = (20, 50, 200, 1000)
@@ -139,15 +143,49 @@ def _chunk(world: World, rng: np.random.Generator, weights: Array, size: int, dr
     resampled -= world.formula([weights @ part for part in before], size)
     ordered = np.sort(resampled, axis=0)
     low, high = _interval(ordered, units)
-    few = 0.5**changed > LEVEL / 2
-    alarms = ((low > 0) | (high < 0)) & ~few
+    guards = _guards(world, before, after, estimate, changed)
+    alarms = ((low > 0) & (guards[0] <= LEVEL / 2)) | ((high < 0) & (guards[1] <= LEVEL / 2))
     shares = (1 + (resampled >= -1e-12).sum(axis=0)) / (1 + len(resampled))
-    p_values = np.maximum([nominal(share, units) for share in shares], 0.5**changed)
+    p_values = np.maximum([nominal(share, units) for share in shares], guards[1])
     exact, mid_p = (_mcnemar(before[0], after[0], mid_p=way) for way in (False, True))
     if world.answer is not binary or world.clustered:
         exact = mid_p = np.full(CHUNK, np.nan)
     covered = (low <= -drop) & (high >= -drop)
     return [estimate, resampled.std(axis=0), alarms, alarms & (high < 0), covered, exact, mid_p, p_values]
+
+
+def _guards(world: World, before: Counts, after: Counts, estimate: Array, changed: Array) -> Array:
+    """Return the smallest p-values that the package allows, of rises and of falls."""
+    units = len(before[0])
+    size = units * CLUSTER if world.clustered else units
+    here, there = ([part.sum(axis=0) for part in parts] for parts in (after, before))
+    value = world.formula(here, size)
+    with np.errstate(all="ignore"):
+        cases = size - size // units
+        without = world.formula([total - part for total, part in zip(here, after, strict=True)], cases)
+        without -= world.formula([total - part for total, part in zip(there, before, strict=True)], cases)
+    values = units * estimate - (units - 1) * without
+    found = []
+    for pair in range(len(estimate)):
+        known = Estimate(
+            value=float(value[pair]),
+            baseline=float(value[pair] - estimate[pair]),
+            resampled=np.empty(0),
+            jackknives=(),
+            contributions=values[:, pair],
+            cases=size,
+            baseline_cases=size,
+            units=units,
+            changed=int(changed[pair]),
+            left_out=0,
+            left_out_drop=None,
+            binary=world.answer is binary,
+            errored=0,
+            lost_resamples=0.0,
+        )
+        held = held_tails(known, Metric(world.name), Tails(0.0, 0.0), 0.0)
+        found.append([max(each) for each in zip(held, witnessed_tail(known), strict=True)])
+    return np.array(found).T
 
 
 def _answers(world: World, rng: np.random.Generator, chance: Array) -> Counts:
@@ -349,6 +387,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "families": families,
     "tails": far_tails,
     "situations": situations_table,
+    "few": skew_table,
+    "power": power_table,
+    "labels": labels_table,
+    "systems": systems_cell,
     "drift": drift_table,
     "luck": luck_table,
 }

@@ -20,7 +20,6 @@ HEAVY = {
         "genai_prices",
         "jmespath",
         "jsonschema",
-        "msgspec",
         "py3langid",
         "pydantic_ai",
         "regex",

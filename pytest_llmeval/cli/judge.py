@@ -271,8 +271,9 @@ def _approved(found: "Migration") -> str:
     from pytest_llmeval.run.bridging import approve_migration
     from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
 
-    shown = approve_migration(found, Stamp(day_of(datetime.now(UTC)), head_commit(found.suite.path.parent)))
+    shown, notes = approve_migration(found, Stamp(day_of(datetime.now(UTC)), head_commit(found.suite.path.parent)))
     agreement = (
         "; how far jurors agree is not, until a run is approved" if isinstance(found.suite.judge, PanelSpec) else ""
     )
-    return f"bridge written to {shown}: runs by the new judge are compared with the approved scores{agreement}"
+    written = f"bridge written to {shown}: runs by the new judge are compared with the approved scores{agreement}"
+    return "\n".join([written, *notes])

@@ -35,7 +35,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_reports(parser)
     parser.add_argument("--snapshot-update", action="store_true", help="approve the scores of the run")
     parser.add_argument(
-        "--snapshot-anchor", action="store_true", help="with --snapshot-update: drift is measured from this run on"
+        "--snapshot-anchor",
+        "--llmeval-new-anchor",
+        action="store_true",
+        help="with --snapshot-update: drift is measured from this run on, and that so far is forgotten",
     )
     parser.add_argument("--require-gates", action="store_true", help="fail if a gate is not judged")
     parser.add_argument(

@@ -4,7 +4,7 @@ __all__ = ("PairedScores", "RecordedScores", "pair_suites", "paired_scores", "ra
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -46,15 +46,18 @@ class RecordedScores(Evaluator):
     Attributes:
         metrics: Names of the metrics.
         lower_is_better: Metrics for which lower is better.
+        ranges: Metric to its smallest and largest value; reports of earlier versions have none.
     """
 
     name = "recorded"
     metrics: tuple[str, ...] = ()
     lower_is_better: frozenset[str] = frozenset()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics; their ranges are not in a report."""
-        return [Metric(name, name not in self.lower_is_better, low=None, high=None) for name in self.metrics]
+        """Return the metrics."""
+        ranges = {name: self.ranges.get(name, (None, None)) for name in self.metrics}
+        return [Metric(name, name not in self.lower_is_better, *ranges[name]) for name in self.metrics]
 
     def measure(self, case: Case) -> Observation:
         """Raise an error: scores are recorded, not measured."""
@@ -106,7 +109,8 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
     here, there = _only(here, left & right), _only(there, left & right)
     every = dict.fromkeys([*here.result.metrics, *there.result.metrics])
     wanted = tuple(name for name in every if metrics is None or name in metrics)
-    evaluator = RecordedScores(wanted, frozenset({*here.lower_is_better, *there.lower_is_better}))
+    lower = frozenset({*here.lower_is_better, *there.lower_is_better})
+    evaluator = RecordedScores(wanted, lower, {**there.ranges, **here.ranges})
     run, baseline = (CaseStatistics.exact(_records(suite, evaluator)) for suite in (here, there))
     pairing = RunPairing(run, baseline, {evaluator.name: evaluator})
     clusters = here.result.clusters

@@ -100,7 +100,9 @@ def _planned(options: Namespace) -> "tuple[list[Planned] | None, Suite]":
         return None, suite
     names = options.metric or sources.gated or (sources.metrics if stated is None else ("any metric",))
     how = {"confidence": options.confidence, "cluster_by": options.cluster_by or suite.cluster_by, "stated": stated}
-    return [planned(sources, name, **how) for name in dict.fromkeys(names)], suite
+    return [
+        planned(sources, name, gate=gate, **how) for name in dict.fromkeys(names) for gate in sources.gates(name)
+    ], suite
 
 
 def _size(suite: "Suite") -> str:
@@ -118,31 +120,46 @@ def _lines(found: "Planned", suite: "Suite", drops: Sequence[float] | None) -> I
         return
     yield f"{found.name}: {found.basis}"
     clusters = f", in clusters of {found.cluster:.3g}" if found.cluster > 1 else ""
-    test = f"{plan.confidence * 100:g}% confidence{clusters}"
-    yield f"{_found(found).format(number(plan.detectable(cases, times)))} ({test})"
+    test = f"{plan.confidence * 100:g}% confidence{_family(found)}{clusters}"
+    yield f"{_found(plan, plan.detectable(cases, times))} ({test})"
     tried = [times] if plan.spread.within is None else sorted({*_REPEATS, times})
     rows = []
     for size in drops or [plan.allowed + each for each in _DROPS]:
         chances = [each.chance(size, cases, times) for each in _within(plan)]
+        if size > plan.room:
+            rows.append((limit(size), *["impossible"] * len(chances), "", *[""] * len(tried)))
+            continue
         needed = [_needed(plan.cases(size, each), found.cluster) for each in tried]
         rows.append((limit(size), *map(number, chances), "#" * round(_BAR * chances[-1]), *needed))
     unit = "cases (clusters)" if found.cluster > 1 else "cases"
     columns = [f"{unit} x {each}" if len(tried) > 1 else unit for each in tried]
     chances_of = [counted(each.runs, "run") if each.runs else "chance" for each in _within(plan)]
-    headers = ("max_drop" if found.safe else "drop", *chances_of, "", *columns)
+    headers = ("max_drop" if plan.safe else "drop", *chances_of, "", *columns)
     align = ("right", *["right"] * len(chances_of), "left", *["right"] * len(tried))
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
     yield from _advice(plan, cases, times)
 
 
-def _found(found: "Planned") -> str:
-    """Return a format string for the drop that is found."""
-    if found.safe:
-        return "an equally good run meets a max_drop of {} in 80 of 100 runs"
-    if found.plan is not None and found.plan.runs:
-        within = f"within {counted(found.plan.runs, 'run')} that have it, after {EARLIER_RUNS} equally good ones"
-        return f"this suite finds a drop of {{}} in 80 of 100 histories, {within}"
-    return "this suite finds a drop of {} in 80 of 100 runs"
+def _family(found: "Planned") -> str:
+    """Say what the test is adjusted for."""
+    groups = f", smallest of {counted(found.groups, 'group')}" if found.groups else ""
+    gates = f", beside {counted(found.gates - 1, 'other gate')}" if found.gates > 1 else ""
+    return groups + gates
+
+
+def _found(plan: "Plan", drop: float | None) -> str:
+    """Say which drop is found."""
+    if plan.safe:
+        which = "no max_drop that is possible" if drop is None else f"a max_drop of {number(drop)}"
+        return f"an equally good run meets {which} in 80 of 100 runs"
+    often = "80 of 100 runs"
+    if plan.runs:
+        within = f"within {counted(plan.runs, 'run')} that have it, after {EARLIER_RUNS} equally good ones"
+        often = f"80 of 100 histories, {within}"
+    if drop is None:
+        most = f": the largest possible one is {number(plan.room)}" if math.isfinite(plan.room) else ""
+        return f"not detectable: this suite finds no drop in {often}{most}"
+    return f"this suite finds a drop of {number(drop)} in {often}"
 
 
 def _within(plan: "Plan") -> "list[Plan]":
@@ -158,13 +175,14 @@ def _needed(cases: int | None, cluster: float) -> str:
 
 def _advice(plan: "Plan", cases: int, times: int) -> Iterator[str]:
     """Yield advice on adding cases or repeats."""
-    more = number(plan.detectable(2 * cases, times))
+    more = _size_of(plan.detectable(2 * cases, times))
     if plan.spread.within is None:
         yield f"twice the cases: {more}; what repeats bring is not known without --within or a --report of repeats"
         return
-    yield f"twice the cases: {more}; twice the repeats: {number(plan.detectable(cases, 2 * times))}"
+    yield f"twice the cases: {more}; twice the repeats: {_size_of(plan.detectable(cases, 2 * times))}"
     if plan.spread.between:
-        yield f"more cases pay: no number of repeats finds less than {number(plan.limit(cases))}"
+        least = plan.limit(cases)
+        yield "more cases pay: no number of repeats finds " + ("any" if least is None else f"less than {number(least)}")
     else:
         yield "cases and repeats pay alike, as long as a change moves all cases alike"
 
@@ -183,7 +201,8 @@ def _svg(plans: "Mapping[str, Plan]", cases: int, repeats: int) -> Iterator[str]
 
 
 def _panel(name: str, plan: "Plan", cases: int, repeats: int) -> Iterator[str]:
-    most = 1.5 * plan.detectable(cases, repeats) or 1.0
+    smallest = plan.detectable(cases, repeats)
+    most = min(plan.room, 1.5 * smallest if smallest else 1.0) or 1.0
     yield f'<text x="0" y="-14">{escape(name)}: chance to find a true drop</text>\n'
     for chance in (0.0, _GOAL, 1.0):
         y = _HEIGHT * (1 - chance)
@@ -201,3 +220,7 @@ def _panel(name: str, plan: "Plan", cases: int, repeats: int) -> Iterator[str]:
         yield f'<path d="M{_WIDTH + 8} {y} h20" stroke="{color}" stroke-dasharray="{dash}"/>\n'
         yield f'<text x="{_WIDTH + 34}" y="{y + 4}">{times * cases}</text>\n'
     yield f'<text x="{_WIDTH + 34}" y="{12 + 18 * len(_SIZES)}">cases</text>\n'
+
+
+def _size_of(drop: float | None) -> str:
+    return "not detectable" if drop is None else number(drop)

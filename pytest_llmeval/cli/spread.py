@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.paired import ran, results_of
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.results import PASS_RATE, UNLABELLED
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.estimation import columns_of
 from pytest_llmeval.scoring.gates import split_statistic
+from pytest_llmeval.scoring.intervals import present
 from pytest_llmeval.scoring.power import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.table import Table
@@ -44,13 +46,16 @@ class Planned:
         basis: Source of the spread, or why it is unknown.
         cluster: Mean number of cases of a cluster; 1 without clusters.
         safe: Whether a gate requires proof of safety: the drop is then the limit that an equally good run has to meet.
+        groups: How many groups its gate judges on their own; 0 if it judges all cases together.
+        gates: How many gates are judged together with it.
     """
 
     name: str
     plan: Plan | None
     basis: str
     cluster: float = 1.0
-    safe: bool = False
+    groups: int = 0
+    gates: int = 1
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,43 @@ class Sources:
         """Names of the metrics of gates against a baseline."""
         return tuple(dict.fromkeys(gate.subject for gate in self.suite.regressions))
 
-    def gate(self, name: str) -> RegressionGate | None:
-        """Return the gate on the drop of a metric."""
-        return next((gate for gate in self.suite.regressions if gate.subject == name), None)
+    def gates(self, name: str) -> "Sequence[RegressionGate | None]":
+        """Return the gates on the drop of a metric that test different things; ``None`` for a metric without any."""
+        found = {(gate.rule, gate.by): gate for gate in reversed(self.suite.regressions) if gate.subject == name}
+        return list(reversed(found.values())) or [None]
+
+    def together(self, gate: RegressionGate) -> int:
+        """Return how many gates are judged together with a gate, itself included."""
+        if not gate.claims:
+            return 1
+        return sum(each.claims and each.primary is gate.primary for each in self.suite.regressions)
+
+    def groups(self, gate: RegressionGate) -> Sequence[int]:
+        """Return the sizes of the groups that a gate judges on their own."""
+        from collections import Counter
+
+        if gate.by is None:
+            return ()
+        sizes = Counter(case.labels.get(gate.by, UNLABELLED) for case in self.suite.cases)
+        return [size for size in sizes.values() if size >= gate.min_cases]
+
+    def room(self, name: str) -> float:
+        """Return the largest drop of a metric that is possible."""
+        statistic, metric = split_statistic(name)
+        owned = self.suite.metrics.find(metric)
+        declared = Metric(PASS_RATE) if metric == PASS_RATE else None if owned is None else owned.metric
+        end = None if declared is None else declared.low if declared.higher_is_better else declared.high
+        runs = self.runs(name)
+        if end is None or not runs:
+            return math.inf
+        value = None
+        if statistic == "value" and self._table is not None and metric in self._table.owner and len(runs) == 1:
+            totals = self._table.matrix.sum(axis=0, keepdims=True)
+            value = present(self._table.summarize(totals)[metric][0])
+        if value is None:
+            *_, last = runs
+            value = math.fsum(last.scores.values()) / len(last.scores)
+        return abs(value - end)
 
     @cached_property
     def _table(self) -> Table | None:
@@ -149,6 +188,7 @@ def planned(
     confidence: float | None,
     cluster_by: str | None,
     stated: tuple[float | None, float | None] | None,
+    gate: RegressionGate | None = None,
 ) -> Planned:
     """Plan the test of a metric.
 
@@ -158,8 +198,8 @@ def planned(
         confidence: Of the test; ``None``: that of its gate.
         cluster_by: A label; ``None``: that of its gate.
         stated: Standard deviations within and between cases, instead of those of the sources.
+        gate: On its drop; ``None`` if there is none.
     """
-    gate = sources.gate(name)
     cluster_by = cluster_by or (gate.cluster_by if gate else None)
     units = sources.units([case.id for case in sources.suite.cases], cluster_by)
     cluster = len(units) / max(1, len(set(units)))
@@ -168,12 +208,27 @@ def planned(
         basis = "as stated"
     else:
         spread, basis = _spread(sources, name, cluster_by)
+    title = f"{name} by {gate.by}" if gate is not None and gate.by else name
     if spread is None:
-        return Planned(name, None, basis)
-    safe = gate is not None and gate.rule == "proven_safe"
-    level = confidence or (gate.interval_confidence if gate else 0.95)
-    runs = WATCHED_RUNS[-1] if gate and gate.rule == "anytime" else 0
-    return Planned(name, Plan(spread, level, gate.max_drop if gate and not safe else 0.0, runs), basis, cluster, safe)
+        return Planned(title, None, basis)
+    room = sources.room(name)
+    if gate is None:
+        plan = Plan(spread, confidence or 0.95, room=room, cluster=cluster)
+        return Planned(title, plan, basis, cluster)
+    safe = gate.rule == "proven_safe"
+    sizes = sources.groups(gate)
+    plan = Plan(
+        spread,
+        confidence or gate.interval_confidence,
+        0.0 if safe else gate.max_drop,
+        WATCHED_RUNS[-1] if gate.rule == "anytime" else 0,
+        tests=sources.together(gate) * (max(1, len(sizes)) if gate.claims else 1) if gate.rule != "anytime" else 1,
+        room=room,
+        share=min(sizes) / len(sources.suite.cases) if sizes else 1.0,
+        cluster=cluster,
+        safe=safe,
+    )
+    return Planned(title, plan, basis, cluster, groups=len(sizes), gates=sources.together(gate))
 
 
 def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreSpread | None, str]:

@@ -1,11 +1,11 @@
 """The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
 
-__all__ = ("APPROVED", "ErrorBucket", "Evaluator", "Metric")
+__all__ = ("APPROVED", "Basis", "ErrorBucket", "Evaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -63,6 +63,24 @@ class Metric(Struct, frozen=True):
         """The name up to a bracketed label: ``f1[joy]`` belongs to ``f1[...]``."""
         head, bracket, _ = self.name.partition("[")
         return head + bracket
+
+
+class Basis(NamedTuple):
+    """What a value rests on, where that is a part of the cases only, such as those that people labelled.
+
+    Attributes:
+        cases: How many: intervals and tests have the degrees of freedom of these.
+        floor: Standard deviation of what so few cannot have shown; it adds to what resamples show.
+        fault: Why there is no value; empty where there is one.
+        note: What the value leaves out.
+        apart: Why two runs cannot be compared by it; empty where they can.
+    """
+
+    cases: float
+    floor: float = 0.0
+    fault: str = ""
+    note: str = ""
+    apart: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,6 +166,15 @@ class Evaluator(ABC):
         Returns:
             Metric name to a column of that length; a value that is not finite means undefined.
         """
+
+    def basis(self, sums: "Sums") -> Mapping[str, Basis]:
+        """Return what values rest on, for metrics that rest on a part of the cases; default: none does.
+
+        Args:
+            sums: One row: the totals of the cases.
+        """
+        del sums
+        return {}
 
     def tables(self) -> "Sequence[ReportTable]":
         """Return the tables that reports draw of the results, as data."""

@@ -2,7 +2,7 @@
 
 __all__ = ("MetricIndex", "OwnedMetric")
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -77,6 +77,15 @@ class MetricIndex(Struct, frozen=True, dict=True):
         """Return whether less of a metric is better; not so for a name that no evaluator reports."""
         found = self.find(name)
         return found is not None and not found.metric.higher_is_better
+
+    def ranges(self, names: Iterable[str]) -> dict[str, tuple[float, float]]:
+        """Return the smallest and the largest value of metrics that have both, whatever cases there are."""
+        found = {name: owned.metric for name in names if (owned := self.find(name)) is not None}
+        return {
+            name: (each.low, each.high)
+            for name, each in found.items()
+            if each.low is not None and each.high is not None and each.per_case is None
+        }
 
     @cached_property
     def _by_name(self) -> Mapping[str, OwnedMetric]:

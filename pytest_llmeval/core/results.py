@@ -169,6 +169,7 @@ class MetricValue(Struct, frozen=True):
         errored: Cases that could not be measured.
         missing: Cases that did not run.
         signature: How the metric is computed.
+        reason: Why there is no value, or what it leaves out; empty where cases alone say so.
     """
 
     value: float | None
@@ -180,6 +181,7 @@ class MetricValue(Struct, frozen=True):
     errored: int
     missing: int
     signature: str = ""
+    reason: str = ""
 
 
 class CaseResult(msgspec.Struct, frozen=True):

@@ -146,10 +146,11 @@ def _add_snapshot_option(group: pytest.OptionGroup, pluginmanager: pytest.Pytest
     """Add ``--snapshot-anchor``, and ``--snapshot-update`` unless syrupy adds it."""
     group.addoption(
         "--snapshot-anchor",
+        "--llmeval-new-anchor",
         action="store_true",
         default=False,
         dest="llmeval_snapshot_anchor",
-        help="with --snapshot-update: drift is measured from this run on",
+        help="with --snapshot-update: drift is measured from this run on, and that so far is forgotten",
     )
     if pluginmanager.is_blocked("syrupy") or find_spec("syrupy") is None:
         group.addoption(

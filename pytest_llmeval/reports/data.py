@@ -79,6 +79,7 @@ class SuiteReport(Struct, frozen=True):
         buckets: Cases that went wrong, by kind of error.
         tables: Tables that evaluators declare, filled in.
         lower_is_better: Metrics for which lower is better.
+        ranges: Metric to its smallest and largest value, if it has both.
         shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
         notes: Case id to location, texts and findings.
         worst: The worst cases; ``None`` if all are perfect.
@@ -100,6 +101,7 @@ class SuiteReport(Struct, frozen=True):
     buckets: Sequence[FilledBucket] = ()
     tables: Sequence[FilledTable] = ()
     lower_is_better: Sequence[str] = ()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     shared_inputs: int = 0
     notes: Mapping[str, CaseNote] = field(default_factory=dict)
     worst: WorstCases | None = None

@@ -81,6 +81,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
             }
             for case in suite.result.cases
         ],
+        **({"ranges": {name: list(each) for name, each in suite.ranges.items()}} if suite.ranges else {}),
         **({"worst": _worst(suite.worst)} if suite.worst else {}),
         "error_buckets": [
             {**bucket_names(each), "cases": [case.id for case in each.cases]} for each in suite.named_buckets
@@ -136,7 +137,13 @@ def _usage(usage: UsageReport) -> dict[str, Any]:
 
 
 def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
-    return {name: {field: getattr(value, field) for field in _METRIC} for name, value in metrics.items()}
+    return {
+        name: {
+            **{field: getattr(value, field) for field in _METRIC},
+            **({"reason": value.reason} if value.reason else {}),
+        }
+        for name, value in metrics.items()
+    }
 
 
 def write_json(report: RunReport, path: Path) -> None:

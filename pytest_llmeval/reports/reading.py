@@ -64,6 +64,7 @@ class _MetricForm:
     errored: int
     missing: int
     signature: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,7 @@ class _SuiteForm:
     cases: list[_CaseForm]
     variant: str = ""
     lower_is_better: list[str] = field(default_factory=list)
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     clusters: _ClustersForm | None = None
     shared_inputs: int = 0
     left_out: int = 0
@@ -378,6 +380,7 @@ def _suite(form: _SuiteForm, *, texts: bool) -> SuiteReport:
         ],
         tables=[_table(each) for each in form.tables],
         lower_is_better=form.lower_is_better,
+        ranges=form.ranges,
         shared_inputs=form.shared_inputs,
         notes={
             each.id: _note(each, has_texts=each.has_texts or every or (texts and each.outcome in _FAILING))

@@ -1,6 +1,6 @@
 """A change of judge: the recorded questions of a suite put to another judge, and what that does to its scores."""
 
-__all__ = ("Flip", "JudgedSide", "Migration", "ModeAgreement", "judged_labels", "migrate")
+__all__ = ("Flip", "JudgedSide", "Migration", "ModeAgreement", "judged_labels", "measured_shifts", "migrate")
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collecting import judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.scoring.comparison.shift import CONFIDENCE, Shift, subject_of
+from pytest_llmeval.scoring.comparison.shift import CONFIDENCE, Shift, dependence, subject_of
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.regression import Statistic
 from pytest_llmeval.scoring.summary import summarize
@@ -175,7 +175,7 @@ def migrate(
     ]
     if not sides[0].records:
         raise LlmevalError(_nothing(key, left_out))
-    return Migration(key, new, sides[0], sides[1], left_out, calls, _shifts(suite, *sides))
+    return Migration(key, new, sides[0], sides[1], left_out, calls, measured_shifts(suite, *sides))
 
 
 def judged_labels(suite: Suite) -> list[str]:
@@ -232,7 +232,7 @@ def _summary(suite: Suite, records: Sequence[CaseRecord]) -> Result:
     )
 
 
-def _shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
+def measured_shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
     """Return, by evaluator, how far its metrics move; those that a case only has to pass are moved by all of them."""
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
     from pytest_llmeval.scoring.comparison.pairing import RunPairing
@@ -269,6 +269,7 @@ def _moved(pairing: "RunPairing", names: Sequence[str], suite: Suite) -> dict[st
     from pytest_llmeval.scoring.comparison.compare import differences
 
     found: dict[str, Shift] = {}
+    rows = pairing.everything()
     for statistic in _STATISTICS:
         moved = differences(
             pairing,
@@ -281,7 +282,9 @@ def _moved(pairing: "RunPairing", names: Sequence[str], suite: Suite) -> dict[st
         for name, each in moved.items():
             value, low, high = (rounded(number) for number in (each.difference, each.low, each.high))
             if value is not None and low is not None and high is not None:
-                found[subject_of(name, statistic)] = Shift(value, low, high)
+                scores = pairing.table.scores[name]
+                depends = dependence(scores[rows.baseline], scores[rows.current])
+                found[subject_of(name, statistic)] = Shift(value, low, high, depends=depends)
     return found
 
 

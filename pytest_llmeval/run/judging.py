@@ -181,6 +181,7 @@ def _judge(judged: SuiteRun, run: RunRecord, terms: RunTerms, keeper: Keeper, st
         tables=fill_tables(suite.metrics, result),
         buckets=_with_cases(fill_buckets(suite.metrics, result.cases), shown.cases),
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
+        ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
         notes=case_notes(_shown_cases(suite, rows), rows, terms.texts, suite.files),

@@ -208,7 +208,13 @@ class Gate:
         if value is None:
             scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined{absent}"
             unknown = self.metric in _FIGURES and metric.value is None
-            why = f"unknown: {self._unknown(among)}" if unknown else scored
+            why = (
+                f"unknown: {self._unknown(among)}"
+                if unknown
+                else f"undefined: {metric.reason}"
+                if metric.reason
+                else scored
+            )
             return "failed", None, f"{self._subject()} is {why}"
         if metric.scored < self.min_scored:
             few = f"{counted(metric.scored, 'case')} scored, expected at least {self.min_scored}{absent}"

@@ -8,6 +8,7 @@ __all__ = (
     "delta_interval",
     "expanded",
     "nominal",
+    "partial_interval",
     "present",
     "resampled_interval",
     "share_interval",
@@ -20,7 +21,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.evaluator import Basis, Metric
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile, student_cdf, student_quantile
 
@@ -68,6 +69,7 @@ class CountedMetric:
         errored: Cases that could not be measured.
         missing: Cases that did not run.
         units: Clusters of the judged cases; ``None`` where each case is drawn alone.
+        basis: What the value rests on, if only a part of the cases.
     """
 
     metric: Metric
@@ -80,16 +82,18 @@ class CountedMetric:
     errored: int
     missing: int
     units: int | None = None
+    basis: Basis | None = None
 
     @property
     def value(self) -> float | None:
         """The formula over summed counts; ``None`` where it is undefined, or no case has a part in it."""
-        return present(self.pooled) if self.judged else None
+        return present(self.pooled) if self.judged and not (self.basis and self.basis.fault) else None
 
     @property
     def drawn(self) -> int:
         """What was drawn independently."""
-        return self.judged if self.units is None else self.units
+        drawn = self.judged if self.units is None else self.units
+        return drawn if self.basis is None else min(drawn, int(self.basis.cases))
 
     @property
     def ranged(self) -> Metric:
@@ -114,6 +118,7 @@ class CountedMetric:
             errored=self.errored,
             missing=self.missing,
             signature=self.signature,
+            reason=(self.basis.fault or self.basis.note) if self.basis else "",
         )
 
 
@@ -346,3 +351,27 @@ def delta_interval(
         unseen = unseen_share(units, confidence)
         return value - (value - low) * unseen, value + (high - value) * unseen
     return max(value - half, low), min(value + half, high)
+
+
+def partial_interval(
+    resampled: FloatArray, floor: float, value: float, units: int, metric: Metric, confidence: float
+) -> tuple[float, float] | None:
+    """Return Student's interval of a value that rests on a part of the cases.
+
+    Args:
+        resampled: One value per resample of all cases.
+        floor: Standard deviation of what the part cannot have shown.
+        value: Of the data.
+        units: Cases of the part, whose degrees of freedom it has.
+        metric: Its range.
+        confidence: Between 0 and 1, such as 0.95.
+
+    Returns:
+        Lower and upper bound, or ``None`` where half of the resamples or more have no value.
+    """
+    import numpy as np
+
+    finite = resampled[np.isfinite(resampled)]
+    if finite.size * 2 <= resampled.size:
+        return None
+    return delta_interval(math.hypot(Resampled(finite).deviation, floor), value, units, metric, confidence)

@@ -2,6 +2,7 @@
 
 __all__ = ("FEW", "Statistics", "label_formula", "merged_values")
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import Observation, Sums
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, IntervalMethod, MetricValue
-from pytest_llmeval.scoring.intervals import CountedMetric, binary_interval, delta_interval, value_interval
+from pytest_llmeval.scoring.intervals import (
+    CountedMetric,
+    binary_interval,
+    delta_interval,
+    partial_interval,
+    value_interval,
+)
 from pytest_llmeval.scoring.moments import Moments
 from pytest_llmeval.scoring.table import OUTCOME, Table
 
@@ -194,8 +201,15 @@ def merged_values(
         with np.errstate(all="ignore"):
             return sums.deviations(formula, names)
 
+    totals = {each: np.array([sums.totals.get(each, 0.0)]) for each in names}
+    rests = {index.full_name(label, name): each for name, each in evaluator.basis(Sums(totals, 1)).items()}
+
     def bounds(name: str, each: CountedMetric, level: float) -> tuple[tuple[float, float] | None, IntervalMethod]:
         known = each.pooled, each.drawn, each.ranged, level
+        if each.basis is not None:
+            if statistics.moments is None:
+                return partial_interval(resampled()[name], each.basis.floor, *known), "bootstrap"
+            return delta_interval(math.hypot(deviations()[name], each.basis.floor), *known), "delta"
         if each.scored and sums.binary[name] == each.scored:
             found = binary_interval(each.pooled, int(each.total), each.scored, *known[1:])
             if found is not None:
@@ -218,6 +232,7 @@ def merged_values(
             scored=sums.scored.get(name, 0),
             errored=sums.failed.get(name, 0) + (0 if label == OUTCOME else sums.unmeasured - missing),
             missing=missing,
+            basis=rests.get(name),
         )
         interval, method = None, None
         if confidence is not None and each.has_interval:

@@ -51,42 +51,85 @@ class Plan:
         confidence: Of the test, which is two-sided.
         allowed: The drop that is tolerated; only what goes beyond it can be established.
         runs: Within how many runs that have the drop a gate with ``rule: anytime`` is to find it; 0: one test does.
+        tests: By how much the level is divided: gates that are judged together, times the groups of this one.
+        room: The largest drop that is possible.
+        share: Of the cases, that of the smallest group that is judged on its own.
+        cluster: Mean number of cases of a cluster.
+        safe: Whether safety is to be proven, so that drops are limits that an equally good run is to meet.
     """
 
     spread: ScoreSpread
     confidence: float = 0.95
     allowed: float = 0.0
     runs: int = 0
+    tests: int = 1
+    room: float = math.inf
+    share: float = 1.0
+    cluster: float = 1.0
+    safe: bool = False
 
-    def detectable(self, cases: int, repeats: int = 1) -> float:
-        """Return the smallest true drop that is found in 80 of 100 runs."""
-        return self.allowed + self._needed() * self._deviation(cases, repeats)
+    def detectable(self, cases: int, repeats: int = 1) -> float | None:
+        """Return the smallest true drop that is found in 80 of 100 runs; ``None`` where no possible one is."""
+        return self._possible(cases, self._deviation(cases, repeats))
 
-    def limit(self, cases: int) -> float:
+    def limit(self, cases: int) -> float | None:
         """Return what `detectable` comes down to with ever more repeats."""
-        return self.allowed + self._needed() * math.sqrt(self.spread.between / cases)
+        return self._possible(cases, math.sqrt(self.spread.between / (self.share * cases)))
+
+    def _possible(self, cases: int, deviation: float) -> float | None:
+        found = self.allowed + self._needed() * deviation
+        if self.safe and math.isfinite(self.room):
+            # What none of the cases is like is not ruled out by them, however alike they are.
+            found = max(found, self.room * (1 - self._tail ** (1 / self._units(cases))))
+        return found if found <= self.room and cases >= self._fewest else None
+
+    @property
+    def _confidence(self) -> float:
+        return 1 - (1 - self.confidence) / self.tests
+
+    @property
+    def _tail(self) -> float:
+        return (1 - self._confidence) / 2
+
+    def _units(self, cases: int) -> float:
+        return max(1.0, self.share * cases / self.cluster)
+
+    @property
+    def _fewest(self) -> int:
+        """How many cases it takes at least: fewer than so many clusters cannot establish that all of them fell."""
+        if self.safe or self.runs:
+            return 1
+        units = math.ceil(-math.log2(self._tail) - _ROUNDING)
+        return math.ceil(units * self.cluster / self.share - _ROUNDING)
 
     def chance(self, drop: float, cases: int, repeats: int = 1) -> float:
         """Return the chance that a true drop is found."""
+        if drop > self.room or cases < self._fewest:
+            return 0.0
         deviation = self._deviation(cases, repeats)
         if not deviation:
             return float(drop > self.allowed)
         if self.runs:
-            shifts = watch_shifts(self.confidence, self.runs)
+            shifts = watch_shifts(self._confidence, self.runs)
             return float(shifts.searchsorted((drop - self.allowed) / deviation, "right")) / len(shifts)
-        return normal_cdf((drop - self.allowed) / deviation - normal_quantile((1 + self.confidence) / 2))
+        return normal_cdf((drop - self.allowed) / deviation - normal_quantile(1 - self._tail))
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
-        """Return how many cases find a true drop in 80 of 100 runs; ``None`` if the drop is tolerated."""
-        if drop <= self.allowed:
+        """Return how many cases find a true drop in 80 of 100 runs; ``None`` if it is tolerated, or impossible."""
+        if drop <= self.allowed or drop > self.room:
             return None
-        shift = self._needed() * math.sqrt(self.spread.of_case(repeats))
-        return max(1, math.ceil((shift / (drop - self.allowed)) ** 2 - _ROUNDING))
+        shift = self._needed() * math.sqrt(self.spread.of_case(repeats) / self.share)
+        needed = max(self._fewest, math.ceil((shift / (drop - self.allowed)) ** 2 - _ROUNDING))
+        if self.safe and drop < self.room and math.isfinite(self.room):
+            unseen = math.log(self._tail) / math.log1p(-drop / self.room)
+            needed = max(needed, math.ceil(unseen * self.cluster / self.share - _ROUNDING))
+        return needed
 
     def repeats(self, drop: float, cases: int) -> int | None:
         """Return how many repeats of so many cases find a true drop in 80 of 100 runs; ``None`` if no number does."""
         for repeats in range(1, _MOST_REPEATS + 1):
-            if self.detectable(cases, repeats) <= drop + _ROUNDING:
+            found = self.detectable(cases, repeats)
+            if found is not None and found <= drop + _ROUNDING:
                 return repeats
         return None
 
@@ -95,11 +138,11 @@ class Plan:
         import numpy as np
 
         if self.runs:
-            return float(np.quantile(watch_shifts(self.confidence, self.runs), POWER))
-        return detectable_shift(1.0, self.confidence)
+            return float(np.quantile(watch_shifts(self._confidence, self.runs), POWER))
+        return detectable_shift(1.0, self._confidence)
 
     def _deviation(self, cases: int, repeats: int) -> float:
-        return math.sqrt(self.spread.of_case(repeats) / cases)
+        return math.sqrt(self.spread.of_case(repeats) / (self.share * cases))
 
 
 def measured_spread(

@@ -130,6 +130,11 @@ class RegressionGate:
         return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
 
     @property
+    def claims(self) -> bool:
+        """Whether what the gate establishes is a claim of its own, to be adjusted with those of the gates beside it."""
+        return self.rule == "proven_drop" or self.gains
+
+    @property
     def sides(self) -> int:
         """On how many sides of the difference the test may err."""
         return 1 if self.alternative == "less" else 2

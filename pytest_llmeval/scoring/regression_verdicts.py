@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import MOST_LISTED, counted, interval, limit, number, several
-from pytest_llmeval.scoring.comparison.detectable import detectable_drop, safe_drop
+from pytest_llmeval.scoring.comparison.detectable import detectable_drop, detectable_gain, safe_drop
 from pytest_llmeval.scoring.comparison.drop_tests import Evidence, Untestable, evidence
 from pytest_llmeval.scoring.comparison.estimation import Estimate
-from pytest_llmeval.scoring.comparison.inference import span
 from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates, benjamini_hochberg, hochberg
 from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.gates import GateOutcome, GateResult
@@ -78,7 +77,8 @@ class _Examined:
 
     def _said(self, found: Evidence, proven: bool, adjusted: _Adjusted) -> list[str]:
         gate, data = self.gate, found.estimate
-        paired = f"{counted(data.cases, 'paired case')}"
+        clusters = f" in {counted(data.units, 'cluster')}" if data.units < data.cases and gate.cluster_by else ""
+        paired = f"{counted(data.cases, 'paired case')}{clusters}"
         cases = paired if data.changed is not None else f"{data.cases} against {counted(data.baseline_cases, 'case')}"
         change, bounds = _change(gate, found.drop, found.interval)
         between = "no interval" if bounds is None else interval(*bounds)
@@ -103,12 +103,11 @@ class _Examined:
         return [*parts, self._detectable(found, adjusted.tests) + alone, *found.notes]
 
     def _detectable(self, found: Evidence, tests: int) -> str:
-        metric, tail = self.metric, (1 - self.gate.confidence) / self.gate.sides
+        if self.gate.gains:
+            return detectable_gain(found, self.gate, self.metric, tests)
         if self.gate.rule == "proven_safe":
-            return safe_drop(found, tail, span(metric))
-        end, baseline = metric.low if metric.higher_is_better else metric.high, found.estimate.baseline
-        room = math.inf if end is None or baseline is None else abs(baseline - end)
-        return detectable_drop(found, self.gate.max_drop, tail / tests, room, self.gate.test)
+            return safe_drop(found, self.gate, self.metric)
+        return detectable_drop(found, self.gate, self.metric, tests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +138,9 @@ def judge_regressions(findings: Sequence[GateEvidence]) -> list[GateResult]:
 
     The p-values of ``proven_drop`` are adjusted, so that the chance that a run without any drop beyond what is allowed
     fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a gate,
-    which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. Those of
-    ``proven_safe`` are not adjusted: such a run passes only if all of them hold, which is no more likely than that one
-    does.
+    which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. So are those
+    of gains over another system, each of which is a claim of its own. Those of drops that are to be ruled out are not
+    adjusted: such a run passes only if all of them hold, which is no more likely than that one does.
 
     Args:
         findings: Of one suite.
@@ -149,10 +148,10 @@ def judge_regressions(findings: Sequence[GateEvidence]) -> list[GateResult]:
     Returns:
         One verdict per finding.
     """
-    drops = [finding for finding in findings if finding.gate.rule == "proven_drop"]
+    claims = [finding for finding in findings if finding.gate.claims]
     adjusted: dict[int, _Adjusted] = {}
     for primary in (True, False):
-        adjusted |= _adjusted([finding for finding in drops if finding.gate.primary is primary])
+        adjusted |= _adjusted([finding for finding in claims if finding.gate.primary is primary])
     return [_judged(finding, adjusted) for finding in findings]
 
 
@@ -249,7 +248,10 @@ def _unfit(gate: RegressionGate, pairing: RunPairing) -> str:
         return f"{gate.metric} does not occur in the results"
     if gate.cluster_by is not None and not pairing.has_label(gate.cluster_by):
         return f"no case has the label {gate.cluster_by!r} to cluster by"
-    if gate.subject in pairing.shifts and (gate.by is not None or gate.rule == "anytime"):
+    shift = pairing.shifts.get(gate.subject)
+    if shift is not None and shift.depends:
+        return f"not comparable across the change of judge: {shift.depends}; approve a run of the new judge"
+    if shift is not None and (gate.by is not None or gate.rule == "anytime"):
         parts = "for groups" if gate.by is not None else "for runs that are weighed together"
         return f"not comparable: the bridge from the former judge does not hold {parts}; approve a run of the new judge"
     return ""
@@ -294,12 +296,16 @@ def _fault(gate: RegressionGate, found: Evidence) -> str:
         return f"{left_out}; max_left_out is {gate.left_out_limit:g}"
     if data.cases < gate.min_scored:
         return f"{counted(data.cases, 'case')} compared, expected at least {gate.min_scored}"
+    if data.apart:
+        return f"not comparable: {data.apart}"
     return "" if found.drop is not None else _without_drop(gate, data)
 
 
 def _without_drop(gate: RegressionGate, data: Estimate) -> str:
     if not data.cases and data.left_out:
         return f"no case has {gate.subject} in both runs"
+    if data.fault:
+        return f"{gate.subject} is undefined: {data.fault}"
     if data.value is None:
         return f"{gate.subject} is undefined" + ("" if data.baseline is not None else ", in the baseline too")
     return f"{gate.subject} has no value in the baseline"

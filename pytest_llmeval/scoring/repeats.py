@@ -12,7 +12,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, FieldsError
-from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
+from pytest_llmeval.core.evaluator import Basis, ErrorBucket, Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums, Totals
 from pytest_llmeval.core.tables import ReportTable, has_counts
 from pytest_llmeval.scoring.limits import TOLERANCE
@@ -164,6 +164,10 @@ class Reduced(Evaluator):
                 elif known:
                     undefined.setdefault(name, f"fewer than {self.repeats.k} repeats have a score")
         return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored)
+
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return what values rest on, as far as repeats are averaged: of other reductions no case has any."""
+        return self.of.basis(sums) if self.repeats.reduce == "mean" else {}
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
         """Return those of the evaluator that measures."""

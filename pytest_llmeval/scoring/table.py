@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
 from pytest_llmeval.scoring.case_scores import PackedColumns
 from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
-from pytest_llmeval.scoring.intervals import CountedMetric, share_interval, value_interval
+from pytest_llmeval.scoring.intervals import CountedMetric, partial_interval, share_interval, value_interval
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
 
@@ -150,6 +150,22 @@ class Table:
             yield start, self.summarize(part.astype(float, copy=False), names)
             start += len(part)
 
+    def basis(self, totals: "FloatArray") -> dict[str, Basis]:
+        """Return what values rest on, of the metrics that rest on a part of the cases.
+
+        Args:
+            totals: One row.
+        """
+        found: dict[str, Basis] = {}
+        start = 0
+        for label, evaluator in self.evaluators.items():
+            counts = self.names[label]
+            columns = {name: totals[:, start + place] for place, name in enumerate(counts)}
+            start += len(counts)
+            rests = evaluator.basis(Sums(columns, 1))
+            found |= {self.index.full_name(label, name): each for name, each in rests.items()}
+        return found
+
     @property
     def matrix(self) -> "FloatArray":
         """The counts, one row per case."""
@@ -242,7 +258,8 @@ class Table:
 
         rows = np.array(members, dtype=np.intp)
         part = self._counts[rows]
-        values = self.summarize(self._totals(part))
+        totals = self._totals(part)
+        values, rests = self.summarize(totals), self.basis(totals)
         units = unit_numbers([self.records[row] for row in members], cluster_by)
 
         missing = int(self.missing[rows].sum())
@@ -263,10 +280,12 @@ class Table:
                 scored=int(finite.size),
                 errored=int(self.failed[name][rows].sum()),
                 missing=missing + faulty,
+                basis=rests.get(name),
                 units=None if cluster_by is None else len(set(units[judged[rows]].tolist())),
             )
             if confidence is not None and each.value is not None and each.has_interval:
-                found = share_interval(each.value, finite, each.drawn, each.ranged, confidence)
+                known = each.drawn, each.ranged, confidence
+                found = share_interval(each.value, finite, *known) if each.basis is None else None
                 if found is None:
                     undecided[name] = each
                 else:
@@ -298,7 +317,11 @@ class Table:
                     columns[name][start : start + len(part[name])] = part[name]
             for name, column in columns.items():
                 each = undecided[name]
-                bounds = value_interval(column, each.pooled, each.drawn, each.ranged, confidence)
+                known = each.pooled, each.drawn, each.ranged, confidence
+                if each.basis is None:
+                    bounds = value_interval(column, *known)
+                else:
+                    bounds = partial_interval(column, each.basis.floor, *known)
                 if bounds is not None:
                     yield name, bounds
 

@@ -1,22 +1,23 @@
-"""The anchor of a suite: the best approved run, against which many small approved drops add up."""
+"""The anchors of a suite: of each metric the best approved run, against which many small approved drops add up."""
 
-__all__ = ("drift_findings", "next_anchor")
+__all__ = ("Anchored", "drift_findings", "gate_clusters", "next_anchors")
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.wording import counted, number
+from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import differences
 from pytest_llmeval.scoring.comparison.matching import CaseMatching
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
-from pytest_llmeval.snapshots.comparable import Comparable, fingerprint
-from pytest_llmeval.snapshots.files import anchor_file, read_statistics, statistics_file
+from pytest_llmeval.snapshots.comparable import Comparable
+from pytest_llmeval.snapshots.files import anchor_file, anchor_text, read_statistics, statistics_file
 from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.snapshots.scores import Anchor, SuiteScores
 from pytest_llmeval.snapshots.unchanged import alike
@@ -25,91 +26,209 @@ from pytest_llmeval.suite.suite import Suite
 _CONFIDENCE = 0.95
 
 
-def next_anchor(
-    old: SuiteScores | None, new: SuiteScores, statistics: CaseStatistics, suite: Suite, scores: Path, *, keep: bool
-) -> tuple[Anchor | None, str]:
-    """Return the anchor after an approval, and the text of its file; ``None`` where the approved run is the anchor.
+@dataclass(frozen=True)
+class Anchored:
+    """What an approval makes of the anchors.
 
-    It moves to a run that is established to be better in a metric that a gate guards and worse in none: the luckiest of
-    many equal runs would be an anchor that no run can hold. It begins anew where runs cannot be compared: they share no
-    unchanged case, or an evaluator or judge is not what it was.
+    Attributes:
+        anchors: Metric to anchor; metrics whose anchor is the approved run have none.
+        texts: File of an anchor to its text.
+        discarded: Which anchors are given up, and why.
+        fault: Why the scores cannot be approved; empty where they can.
+    """
+
+    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    texts: Mapping[Path, str] = field(default_factory=dict)
+    discarded: Sequence[str] = ()
+    fault: str = ""
+
+
+def gate_clusters(suite: Suite, metric: str) -> str | None:
+    """Return the label by which the gates on a metric cluster cases, or else the suite."""
+    own = (gate.cluster_by for gate in suite.regressions if gate.metric == metric and gate.cluster_by)
+    return next(own, suite.cluster_by)
+
+
+def next_anchors(
+    old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, scores: Path, *, keep: bool, anew: bool
+) -> Anchored:
+    """Return the anchors after an approval.
+
+    That of a metric moves to a run that is established to be better in it: the luckiest of many equal runs would be an
+    anchor that no run can hold. It begins anew where runs cannot be compared by the metric: they share no unchanged
+    case, or its evaluator or judge is not what it was.
 
     Args:
         old: The approved scores so far.
         new: Those that are being approved.
-        statistics: Of the run that is being approved.
-        suite: Of the scores.
+        suite_run: The run that is being approved.
         scores: The score file.
-        keep: Whether the anchor stays, however good runs are.
+        keep: Whether anchors stay, however good runs are.
+        anew: Whether the run is to be the anchor of all metrics.
     """
-    if old is None or not suite.regressions:
-        return None, ""
-    last = old.history[-1]
-    anchor = old.anchor or Anchor(last.time, last.commit, old.cases.statistics, last.values)
-    try:
-        path = statistics_file(scores) if old.anchor is None else anchor_file(scores)
-        text = read_statistics(path, old) if old.anchor is None else path.read_text(encoding="utf-8")
-        approved = CaseStatistics.from_lines(StringIO(text), path.name)
-    except (OSError, UnicodeDecodeError, SuiteError):
-        return None, ""
-    pairing = RunPairing(statistics, approved, suite.metrics)
-    if anchor.statistics == new.cases.statistics or not _comparable(old.comparable, new.comparable, pairing.matching):
-        return None, ""
-    return (None, "") if not keep and _better(pairing, suite) else (anchor, text)
+    if old is None:
+        return Anchored()
+    suite = suite_run.suite
+    guarded = list(dict.fromkeys(gate.metric for gate in suite.regressions))
+    stored = {name: each for name in (*old.metrics, *guarded) if (each := old.anchor_of(name)) is not None}
+    if anew:
+        return Anchored(discarded=_discarded(stored, "this run takes their place"))
+    unguarded = {name: each for name, each in stored.items() if name in old.anchors and name not in guarded}
+    discarded = _discarded(unguarded, "no gate guards the metric any more")
+    anchors: dict[str, Anchor] = {}
+    texts: dict[Path, str] = {}
+    pairings: dict[str, RunPairing] = {}
+    for metric in guarded:
+        anchor = _before(old, metric)
+        if anchor is None or anchor.statistics == new.cases.statistics:
+            continue
+        try:
+            text = _text(old, anchor, scores)
+            if anchor.statistics not in pairings:
+                approved = CaseStatistics.from_lines(StringIO(text), "anchor")
+                pairings[anchor.statistics] = RunPairing(suite_run.statistics, approved, suite.metrics)
+        except (OSError, UnicodeDecodeError, SuiteError) as error:
+            return Anchored(fault=_lost(metric, anchor, error))
+        pairing = pairings[anchor.statistics]
+        if not _comparable(old.comparable, new.comparable, pairing.matching, _labels(suite, metric)):
+            if metric in stored:
+                discarded += _discarded({metric: anchor}, "runs cannot be compared with it any more")
+            continue
+        if keep or not _better(pairing, suite, metric):
+            anchors[metric] = anchor
+            texts[anchor_file(scores, anchor.statistics)] = text
+    return Anchored(anchors, texts, discarded)
 
 
-def _comparable(old: Comparable, new: Comparable, matching: CaseMatching) -> bool:
+def _before(old: SuiteScores, metric: str) -> Anchor | None:
+    """Return the anchor of a metric so far, with its own value only; ``None`` where no run has the metric."""
+    stored, last = old.anchor_of(metric), old.history[-1]
+    if stored is not None:
+        return replace(stored, values={metric: stored.values.get(metric)})
+    if metric not in last.values:
+        return None
+    return Anchor(last.time, last.commit, old.cases.statistics, {metric: last.values[metric]})
+
+
+def _text(old: SuiteScores, anchor: Anchor, scores: Path) -> str:
+    if anchor.statistics == old.cases.statistics:
+        return read_statistics(statistics_file(scores), old)
+    return anchor_text(scores, anchor.statistics)
+
+
+def _lost(metric: str, anchor: Anchor, error: Exception) -> str:
+    value = anchor.values.get(metric)
+    what = f"the anchor of {metric} of {anchor.time}" + ("" if value is None else f" ({number(value)})")
+    why = f"found no file of its cases ({error})" if isinstance(error, OSError) else str(error)
+    remedy = "restore it from version control, or approve with --llmeval-new-anchor, which forgets all drift so far"
+    return f"not approved: {what} cannot be used: {why}; {remedy}"
+
+
+def _discarded(anchors: Mapping[str, Anchor], why: str) -> list[str]:
+    if not anchors:
+        return []
+    named = [
+        f"{name} of {each.time}" + ("" if each.values.get(name) is None else f" ({number(each.values[name])})")
+        for name, each in anchors.items()
+    ]
+    return [f"discarded the anchor{'s' if len(named) > 1 else ''} of {several(named)}: {why}"]
+
+
+def _labels(suite: Suite, metric: str) -> set[str] | None:
+    """Return the label of the evaluator of a metric; ``None`` where all decide it."""
+    owned = None if metric == PASS_RATE else suite.metrics.find(metric)
+    return None if owned is None else {owned.label}
+
+
+def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels: set[str] | None) -> bool:
     """Return whether an anchor is one of the same suite; thresholds decide the pass rate only, and evaluators join."""
     old = alike(old, new, matching)
-    measured = all(new.evaluators.get(label) == each for label, each in old.evaluators.items())
-    judged = all(new.judges.get(label) == each for label, each in old.judges.items())
+    measured = all(
+        new.evaluators.get(label) == each for label, each in old.evaluators.items() if labels is None or label in labels
+    )
+    judged = all(
+        new.judges.get(label) == each for label, each in old.judges.items() if labels is None or label in labels
+    )
     return measured and judged and (old.cases, old.data, old.repeats) == (new.cases, new.data, new.repeats)
 
 
-def _better(pairing: RunPairing, suite: Suite) -> bool:
-    names = [name for name in {gate.metric: 0 for gate in suite.regressions} if name in pairing.table.owner]
-    found = differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=suite.cluster_by)
-    certain = [each.drop for each in found.values() if each.drop and (each.p_value or 0.0) <= 1 - _CONFIDENCE]
-    return bool(certain) and max(certain) < 0
+def _better(pairing: RunPairing, suite: Suite, metric: str) -> bool:
+    if metric not in pairing.table.owner:
+        return False
+    label = gate_clusters(suite, metric)
+    clusters = label if label and pairing.has_label(label) else None
+    found = differences(pairing, pairing.everything(), [metric], confidence=_CONFIDENCE, cluster_by=clusters)[metric]
+    return bool(found.drop and found.drop < 0 and (found.p_value or 0.0) <= 1 - _CONFIDENCE)
 
 
 def drift_findings(
-    gates: Sequence[RegressionGate], suite_run: SuiteRun, approved: SuiteScores, scores: Path
+    gates: Sequence[RegressionGate],
+    suite_run: SuiteRun,
+    approved: SuiteScores,
+    scores: Path,
+    texts: Mapping[Path, str] | None = None,
 ) -> Iterator[GateEvidence]:
-    """Yield what a run says of the fall of gates' metrics below the anchor.
+    """Yield what a run says of the fall of gates' metrics below their anchors.
 
     Nothing is said where the approved run is the anchor, or where the anchor has no case or no evaluator of the run.
+
+    Args:
+        gates: Those of the suite, on drops since the last approval.
+        suite_run: The run.
+        approved: The approved scores.
+        scores: Their file.
+        texts: Files of anchors that are about to be written.
     """
-    anchor = approved.anchor
-    if anchor is None:
-        return
-    drifts = [gate.drift for gate in gates]
-    path = anchor_file(scores)
-    try:
-        text = path.read_text(encoding="utf-8")
-        found = fingerprint(text)
-        if found != anchor.statistics:
-            fault = f"found content with fingerprint {found}, expected {anchor.statistics}: restore {path.name}"
-            yield from (GateEvidence(gate, reason=f"the anchor cannot be used: {fault}") for gate in drifts)
-            return
-        baseline = CaseStatistics.from_lines(StringIO(text), path.name)
-    except (OSError, UnicodeDecodeError, SuiteError) as error:
-        yield from (GateEvidence(gate, reason=f"the anchor {path.name} cannot be read: {error}") for gate in drifts)
-        return
     suite = suite_run.suite
-    pairing = RunPairing(suite_run.statistics, baseline, suite.metrics, suite_run.shifts(approved))
-    measured = {label for record in baseline.records for label in (*record.observations, *record.errors)}
-    for gate in drifts if pairing.matching.unchanged else ():
+    known: dict[str, RunPairing | str] = {}
+    for gate in (each.drift for each in gates):
+        anchor = approved.anchor_of(gate.metric)
+        if anchor is None:
+            continue
+        digest = anchor.statistics
+        if digest not in known:
+            known[digest] = _paired(suite_run, approved, scores, digest, texts or {})
+        pairing = known[digest]
+        if isinstance(pairing, str):
+            yield GateEvidence(gate, reason=pairing)
+            continue
         owned = suite.metrics.find(gate.metric)
-        if owned is None or measured & {owned.label, ""}:
-            yield replace(examine(gate, pairing), doubt=_told(gate, approved, anchor))
+        if pairing.matching.unchanged and (owned is None or _measured(pairing, owned.label)):
+            yield replace(examine(gate, pairing), doubt=_since(gate, approved, anchor))
 
 
-def _told(gate: RegressionGate, approved: SuiteScores, anchor: Anchor) -> str:
-    """Tell the cumulative change of the approved value since the anchor."""
-    first = (anchor.time, anchor.commit, anchor.values)
-    places = [n for n, each in enumerate(approved.history) if (each.time, each.commit, each.values) == first]
-    since = len(approved.history) - 1 - places[-1] if places else len(approved.history)
-    told = f"{'' if places else 'at least '}{counted(since, 'approval')} since the anchor of {anchor.time}"
-    before, now = anchor.values.get(gate.metric), approved.history[-1].values.get(gate.metric)
-    return told if before is None or now is None else f"{told}: approved values {number(before)} -> {number(now)}"
+def _paired(
+    suite_run: SuiteRun, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
+) -> RunPairing | str:
+    """Return the run beside an anchor, or why that cannot be used."""
+    path = anchor_file(scores, digest)
+    try:
+        text = texts[path] if path in texts else anchor_text(scores, digest)
+        baseline = CaseStatistics.from_lines(StringIO(text), path.name)
+    except SuiteError as error:
+        return f"the anchor cannot be used: {error.faults[0]}: restore it from version control"
+    except (OSError, UnicodeDecodeError) as error:
+        return f"the anchor {path.name} cannot be read: {error}"
+    return RunPairing(suite_run.statistics, baseline, suite_run.suite.metrics, suite_run.shifts(approved))
+
+
+def _measured(pairing: RunPairing, label: str) -> bool:
+    """Return whether the anchor has the evaluator of a metric, or could not measure its cases."""
+    rows = pairing.everything().baseline
+    records = [pairing.table.records[row] for row in rows]
+    return any({label, ""} & {*record.observations, *record.errors} for record in records)
+
+
+def _since(gate: RegressionGate, approved: SuiteScores, anchor: Anchor) -> str:
+    """Say how far the approved value has come since the anchor."""
+    before = anchor.values.get(gate.metric)
+    first = (anchor.time, anchor.commit, before)
+    places = [
+        place
+        for place, each in enumerate(approved.history)
+        if (each.time, each.commit, each.values.get(gate.metric)) == first
+    ]
+    since = len(approved.history) - 1 - places[0] if places else len(approved.history)
+    text = f"{'' if places else 'at least '}{counted(since, 'approval')} since the anchor of {anchor.time}"
+    now = approved.history[-1].values.get(gate.metric)
+    return text if before is None or now is None else f"{text}: approved values {number(before)} -> {number(now)}"

@@ -71,7 +71,8 @@ def examine_regressions(
     kinds = {verdict.kind for verdict in verdicts}
     if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
         reason = "approved: this run is the new baseline"
-        return [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates]
+        passed = [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates]
+        return [*passed, *_approved_drift(gates, suite_run)]
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline(suite_run, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
@@ -86,6 +87,21 @@ def examine_regressions(
     sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
     scores = score_file(suite_run.key)
     return [*findings, *drift_findings(sure, suite_run, baseline.approved, scores)]
+
+
+def _approved_drift(gates: Sequence[RegressionGate], suite_run: SuiteRun) -> Iterator[GateEvidence]:
+    """Yield the drift of a run that is being approved: what an approval accepts since the last one, it does not forget.
+
+    Otherwise runs that approve themselves, night by night, would never see a gate on drift fail.
+    """
+    pending = suite_run.pending
+    if pending is None or pending.approved is None:
+        return
+    scores = pending.approved()
+    if isinstance(scores, SuiteScores):
+        for each in drift_findings(gates, suite_run, scores, score_file(suite_run.key), pending.named):
+            remedy = "the approval keeps the anchor; --llmeval-new-anchor with --snapshot-update gives it up"
+            yield replace(each, doubt="; ".join(filter(None, [each.doubt, remedy])))
 
 
 def _watched(

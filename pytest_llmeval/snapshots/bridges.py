@@ -70,7 +70,8 @@ def _entry(bridge: Bridge) -> dict[str, str]:
 
 
 def _numbers_first(shift: Shift) -> list[Any]:
-    ways = [shift.before, shift.after] if shift.before != shift.after else []
+    ways = [shift.before, shift.after] if shift.before != shift.after or shift.depends else []
+    ways += [shift.depends] if shift.depends else []
     return [shift.value, shift.low, shift.high, *ways]
 
 

@@ -4,6 +4,7 @@ __all__ = (
     "SCORES",
     "PendingFile",
     "anchor_file",
+    "anchor_text",
     "answers_file",
     "approve",
     "approved_scores",
@@ -42,7 +43,7 @@ from pytest_llmeval.suite.suite import SuiteKey
 
 SCORES = "scores.json"
 STATISTICS = "cases.jsonl"
-ANCHOR = "anchor.jsonl"
+ANCHOR = "anchor"
 POOL = "pool"
 ANSWERS = "answers.jsonl"
 
@@ -72,9 +73,33 @@ def statistics_file(scores: Path) -> Path:
     return scores.with_name(scores.name.removesuffix(SCORES) + STATISTICS)
 
 
-def anchor_file(scores: Path) -> Path:
-    """Return the file beside a score file that has what was counted in the cases of the anchor."""
-    return scores.with_name(scores.name.removesuffix(SCORES) + ANCHOR)
+def anchor_file(scores: Path, digest: str) -> Path:
+    """Return the file beside a score file that has what was counted in the cases of an anchor.
+
+    It is named by its fingerprint, so it is never overwritten; earlier versions had one file for all metrics.
+    """
+    return scores.with_name(f"{scores.name.removesuffix(SCORES)}{ANCHOR}-{digest.rpartition(':')[2]}.jsonl")
+
+
+def _single_anchor_file(scores: Path) -> Path:
+    return scores.with_name(f"{scores.name.removesuffix(SCORES)}{ANCHOR}.jsonl")
+
+
+def anchor_text(scores: Path, digest: str) -> str:
+    """Return the text of the statistics of an anchor.
+
+    Raises:
+        OSError: They are not there, or cannot be read.
+        UnicodeDecodeError: As above.
+        SuiteError: They are not those that were approved.
+    """
+    path, single = anchor_file(scores, digest), _single_anchor_file(scores)
+    if not path.exists() and single.exists():
+        path = single
+    text = path.read_text(encoding="utf-8")
+    if (found := fingerprint(text)) != digest:
+        raise SuiteError([Fault(path.name, 0, 0, "", f"found content with fingerprint {found}, expected {digest}")])
+    return text
 
 
 def answers_file(scores: Path) -> Path:
@@ -90,14 +115,16 @@ def pool_file(scores: Path, digest: str) -> Path:
     return scores.with_name(f"{scores.name.removesuffix(SCORES)}{POOL}-{digest.rpartition(':')[2]}.jsonl")
 
 
-def _pool_files(scores: Path) -> list[Path]:
-    own = re.compile(re.escape(scores.name.removesuffix(SCORES) + POOL) + r"-[0-9a-f]+\.jsonl")
+def _remembered_files(scores: Path) -> list[Path]:
+    """Return the files of earlier runs: of anchors and of the pool."""
+    stem = re.escape(scores.name.removesuffix(SCORES))
+    own = re.compile(rf"{stem}({POOL}-[0-9a-f]+|{ANCHOR}(-[0-9a-f]+)?)\.jsonl")
     return [each for each in scores.parent.iterdir() if own.fullmatch(each.name)]
 
 
 def remove_files(scores: Path) -> None:
     """Remove a score file, and what lies beside it."""
-    for each in (scores, statistics_file(scores), anchor_file(scores), answers_file(scores), *_pool_files(scores)):
+    for each in (scores, statistics_file(scores), answers_file(scores), *_remembered_files(scores)):
         each.unlink(missing_ok=True)
 
 
@@ -309,7 +336,7 @@ def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
 
 def _unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
     """Return the files that scores of another approval named."""
-    return [each for each in (anchor_file(path), answers_file(path), *_pool_files(path)) if each not in named]
+    return [each for each in (answers_file(path), *_remembered_files(path)) if each not in named]
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:

@@ -15,7 +15,6 @@ from pytest_llmeval.snapshots.answers import answers_text
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
-    anchor_file,
     answers_file,
     approve,
     approved_scores,
@@ -61,6 +60,9 @@ def judge_snapshot(
     Returns:
         The verdicts, and the score file, to be counted and perhaps written; ``None`` where it cannot be read.
     """
+    from pytest_llmeval.snapshots.anchors import next_anchors
+    from pytest_llmeval.snapshots.pool import next_pool
+
     path = score_file(suite_run.key)
     shown = shown_beside(suite_run.key, path)
     try:
@@ -74,9 +76,16 @@ def judge_snapshot(
     if writes and mode.keep_unused and old is not None:
         new = replace(new, metrics={**old.metrics, **new.metrics})
     verdicts = _verdicts(mode, old, new, settings, suite_run, shown, writes=writes)
+    if writes:
+        anchored = next_anchors(old, new, suite_run, path, keep=settings.anchor == "keep", anew=mode.anchor)
+        if anchored.fault:
+            return [SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=anchored.fault)], None
+        verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=each) for each in anchored.discarded]
     pending = _pending(path, old, new, verdicts, writes=writes)
     if writes:
-        remembering, pending.named = _remembering(mode, old, new, suite_run, path, settings)
+        pool, named = next_pool(old, new, path, settings.pool)
+        remembering = replace(new, pool=pool, anchors=anchored.anchors)
+        pending.named = {**named, **anchored.texts}
         if suite_run.suite.against_approved:
             text = answers_text(suite_run.suite.cases, suite_run.recordings)
             pending.named = {**pending.named, answers_file(path): text}
@@ -88,27 +97,6 @@ def judge_snapshot(
             there = has_text(statistics_file(path), statistics) and has_texts(path, pending.named)
             mark_rest(pending, changed=not there or _rest(old) != _rest(remembering))
     return verdicts, pending
-
-
-def _remembering(
-    mode: SnapshotMode,
-    old: SuiteScores | None,
-    new: SuiteScores,
-    suite_run: SuiteRun,
-    path: Path,
-    settings: SnapshotSettings,
-) -> tuple[SuiteScores, dict[Path, str]]:
-    """Add the earlier runs that an approval remembers to its scores; also return their files."""
-    from pytest_llmeval.snapshots.anchors import next_anchor
-    from pytest_llmeval.snapshots.pool import next_pool
-
-    pool, named = next_pool(old, new, path, settings.pool)
-    new = replace(new, pool=pool)
-    if mode.anchor:
-        return new, named
-    keep = settings.anchor == "keep"
-    anchor, text = next_anchor(old, new, suite_run.statistics, suite_run.suite, path, keep=keep)
-    return replace(new, anchor=anchor), named if anchor is None else {**named, anchor_file(path): text}
 
 
 def _verdicts(

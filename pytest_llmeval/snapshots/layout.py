@@ -40,6 +40,8 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
         data["comparable"]["judges"] |= encoded(scores.bridges)
         if scores.anchor is None:
             del data["anchor"]
+        if not scores.anchors:
+            del data["anchors"]
         if not scores.pool:
             del data["pool"]
         if not scores.cases.errored:

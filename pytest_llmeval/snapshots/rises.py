@@ -9,6 +9,7 @@ from pytest_llmeval.core.wording import interval
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.gates import SnapshotVerdict
+from pytest_llmeval.snapshots.anchors import gate_clusters
 from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95
@@ -25,8 +26,14 @@ def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None,
     rises = [each.metric for each in verdicts if each.kind == "improved"]
     if not rises or pairing is None:
         return list(verdicts)
-    known = [name for name in rises if name in pairing.table.owner]
-    found = differences(pairing, pairing.everything(), known, confidence=_CONFIDENCE, cluster_by=suite.cluster_by)
+    by_label: dict[str | None, list[str]] = {}
+    for name in rises:
+        if name in pairing.table.owner:
+            label = gate_clusters(suite, name)
+            by_label.setdefault(label if label and pairing.has_label(label) else None, []).append(name)
+    found: dict[str, Difference] = {}
+    for clusters, names in by_label.items():
+        found |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
     return [_weighed(each, found[each.metric]) if each.metric in found else each for each in verdicts]
 
 

@@ -80,13 +80,13 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The approved run below which scores may not drift.
+    """The approved run below which a metric may not drift.
 
     Attributes:
         time: The day of its approval.
         commit: What was checked out.
         statistics: Fingerprint of the file that has what was counted in each of its cases.
-        values: Metric name to value.
+        values: Metric name to value, of the metric; files of earlier versions have those of all.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -127,9 +127,10 @@ class SuiteScores:
         metrics: Metric name to score.
         groups: Label, group, metric name to score.
         history: Approvals, the last one last.
-        anchor: The run below which scores may not drift; ``None`` if it is the one approved last.
+        anchor: The one that files of earlier versions have for all metrics.
         pool: Fingerprints of the files that have what was counted in earlier approved runs of the same data, which are
             the baseline together with the last one; the latest last.
+        anchors: Metric to the run below which it may not drift; without those for which that is the one approved last.
         bridges: Changes of judges across which it may be compared, and those of earlier approvals; the latest last.
     """
 
@@ -147,6 +148,11 @@ class SuiteScores:
     anchor: Anchor | None = None
     pool: tuple[str, ...] = ()
     bridges: tuple[Bridge, ...] = ()
+    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+
+    def anchor_of(self, metric: str) -> Anchor | None:
+        """Return the anchor of a metric; ``None`` where that is the run approved last."""
+        return self.anchors.get(metric, self.anchor)
 
     @property
     def values(self) -> dict[str, float | None]:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from changed_judges import BAD, GATE, GOOD, HALF, NEW, OLD, Suites, graded, milder, stricter
 from histories import note_runs, run_line
 from judged_projects import shown_to
@@ -191,3 +192,54 @@ def test_the_history_tells_a_bridged_change_of_judge_from_another(suites: Suites
     suites.write([GOOD, BAD], model=NEW)
     suites.run(update=True)
     assert "-- changed: bridged judge --" in suites.llmeval("history", suites.path.name, "--metric", "f1")[1]
+
+
+def test_a_bridge_is_measured_on_the_answers_that_were_approved(suites: Suites) -> None:
+    suites.server.script(graded(milder))
+    suites.write(HALF)
+    suites.run(update=True)
+    others = [BAD] * 12 + HALF[12:]
+    suites.write(others)
+    suites.run()
+    write_judgements(judgements_of(suites.path), _entries())
+    code, told = suites.migrate("--approve")
+    assert code == 0, told
+    assert "12 cases are not judged as when approved, and left out of the difference" in told
+    shift = suites.scores().bridges[0].shifts["judge_score"]
+    assert shift.value == pytest.approx(10 / 28, abs=1e-6)
+
+
+def test_a_bridge_from_other_answers_alone_is_none(suites: Suites) -> None:
+    suites.server.script(graded(milder))
+    suites.write([GOOD] * 4)
+    suites.run(update=True)
+    suites.write([BAD] * 4)
+    suites.run()
+    write_judgements(judgements_of(suites.path), _entries())
+    code, told = suites.migrate("--approve")
+    assert code == 1
+    assert "found too few cases that the old judge sees as when they were approved" in told
+
+
+def test_no_drop_is_judged_across_a_bridge_whose_difference_depends_on_the_score(suites: Suites) -> None:
+    def answer(call: Call) -> Sent:
+        value = float(shown_to(call)["answer"].split()[-1])
+        return reply(json.dumps({"reasoning": "r", "score": value**0.5 if call.body["model"] == "new" else value}))(
+            call
+        )
+
+    suites.server.script(answer)
+    answers = [f"value {0.05 + 0.02 * number:.2f}" for number in range(40)]
+    evaluators = [{"judge": {"mode": "continuous"}}]
+    suites.write(answers, evaluators=evaluators)
+    suites.run(update=True)
+    code, told = suites.migrate("--approve")
+    assert code == 0, told
+    assert "judge_score: the difference of the judges depends on the score: +0.2" in told
+    suites.write(answers, model=NEW, evaluators=evaluators)
+    outcome, reason = suites.verdicts(suites.run())[GATE]
+    assert outcome == "failed"
+    assert reason.startswith(
+        "not comparable across the change of judge: the difference of the judges depends on the score"
+    )
+    assert suites.scores().bridges[0].shifts["judge_score"].depends

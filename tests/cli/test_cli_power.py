@@ -191,3 +191,38 @@ def test_what_cannot_be_planned_is_refused(
     write_report(Path("other.json"), {"exact_match": scores(1)}, suite="other")
     assert main(["power", suite, *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_what_is_not_possible_is_not_promised(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [{"id": str(n), "expected": "x", "prediction": "x"} for n in range(6)]
+    write_suite(cases=cases, gates=[{"metric": "exact_match", "max_drop": 0.02}])
+    lines = printed(
+        capsys, suite, "--report", report("r.json", [1.0] * 4 + [0.0] * 2), "--drop", "0.5", "--drop", "0.9"
+    )
+    assert lines[3].startswith(
+        "not detectable: this suite finds no drop in 80 of 100 runs: the largest possible one is "
+    )
+    assert "0.6667" in lines[3]
+    assert lines[6].split() == ["0.9", "impossible"]
+
+
+def test_gates_that_are_judged_together_and_groups_count(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    gate = {"metric": "exact_match", "max_drop": 0.02}
+    path = report("r.json", scores(1))
+
+    def smallest(*gates: dict[str, Any]) -> list[str]:
+        cases = [
+            {"id": str(n), "expected": "x", "prediction": "x", "labels": {"talk": str(n % 4 // 3)}} for n in range(SIZE)
+        ]
+        write_suite(cases=cases, gates=list(gates))
+        lines = printed(capsys, suite, "--report", path, "--drop", "0.3")
+        return [line for line in lines if "80 of 100" in line]
+
+    (alone,) = smallest(gate)
+    together = smallest(gate, {"metric": "pass_rate", "max_drop": 0.02})
+    assert together[0].endswith("(95% confidence, beside 1 other gate)")
+    assert float(together[0].split()[6]) > float(alone.split()[6])
+    both = smallest(gate, {**gate, "by": "talk"})
+    assert len(both) == 2
+    assert both[1].endswith("(95% confidence, smallest of 2 groups, beside 1 other gate)")
+    assert both[1].startswith("not detectable")

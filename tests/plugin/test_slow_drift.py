@@ -1,9 +1,13 @@
 """Many small approved drops: the anchor, and the gate on what is lost since."""
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_llmeval.snapshots.layout import parse, render
+from pytest_llmeval.snapshots.scores import SuiteScores
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -19,9 +23,10 @@ def write(project: "Project", wrong: int, gate: dict[str, Any] | None = None, **
 
 
 def approve(project: "Project", wrong: int, *arguments: str, **how: Any) -> None:
+    """Approve a run, whether or not it has drifted."""
     write(project, wrong, **how)
     ran = project.run("--snapshot-update", *arguments, without=WITH_SYRUPY)
-    assert ran.code == 0, ran.text
+    assert all(each.startswith("drift") for each, outcome in ran.gates("s").items() if outcome != "passed"), ran.text
 
 
 def run(project: "Project") -> "Ran":
@@ -30,9 +35,9 @@ def run(project: "Project") -> "Ran":
 
 def anchor(project: "Project") -> Any:
     scores = json.loads((project.path / "__llmeval__" / "s.scores.json").read_text(encoding="utf-8"))
-    there = (project.path / "__llmeval__" / "s.anchor.jsonl").exists()
-    assert there == ("anchor" in scores)
-    return scores["anchor"]["values"]["f1"] if there else None
+    files = list((project.path / "__llmeval__").glob("s.anchor*.jsonl"))
+    assert bool(files) == ("anchors" in scores)
+    return scores["anchors"]["f1"]["values"]["f1"] if files else None
 
 
 def test_drops_that_were_approved_one_by_one_fail_together(project: "Project") -> None:
@@ -109,12 +114,115 @@ def test_the_allowed_drift_is_the_users(project: "Project") -> None:
 def test_a_damaged_anchor_fails(project: "Project") -> None:
     approve(project, 0)
     approve(project, 3)
-    (project.path / "__llmeval__" / "s.anchor.jsonl").write_text("{}\n", encoding="utf-8")
+    (file,) = (project.path / "__llmeval__").glob("s.anchor-*.jsonl")
+    file.write_text("{}\n", encoding="utf-8")
     ran = run(project)
     assert ran.gates("s")["drift(f1) <= 0.06"] == "failed"
-    assert "the anchor cannot be used: found content with fingerprint" in ran.suites["s"]["gates"][1]["reason"]
-    (project.path / "__llmeval__" / "s.anchor.jsonl").unlink()
-    assert "the anchor s.anchor.jsonl cannot be read" in run(project).suites["s"]["gates"][1]["reason"]
+    reason = ran.suites["s"]["gates"][1]["reason"]
+    assert reason.startswith(f"the anchor cannot be used: {file.name}")
+    assert "found content with fingerprint" in reason
+    file.unlink()
+    assert f"the anchor {file.name} cannot be read" in run(project).suites["s"]["gates"][1]["reason"]
+
+
+@pytest.mark.parametrize("lost", ["s.anchor-*.jsonl", "s.*.jsonl"])
+def test_nothing_is_approved_over_a_lost_anchor_unless_a_new_one_is_wanted(project: "Project", lost: str) -> None:
+    approve(project, 0)
+    approve(project, 3)
+    for file in (project.path / "__llmeval__").glob(lost):
+        file.unlink()
+    before = (project.path / "__llmeval__" / "s.scores.json").read_bytes()
+    write(project, 6)
+    refused = project.run("--snapshot-update", without=WITH_SYRUPY)
+    assert refused.code == 1
+    assert "not approved: the anchor of f1 of " in refused.text
+    assert "(1.0000) cannot be used" in refused.text
+    assert "--llmeval-new-anchor" in refused.text
+    assert (project.path / "__llmeval__" / "s.scores.json").read_bytes() == before
+    anew = project.run("--snapshot-update", "--llmeval-new-anchor", without=WITH_SYRUPY)
+    assert anew.code == 0, anew.text
+    assert "discarded the anchor of f1 of " in anew.text
+    assert anchor(project) is None
+
+
+def test_a_damaged_anchor_is_no_anchor_either(project: "Project") -> None:
+    approve(project, 0)
+    approve(project, 3)
+    (file,) = (project.path / "__llmeval__").glob("s.anchor-*.jsonl")
+    file.write_text("{}\n", encoding="utf-8")
+    write(project, 6)
+    refused = project.run("--snapshot-update", without=WITH_SYRUPY)
+    assert refused.code == 1
+    assert "found content with fingerprint" in refused.text
+
+
+def test_a_first_approved_run_whose_cases_are_lost_is_a_lost_anchor(project: "Project") -> None:
+    approve(project, 0)
+    (project.path / "__llmeval__" / "s.cases.jsonl").unlink()
+    write(project, 6)
+    assert "not approved: the anchor of f1 of " in project.run("--snapshot-update", without=WITH_SYRUPY).text
+
+
+def test_an_approval_shows_the_drift_and_does_not_hide_it(project: "Project") -> None:
+    for wrong in (0, 6, 12):
+        approve(project, wrong)
+    write(project, 18)
+    nightly = project.run("--snapshot-update", without=WITH_SYRUPY)
+    assert nightly.code == 1
+    assert nightly.gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.06": "failed"}
+    reason = nightly.suites["s"]["gates"][1]["reason"]
+    assert "3 approvals since the anchor of " in reason
+    assert "approved values 1.0000 -> 0.7000; the approval keeps the anchor" in reason
+    assert anchor(project) == 1.0
+    wanted = project.run("--snapshot-update", "--llmeval-new-anchor", without=WITH_SYRUPY)
+    assert wanted.code == 0
+    assert run(project).code == 0
+
+
+def two_metrics(project: "Project", first: int, second: int) -> None:
+    """Write a suite of which so many answers are wrong for `f1`, and so many for `accuracy`."""
+    cases = [
+        {
+            "id": f"c{n:03}",
+            "expected": {"answer": "red", "label": "x"},
+            "prediction": {"answer": "blue" if n < first else "red", "label": "y" if n < second else "x"},
+        }
+        for n in range(100)
+    ]
+    evaluators = [{"text": {"metrics": ["f1"]}}, {"classification": {"metrics": ["accuracy"]}, "on": "label"}]
+    gates = [{"metric": name, "max_drop": 0.02} for name in ("f1", "accuracy")]
+    project.suite("s.eval.yaml", cases, evaluators=evaluators, gates=gates, mode="bulk", snapshot={"tolerance": 1})
+
+
+def test_a_metric_that_rises_does_not_take_the_anchor_of_one_that_falls_along(project: "Project") -> None:
+    for step in range(6):
+        two_metrics(project, 60 - 12 * step, 2 * step)
+        project.run("--snapshot-update", without=WITH_SYRUPY)
+    scores = json.loads((project.path / "__llmeval__" / "s.scores.json").read_text(encoding="utf-8"))
+    assert scores["anchors"]["accuracy"]["values"] == {"accuracy": 1.0}
+    assert "f1" not in scores["anchors"]
+    two_metrics(project, 0, 20)
+    ran = run(project)
+    assert ran.gates("s")["drift(accuracy) <= 0.06"] == "failed"
+    assert "5 approvals since the anchor" in ran.suites["s"]["gates"][-1]["reason"]
+
+
+def test_the_single_anchor_of_earlier_versions_is_that_of_each_metric(project: "Project") -> None:
+    approve(project, 0)
+    approve(project, 6)
+    folder = project.path / "__llmeval__"
+    (file,) = folder.glob("s.anchor-*.jsonl")
+    path = folder / "s.scores.json"
+    scores = parse(path, path.name, SuiteScores)
+    single = replace(scores.anchors["f1"], values=scores.history[0].values)
+    path.write_text(render(replace(scores, anchor=single, anchors={})), encoding="utf-8")
+    file.rename(folder / "s.anchor.jsonl")
+    write(project, 18)
+    assert run(project).gates("s")["drift(f1) <= 0.06"] == "failed"
+    write(project, 7)
+    assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
+    assert anchor(project) == 1.0
+    assert not (folder / "s.anchor.jsonl").exists()
 
 
 def changed_suite(project: "Project", step: int) -> None:

@@ -94,3 +94,41 @@ def test_the_more_runs_have_a_drop_the_smaller_one_is_found() -> None:
     found = [Plan(ScoreSpread(1.0), runs=runs, allowed=0.02).detectable(100) for runs in (1, 3, 10)]
     assert found == sorted(found, reverse=True)
     assert found[0] > Plan(ScoreSpread(1.0), allowed=0.02).detectable(100) > found[2] > 0.02
+
+
+def test_a_drop_that_is_impossible_is_never_found() -> None:
+    plan = Plan(ScoreSpread(0.44), room=0.667)
+    assert Plan(ScoreSpread(0.44)).detectable(6) == pytest.approx(0.76, abs=0.01)
+    assert plan.detectable(6) is None
+    assert plan.chance(0.7, 600) == 0
+    assert plan.cases(0.7) is None
+    assert plan.detectable(60) is not None
+
+
+def test_fewer_cases_than_a_sign_test_needs_find_nothing() -> None:
+    plan = Plan(ScoreSpread(1e-6))
+    assert plan.detectable(5) is None
+    assert plan.chance(0.5, 5) == 0
+    assert plan.detectable(6) is not None
+    assert plan.cases(0.5) == 6
+    clustered = Plan(ScoreSpread(1e-6), cluster=10)
+    assert clustered.detectable(50) is None
+    assert clustered.cases(0.5) == 60
+    assert Plan(ScoreSpread(1e-6), tests=21).detectable(9) is None
+
+
+def test_gates_beside_it_and_groups_cost_power() -> None:
+    alone, beside = Plan(SPREAD), Plan(SPREAD, tests=20)
+    small = Plan(SPREAD, share=0.25)
+    found = [plan.detectable(400) for plan in (alone, beside, small)]
+    assert found == sorted(found, key=lambda each: each or 0)
+    assert found[2] == pytest.approx(2 * (found[0] or 0))
+    assert (beside.cases(0.05) or 0) > (alone.cases(0.05) or 0)
+    assert small.cases(0.05) == pytest.approx(4 * (alone.cases(0.05) or 0), abs=4)
+    assert beside.chance(0.03, 400) < alone.chance(0.03, 400)
+
+
+def test_safety_needs_as_many_cases_as_could_show_a_drop() -> None:
+    plan = Plan(ScoreSpread(1e-6), room=1.0, safe=True)
+    assert plan.cases(0.02) == 183
+    assert plan.detectable(60) == pytest.approx(1 - 0.025 ** (1 / 60))

@@ -27,7 +27,7 @@ bridges = st.builds(
     st.dictionaries(
         st.text(),
         st.builds(Shift, numbers, numbers, numbers)
-        | st.builds(Shift, numbers, numbers, numbers, st.just("a"), st.text("b")),
+        | st.builds(Shift, numbers, numbers, numbers, st.just("a"), st.text("b"), st.text()),
     ),
 )
 
@@ -73,7 +73,7 @@ def test_only_the_metrics_of_changed_judges_move() -> None:
         {"shift of judge_score": "[1, 2]"},
         {"shift of judge_score": "[1, 2, NaN]"},
         {"shift of judge_score": '["a", 1, 2]'},
-        {"shift of judge_score": '[0, 1, 2, "a", "b", "c"]'},
+        {"shift of judge_score": '[0, 1, 2, "a", "b", "c", "d"]'},
     ],
 )
 def test_what_is_no_bridge_is_a_fault(changes: dict[str, str]) -> None:

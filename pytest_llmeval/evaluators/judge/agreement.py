@@ -21,7 +21,14 @@ from pytest_llmeval.core.tables import ConfusionMatrix
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.judged_case import JudgedCase, reason_lines, verdict_details
-from pytest_llmeval.evaluators.judge.people import is_labelled, people_fault, people_of, without_people
+from pytest_llmeval.evaluators.judge.people import (
+    OTHER_ANSWER,
+    is_labelled,
+    is_stale,
+    people_fault,
+    people_of,
+    without_people,
+)
 from pytest_llmeval.evaluators.measures import confusion
 from pytest_llmeval.evaluators.measures.agreement import (
     krippendorff_alpha,
@@ -135,9 +142,11 @@ class JudgeAgreement(Judge):
         return people_fault(expected, self.judged(without_people(case)).scale)
 
     def _people(self, case: Case) -> list[float]:
-        """Return the scores of the people; empty where there is none."""
+        """Return the scores of the people; empty where there is none, or they are of another answer."""
         if fault := self._fault(case):
             raise EvaluatorError(fault)
+        if is_stale(case.expected, case.prediction):
+            return []
         return [float(score) for score in people_of(case.expected)] if isinstance(case.expected, Mapping) else []
 
     def questions(self, case: Case) -> Sequence[Question]:
@@ -161,7 +170,8 @@ class JudgeAgreement(Judge):
         """
         people = self._people(case)
         if not people:
-            return Observation({}, undefined=dict.fromkeys(self._fixed_names(), _ABSENT))
+            why = OTHER_ANSWER if is_stale(case.expected, case.prediction) else _ABSENT
+            return Observation({}, undefined=dict.fromkeys(self._fixed_names(), why))
         judged = self.judged(without_people(case))
         verdict = judged.verdict(verdicts)
         if verdict is None:

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
-from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.evaluator import Basis, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.judge.judged_case import (
     GRADES_OF_FIELDS,
@@ -26,8 +26,13 @@ from pytest_llmeval.evaluators.judge.judged_case import (
     verdict_details,
 )
 from pytest_llmeval.evaluators.judge.people import (
+    OTHER_ANSWER,
+    corrected_basis,
     corrected_mean,
+    excess_counts,
+    is_bound,
     is_labelled,
+    is_stale,
     people_fault,
     people_of,
     without_people,
@@ -93,7 +98,8 @@ class Judge(JudgedEvaluator):
     With ``corrected``, some cases carry the scores of people: their ``expected`` is ``{reference, human}``, as in
     evaluator ``judge_agreement``. ``corrected(judge_score)``, of a rubric ``corrected(judge_pass)`` too, is the mean of
     the judge over all cases plus the mean of what people add to it over those cases (prediction-powered inference,
-    Angelopoulos et al. 2023). It may leave [0, 1], and exists for sets of cases only.
+    Angelopoulos et al. 2023). It may leave [0, 1], and exists for sets of cases only, with at least ten labels. Labels
+    may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out.
 
     Attributes:
         mode: How to judge; ``auto``: by the label ``question_type``, and ``abstention`` where the case's id ends in
@@ -322,10 +328,15 @@ class Judge(JudgedEvaluator):
             counts |= {f"field.{name}": each.share(grades[name]) for name, each in self.form.others.items()}
         details = verdict_details(judged, verdict)
         details |= self._steps(verdicts)
+        why = _OVER_CASES
         if self.corrected and is_labelled(case.expected):
-            counts |= self._excess(judged, verdict.score, people_of(case.expected))
-            details["human"] = list(people_of(case.expected))
-        undefined = dict.fromkeys(self._corrected(), _OVER_CASES)
+            if is_stale(case.expected, case.prediction):
+                counts["stale"], why = 1, OTHER_ANSWER
+            else:
+                counts |= self._excess(judged, verdict.score, people_of(case.expected))
+                counts["bound"] = float(is_bound(case.expected))
+                details["human"] = list(people_of(case.expected))
+        undefined = dict.fromkeys(self._corrected(), why)
         if judged.name == "explanation":
             undefined |= unnamed_defects(verdict.details)
         return Observation(counts, details, undefined, judged.texts.malformed)
@@ -337,10 +348,12 @@ class Judge(JudgedEvaluator):
     def _excess(self, judged: JudgedCase, score: float, people: Sequence[float]) -> dict[str, float]:
         """Count what people add to the judge's score."""
         counts: dict[str, float] = {"labelled": 1}
-        counts["excess"] = math.fsum(map(judged.share, people)) / len(people) - judged.share(score)
+        mean = math.fsum(map(judged.share, people)) / len(people)
+        counts |= excess_counts("excess", mean - judged.share(score))
         if self.rubric is not None:
             mark = self.rubric.pass_mark
-            counts["pass_excess"] = sum(each >= mark for each in people) / len(people) - (score >= mark)
+            passed = sum(each >= mark for each in people) / len(people)
+            counts |= excess_counts("pass_excess", passed - (score >= mark))
         return counts
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
@@ -364,6 +377,12 @@ class Judge(JudgedEvaluator):
         for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):
             metrics[name] = corrected_mean(sums, total, excess)
         return metrics
+
+    def basis(self, sums: "Sums") -> Mapping[str, Basis]:
+        """Return what corrected means rest on: the labels."""
+        return {
+            name: corrected_basis(sums, excess) for name, (_, excess) in zip(self._corrected(), _EXCESS, strict=False)
+        }
 
 
 def _version(mode: Mode | None) -> str:

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.estimation import Estimate, estimate
-from pytest_llmeval.scoring.comparison.inference import Bootstrap, Method, agreeing, doubts, least_tail
+from pytest_llmeval.scoring.comparison.inference import (
+    Bootstrap,
+    Method,
+    agreeing,
+    doubts,
+    held_interval,
+    held_tails,
+    witnessed_tail,
+)
 from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.comparison.significance import detectable_shift, two_sided
 from pytest_llmeval.scoring.intervals import Tails
@@ -187,9 +195,10 @@ def _difference(
     low = high = p_value = detectable = None
     metric = pairing.table.metric(name)
     if bootstrap := Bootstrap.of(found, method, metric):
-        least = least_tail(found)
-        tails = Tails(*(max(least, each) for each in bootstrap.tails(0.0)))
-        low, high = agreeing(bootstrap.interval(confidence), tails, 0.0, (1 - confidence) / 2)
+        held = zip(held_tails(found, metric, bootstrap.tails(0.0), 0.0), witnessed_tail(found), strict=True)
+        tails = Tails(*map(max, held))
+        interval = held_interval(found, metric, bootstrap.interval(confidence), confidence)
+        low, high = agreeing(interval, tails, 0.0, (1 - confidence) / 2)
         p_value = two_sided(min(tails))
         detectable = detectable_shift(bootstrap.deviation, confidence, units=found.units) or None
     return Difference(

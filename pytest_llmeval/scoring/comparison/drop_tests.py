@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.comparison.estimation import Columns, Estimate, columns_of, estimate
-from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, agreeing, doubts, least_tail, span
+from pytest_llmeval.scoring.comparison.inference import (
+    FEW_CHANGED,
+    Bootstrap,
+    agreeing,
+    doubts,
+    held_interval,
+    held_tails,
+    least_tail,
+    span,
+    witnessed_tail,
+)
 from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.comparison.significance import (
     few_changes_tail,
@@ -129,7 +139,7 @@ def _tested(question: _Question, test: SignificanceTest) -> Evidence:
     elif test in ("mcnemar", "mcnemar_mid_p"):
         found = _mcnemar(question, found, mid_p=test == "mcnemar_mid_p")
     elif test == "wilcoxon":
-        found = _guarded(question, replace(found, tails=_wilcoxon(question)))
+        found = _guarded(question, replace(found, tails=_wilcoxon(question)), means=False)
     elif test == "permutation":
         found = _guarded(question, replace(found, tails=_permutation(question)))
     else:
@@ -159,7 +169,7 @@ def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
     bootstrap = Bootstrap.of(found, "bca" if corrected else "percentile", metric)
     if bootstrap is None:
         return Evidence(found, drop, None, None, 0.0, notes)
-    low, high = bootstrap.interval(question.confidence)
+    low, high = held_interval(found, metric, bootstrap.interval(question.confidence), question.confidence)
     above, below = bootstrap.tails(-question.max_drop if falls else question.max_drop)
     return Evidence(
         found,
@@ -171,22 +181,35 @@ def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
     )
 
 
-def _guarded(question: _Question, found: Evidence) -> Evidence:
-    """Hold p-values against what so few changed cases can prove: resamples of equal cases are equal.
+def _guarded(question: _Question, found: Evidence, *, means: bool = True) -> Evidence:
+    """Hold p-values against what so few cases can prove: resamples of equal cases are equal.
 
     What speaks against a drop where next to no case changed is just that: had the share of the cases that the drop
     needs lost all that they can lose, so few changes would be unlikely.
+
+    Args:
+        question: What is tested.
+        found: What the test says.
+        means: Whether it is about the mean of the cases, and not about the typical one.
     """
     if found.tails is None:
         return found
+    data, metric = found.estimate, question.pairing.table.metric(question.metric)
+    falls = metric.higher_is_better
     above, below = found.tails
-    changed, reach = found.estimate.changed, span(question.pairing.table.metric(question.metric))
+    if means:
+        at = -question.max_drop if falls else question.max_drop
+        held = held_tails(data, metric, Tails(below, above) if falls else Tails(above, below), at)
+        above, below = (held.below, held.above) if falls else held
+    least = witnessed_tail(data) if means else Tails(least_tail(data), least_tail(data))
+    for_drop, for_gain = (least.below, least.above) if falls else least
+    reach = span(metric)
     if question.max_drop < 0:
-        below = max(below, least_tail(found.estimate))  # a gain refutes that nothing changed, as a drop does
-    elif changed is not None and changed < FEW_CHANGED:
+        below = max(below, for_gain)  # a gain refutes that nothing changed, as a drop does
+    elif data.changed is not None and data.changed < FEW_CHANGED:
         share = min(1.0, question.max_drop / reach) if reach else 0.0
-        below = max(below, few_changes_tail(changed, found.estimate.units, share))
-    return replace(found, tails=Tails(max(above, least_tail(found.estimate)), below))
+        below = max(below, few_changes_tail(data.changed, data.units, share))
+    return replace(found, tails=Tails(max(above, for_drop), below))
 
 
 def _mcnemar(question: _Question, found: Evidence, *, mid_p: bool) -> Evidence:

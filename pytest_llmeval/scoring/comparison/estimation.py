@@ -1,6 +1,6 @@
 """Differences of metrics between two runs, and their resamples."""
 
-__all__ = ("Estimate", "columns_of", "estimate")
+__all__ = ("MANY_UNITS", "Estimate", "columns_of", "estimate")
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,6 +34,12 @@ _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
 _ROUNDING = 1e-12
 
+_APART = 11
+"""Keeps noise apart from the draws of cases, which begin with the same seed."""
+
+MANY_UNITS = 5_000
+"""With more, what a few cases do to a difference is seen by resamples, too."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -44,6 +50,8 @@ class Estimate:
         baseline: In the baseline.
         resampled: Differences of the resamples, finite ones only; empty where there is no interval.
         jackknives: Differences without one case each; one array per independent sample.
+        contributions: What each unit, a case or a cluster, contributes to the difference, whose mean they are nearly
+            (pseudo-values, Tukey 1958); empty where runs are not paired or too many units make them needless.
         cases: Cases with a part in the value of the current run; paired: in that of either run.
         baseline_cases: Cases with a part in the value of the baseline; paired: the same.
         units: Cases, or clusters of them, of the smaller run.
@@ -53,6 +61,8 @@ class Estimate:
         binary: Whether every case scores 0 or 1 in both runs.
         errored: Cases of the current run that could not be measured.
         lost_resamples: Share of the resamples in which the metric has no value.
+        fault: Why one of the runs has no value, where its cases do not say so.
+        apart: Why the runs cannot be compared by the metric.
         shift: How far a change of judge moves the metric, which baseline and resamples take into account.
     """
 
@@ -60,6 +70,7 @@ class Estimate:
     baseline: float | None
     resampled: FloatArray = field(repr=False)
     jackknives: Sequence[FloatArray] = field(repr=False)
+    contributions: FloatArray = field(repr=False)
     cases: int
     baseline_cases: int
     units: int
@@ -69,6 +80,8 @@ class Estimate:
     binary: bool
     errored: int
     lost_resamples: float
+    fault: str = ""
+    apart: str = ""
     shift: Shift | None = None
 
     @property
@@ -152,7 +165,9 @@ def _across(found: Estimate, shift: Shift | None) -> Estimate:
         return found
     baseline = None if found.baseline is None else found.baseline + shift.value
     resampled = found.resampled - shift.draws(found.resampled.size)
-    return replace(found, baseline=baseline, resampled=resampled, changed=None, shift=shift)
+    return replace(
+        found, baseline=baseline, resampled=resampled, contributions=resampled[:0], changed=None, shift=shift
+    )
 
 
 def _estimate(
@@ -203,6 +218,9 @@ class _Resampling:
         blocks = [np.hstack([here, there])] if pairing.paired else [here, there]
         self.blocks = [by_unit(block, unit) for block, unit in zip(blocks, self.units, strict=True)]
         totals = _total(here), _total(there)
+        # Means of scores rest on the scores of the cases that have one, whatever a pooled value rests on.
+        pooled = columns.formula == pairing.table.summarize
+        self.rests = [pairing.table.basis(each) if pooled else {} for each in totals]
         self.values = columns.formula(totals[0]), columns.formula(totals[1])
         with np.errstate(all="ignore"):
             self.exchanged = columns.formula(totals[1] - there + here) if pairing.paired else {}
@@ -214,10 +232,15 @@ class _Resampling:
 
         with np.errstate(all="ignore"):
             resampled = self._resampled(names)
-            without = self._without_one(names) if jackknife else {}
-        return {name: self._estimate(name, resampled[name], without.get(name, ())) for name in names}
+            few = self.pairing.paired and len(self.blocks[0]) <= MANY_UNITS
+            without = self._without_one(names) if jackknife or few else {}
+        return {
+            name: self._estimate(name, resampled[name], without.get(name, ()), jackknife=jackknife) for name in names
+        }
 
-    def _estimate(self, name: str, resampled: FloatArray, jackknives: Sequence[FloatArray]) -> Estimate:
+    def _estimate(
+        self, name: str, resampled: FloatArray, without: Sequence[FloatArray], *, jackknife: bool
+    ) -> Estimate:
         import numpy as np
 
         rows, table = self.rows, self.pairing.table
@@ -235,6 +258,16 @@ class _Resampling:
         value, baseline = (
             present(found[name][0]) if there else None for found, there in zip(self.values, exists, strict=True)
         )
+        rests = [each[name] for each in self.rests if name in each]
+        faults = [
+            f"{where}{each.fault}" for each, where in zip(rests, ("", "in the baseline "), strict=False) if each.fault
+        ]
+        if rests:
+            value, baseline = (
+                None if each.fault else found for each, found in zip(rests, (value, baseline), strict=True)
+            )
+            units = min(units, *(int(each.cases) for each in rests))
+            resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)
         scores = [table.scores[name][each][part] for each, part in zip(rows, judged, strict=True)]
         left_out = left_out_of(self.pairing, name, rows)
         finite = resampled[np.isfinite(resampled)]
@@ -244,7 +277,8 @@ class _Resampling:
             value=value,
             baseline=baseline,
             resampled=finite if usable else np.empty(0),
-            jackknives=jackknives if usable else (),
+            jackknives=without if usable and jackknife else (),
+            contributions=self._contributions(judged[0], value, baseline, without) if usable else np.empty(0),
             cases=cases[0],
             baseline_cases=cases[1],
             units=units,
@@ -254,7 +288,22 @@ class _Resampling:
             binary=all(bool(np.isin(part, (0.0, 1.0)).all()) for part in scores),
             errored=int(table.failed[name][rows.current].sum()),
             lost_resamples=lost,
+            fault="; ".join(faults),
+            apart=next((each.apart for each in rests if each.apart), ""),
         )
+
+    def _contributions(
+        self, judged: BoolArray, value: float | None, baseline: float | None, without: Sequence[FloatArray]
+    ) -> FloatArray:
+        """Return the pseudo-values of the units that have a part in the metric."""
+        import numpy as np
+
+        if not self.pairing.paired or len(without) != 1 or value is None or baseline is None:
+            return np.empty(0)
+        left = without[0][np.unique(self.units[0][judged])]
+        values = len(left) * (value - baseline) - (len(left) - 1) * left
+        finite: FloatArray = values[np.isfinite(values)]
+        return finite
 
     def _changed(self, name: str) -> BoolArray:
         """Return which cases matter to the difference: their counts of this run change the metric of the baseline."""
@@ -283,6 +332,14 @@ class _Resampling:
             return {name: (without[0][name],) for name in names}
         here, there = self.values
         return {name: (without[0][name] - there[name], here[name] - without[1][name]) for name in names}
+
+
+def _unseen(floor: float, count: int) -> FloatArray:
+    """Return noise with the deviation of what the cases cannot have shown; the same in every process."""
+    import numpy as np
+
+    noise: FloatArray = floor * np.random.default_rng(SEED + _APART).standard_normal(count)
+    return noise
 
 
 def _total(block: FloatArray) -> FloatArray:

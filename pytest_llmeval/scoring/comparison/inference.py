@@ -1,6 +1,17 @@
 """Intervals, p-values and warnings from resampled differences."""
 
-__all__ = ("FEW_CHANGED", "Bootstrap", "Method", "agreeing", "doubts", "least_tail", "span")
+__all__ = (
+    "FEW_CHANGED",
+    "Bootstrap",
+    "Method",
+    "agreeing",
+    "doubts",
+    "held_interval",
+    "held_tails",
+    "least_tail",
+    "span",
+    "witnessed_tail",
+)
 
 import math
 from collections.abc import Iterator
@@ -11,7 +22,17 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.comparison.estimation import Estimate
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.comparison.significance import acceleration, bca_interval, bca_share, bias
+from pytest_llmeval.scoring.comparison.significance import (
+    acceleration,
+    bca_interval,
+    bca_share,
+    bias,
+    effective_units,
+    sign_flip_tails,
+    skewed_tails,
+    unseen_rest,
+    unseen_tail,
+)
 from pytest_llmeval.scoring.intervals import Resampled, Tails, nominal, resampled_interval, unseen_share
 
 Method: TypeAlias = Literal["percentile", "bca"]
@@ -20,6 +41,14 @@ FEW_CHANGED = 10
 """With fewer changed cases, resamples do not show how much a difference varies."""
 
 _FEW_UNITS = 10
+
+_WITNESSED = 50
+"""With fewer units, a sign-flip test is the second witness of a difference."""
+
+_CONCENTRATED = 20
+"""So it is where the squares of a difference rest on fewer units than this, however many others move by a hair."""
+
+_LEAST_WITNESSES = 2
 _MANY_LOST = 0.05
 _ROUNDING = 1e-12
 
@@ -113,6 +142,67 @@ def agreeing(interval: tuple[float, float], tails: Tails, at: float, tail: float
     """
     low, high = interval
     return min(low, at) if tails.above > tail else low, max(high, at) if tails.below > tail else high
+
+
+def held_tails(found: Estimate, metric: Metric, tails: Tails, at: float) -> Tails:
+    """Hold p-values of a difference against what few cases can hide; a p-value becomes no smaller.
+
+    Resamples know the cases that there are. If the difference rests on few of them, or would be another one with a few
+    that are unlike all others, they promise too much: they are held against a test for skewed values, and against the
+    probability that the cases that would refute them have gone unseen.
+
+    Args:
+        found: The difference, current run minus baseline.
+        metric: Its range.
+        tails: Around a number.
+        at: The number.
+    """
+    difference, value, values = found.difference, found.value, found.contributions
+    if difference is None or value is None or not _is_witnessed(found):
+        return tails
+    above, below = tails
+    if not (
+        found.binary and found.units == found.cases
+    ):  # how few of those cases changed is what limits them, and that is counted exactly
+        skewed = skewed_tails(values, at)
+        above, below = max(above, skewed.above), max(below, skewed.below)
+    if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
+        above = max(above, unseen_tail(difference - at, value - metric.low, found.units))
+        below = max(below, unseen_tail(at - difference, metric.high - value, found.units))
+    return Tails(above, below)
+
+
+def held_interval(
+    found: Estimate, metric: Metric, interval: tuple[float, float], confidence: float
+) -> tuple[float, float]:
+    """Widen the interval of a difference to leave room for unseen cases, and for no difference where few changed."""
+    difference, value, tail = found.difference, found.value, (1 - confidence) / 2
+    if difference is None or value is None or not _is_witnessed(found):
+        return interval
+    low, high = interval
+    if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
+        reach = metric.high - metric.low
+        low = max(-reach, min(low, difference - unseen_rest(value - metric.low, found.units, tail)))
+        high = min(reach, max(high, difference + unseen_rest(metric.high - value, found.units, tail)))
+    least = witnessed_tail(found)
+    return min(low, 0.0) if least.above > tail else low, max(high, 0.0) if least.below > tail else high
+
+
+def _is_witnessed(found: Estimate) -> bool:
+    """Return whether it is known what single cases contribute to a difference."""
+    return found.changed is not None and len(found.contributions) >= _LEAST_WITNESSES
+
+
+def witnessed_tail(found: Estimate) -> Tails:
+    """Return the smallest p-values of a difference from 0 that so few cases, or so few that matter, can have."""
+    least = least_tail(found)
+    values = found.contributions
+    if not _is_witnessed(found):
+        return Tails(least, least)
+    if len(values) >= _WITNESSED and effective_units(values) >= _CONCENTRATED:
+        return Tails(least, least)
+    flipped = sign_flip_tails(values)
+    return Tails(max(least, flipped.above), max(least, flipped.below))
 
 
 def least_tail(estimate: Estimate) -> float:

@@ -6,19 +6,26 @@ __all__ = (
     "bca_share",
     "bias",
     "detectable_shift",
+    "effective_units",
     "few_changes_tail",
     "mcnemar_interval",
     "mcnemar_tails",
+    "sign_flip_tails",
+    "skewed_tails",
     "two_sided",
+    "unseen_rest",
+    "unseen_tail",
     "wilcoxon_tails",
 )
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile, student_quantile
+from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile, student_cdf, student_quantile
 from pytest_llmeval.scoring.intervals import Resampled, Tails
+from pytest_llmeval.scoring.resample import resample_count, swapped_totals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +39,13 @@ POWER = 0.8
 """The power that `detectable_shift` is about."""
 
 _EXACT_CASES = 50
+_LEAST_OF_SKEWNESS = 2
+_STRAIGHT = 1e-6
+_MOST = 300.0
+"""What `expm1` can take."""
+
+_ENUMERATED = 14
+"""Values whose signs are turned in every way; of more, some ways are drawn."""
 
 _DECIMALS = 12
 """Differences that agree to so many decimals are ties: the rest is rounding."""
@@ -97,6 +111,104 @@ def few_changes_tail(changed: int, cases: int, share: float) -> float:
     from scipy.special import bdtr
 
     return float(bdtr(changed, cases, share))
+
+
+def skewed_tails(values: FloatArray, at: float) -> Tails:
+    """Test the mean of skewed values around a number, by Student's statistic with its skewness removed.
+
+    The statistic of skewed values is skewed the other way, because mean and deviation then err together: whoever sees
+    few of the rare large values finds both too small. The transformations of Hall (1992, "On the removal of skewness by
+    transformation") take that out to the order of 1 / n, like the bootstrap-t interval, and need no resamples. The
+    cubic one is too cautious near the number, the exponential one far from it, so the more certain of them is taken: of
+    0 and 1, that is still more cautious than the binomial distribution.
+
+    Args:
+        values: Independent, at least two.
+        at: The number.
+    """
+    freedom = len(values) - 1
+    excess = float(values.mean()) - at
+    error, lean = _error_and_lean(values)
+    if not error:
+        return Tails(float(excess <= 0), float(excess >= 0))
+    t = excess / error
+    cubic = t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6
+    exponential = cubic if abs(lean) <= _STRAIGHT else math.expm1(min(_MOST, 2 * lean * t / 3)) * 1.5 / lean + lean / 6
+    return Tails(
+        student_cdf(freedom, -max(cubic, exponential)),
+        student_cdf(freedom, min(cubic, exponential)),
+    )
+
+
+def _error_and_lean(values: FloatArray) -> tuple[float, float]:
+    """Return the standard error of a mean, 0 where all values are equal, and the skewness of its estimate."""
+    import numpy as np
+
+    size = len(values)
+    centred = values - values.mean()
+    deviation = float(np.sqrt(np.mean(centred**2)))
+    if deviation <= 10.0**-_DECIMALS:
+        return 0.0, 0.0
+    skewness = float(np.mean((centred / deviation) ** 3))
+    if size > _LEAST_OF_SKEWNESS:
+        skewness *= math.sqrt(size * (size - 1)) / (size - 2)  # few values show too little of it (Joanes and Gill 1998)
+    return deviation / math.sqrt(size - 1), skewness / math.sqrt(size)
+
+
+def sign_flip_tails(values: FloatArray) -> Tails:
+    """Test the mean of values around 0 by turning signs (Fisher 1935): exact if what changed might as well be reversed.
+
+    It sees how few values a mean rests on: `k` of them alone can have the same sign in one of ``2 ** k`` ways.
+    """
+    return _flipped(values.tobytes())
+
+
+@lru_cache(maxsize=256)
+def _flipped(data: bytes) -> Tails:
+    """Return what `sign_flip_tails` does, of the bytes of the values: gate, interval and report ask the same."""
+    import numpy as np
+
+    values = np.frombuffer(data)
+    moved = values[np.abs(values) > 10.0**-_DECIMALS]
+    total = math.fsum(moved)
+    if len(moved) <= _ENUMERATED:
+        signs = 1 - 2.0 * (np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1)
+        slack = 10.0**-_DECIMALS * max(1.0, abs(total))
+        every = signs @ moved
+        return Tails(float(np.mean(every >= total - slack)), float(np.mean(every <= total + slack)))
+    below, above = Resampled(swapped_totals(moved[:, None], resample_count(len(moved)))[:, 0]).tails(total)
+    return Tails(above, below)
+
+
+def unseen_tail(excess: float, room: float, units: int) -> float:
+    """Return how probably no case shows what a difference hides that is not there.
+
+    Of a bounded score, no test of a mean holds whatever its distribution is (Bahadur and Savage 1956): a few cases that
+    none of the sample is like can take back all that the others show. As many as that takes are missing from a sample
+    with the probability of the rule of three (Hanley and Lippman-Hand 1983).
+
+    Args:
+        excess: How far the difference is beyond what is to be refuted.
+        room: How far a case that is unlike the others can be on the other side of them.
+        units: Cases, or clusters of them.
+    """
+    if excess <= 0:
+        return 1.0
+    return float((1 - excess / room) ** units) if excess < room else 0.0
+
+
+def unseen_rest(room: float, units: int, tail: float) -> float:
+    """Return how far beyond a difference what `unseen_tail` does not refute goes."""
+    return float(room * (1 - tail ** (1 / units))) if units else room
+
+
+def effective_units(values: FloatArray) -> float:
+    """Return on how many values a sum of squares rests: all of them if they are alike, `k` if all others are 0."""
+    import numpy as np
+
+    squares = values**2
+    total = float(np.sum(squares**2))
+    return float(np.sum(squares)) ** 2 / total if total else 0.0
 
 
 def mcnemar_tails(worse: int, better: int, pairs: int, at: float, *, mid_p: bool = False) -> Tails:

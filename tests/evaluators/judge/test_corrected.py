@@ -9,17 +9,22 @@ import pytest
 from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
+from pytest_llmeval.evaluators.judge.people import OTHER_ANSWER, answer_print
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.rubric import Level, Rubric
-from pytest_llmeval.scoring.gates import parse_gate
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.scoring.gates import GateResult, parse_gate
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
 
 JUDGE = Judge(mode="continuous", corrected=True)
 NAME = "corrected(judge_score)"
 
 
-def case(name: str, verdict: float, human: Any = None) -> Case:
+def case(name: str, verdict: float, human: Any = None, **others: Any) -> Case:
     """A case whose prediction is what the judge will say."""
-    expected: Any = "Paris" if human is None else {"reference": "Paris", "human": human}
+    expected: Any = "Paris" if human is None else {"reference": "Paris", "human": human, **others}
     return Case(name, input="Where?", expected=expected, prediction=f"In Paris {verdict}")
 
 
@@ -40,10 +45,13 @@ def simulated(size: int, labelled: int, seed: int = 1) -> tuple[list[Case], np.n
 
 
 def test_it_is_the_judge_on_all_cases_plus_what_people_add_on_theirs() -> None:
-    found = scored(case("a", 0.8), case("b", 0.6, 0.4), case("c", 1.0, [0.5, 0.7])).metrics
+    labelled = [
+        case(f"{kind}{n}", *each) for n in range(5) for kind, each in enumerate([(0.6, 0.4), (1.0, [0.5, 0.7])])
+    ]
+    found = scored(*[case(f"a{n}", 0.8) for n in range(5)], *labelled).metrics
     assert found["judge_score"].value == pytest.approx(0.8)
     assert found[NAME].value == pytest.approx(0.8 + (-0.2 - 0.4) / 2)
-    assert (found[NAME].scored, found[NAME].undefined, found[NAME].mean) == (0, 3, None)
+    assert (found[NAME].scored, found[NAME].undefined, found[NAME].mean) == (0, 15, None)
 
 
 def test_a_mild_judge_is_brought_back_to_what_people_say() -> None:
@@ -54,7 +62,8 @@ def test_a_mild_judge_is_brought_back_to_what_people_say() -> None:
     assert found.high is not None
     assert found.low < people.mean() < found.high < judge.mean()
     deviation = math.sqrt(judge.var() / 400 + (people - judge)[:100].var() / 100 + 2 * covariance(judge, people) / 400)
-    assert found.high - found.low == pytest.approx(2 * 1.96 * deviation, rel=0.1)
+    # Student's quantile of 100 labels, and two more labels with an error each.
+    assert found.high - found.low == pytest.approx(2 * 1.96 * deviation, rel=0.15)
 
 
 def covariance(judge: np.ndarray, people: np.ndarray) -> float:
@@ -112,3 +121,81 @@ def test_scores_of_people_are_checked(human: Any) -> None:
     (fault,) = get_evaluator("judge", mode="continuous", corrected=True).check(case("a", 0.8, human))
     assert fault.startswith("human: found ")
     assert fault.endswith("expected a number from 0 to 1, or a list of them")
+
+
+def people(count: int, verdict: float, human: float, *, answer: Any = None, others: int = 0) -> list[Case]:
+    """As many labelled cases, whose labels name an answer if there is one, and others without a label."""
+    named = {} if answer is None else {"scored_answer": answer}
+    labelled = [case(f"l{n:03}", verdict, human, **named) for n in range(count)]
+    return [*labelled, *(case(f"o{n:03}", verdict) for n in range(others))]
+
+
+@pytest.mark.parametrize("labels", [1, 9])
+def test_fewer_than_ten_labels_are_too_few(labels: int) -> None:
+    result = scored(*people(labels, 0.8, 0.9, others=191), confidence=0.95)
+    found = result.metrics[NAME]
+    assert (found.value, found.low, found.high) == (None, None, None)
+    noun = "label" if labels == 1 else "labels"
+    assert found.reason == f"{labels} {noun}, expected at least 10"
+    reason = parse_gate(f"{NAME} >= 0").judge(result).reason
+    assert reason == f"{NAME} is undefined: {found.reason}"
+
+
+def test_an_interval_leaves_room_for_errors_that_so_few_labels_cannot_have_shown() -> None:
+    widths = []
+    for labels in (10, 20, 50):
+        found = scored(*people(labels, 1.0, 1.0, others=100), confidence=0.95).metrics[NAME]
+        assert found.value == 1
+        assert found.low is not None
+        assert found.high is not None
+        widths.append(found.high - found.low)
+    # 0 of 10, 20 and 50: Wilson's bounds are 0.28, 0.16 and 0.07.
+    assert [round(width / 2, 2) for width in widths] == pytest.approx([0.31, 0.14, 0.06], abs=0.02)
+
+
+def test_labels_belong_to_the_answer_that_people_scored() -> None:
+    text = "In Paris 0.8"
+    for answer in (text, answer_print(text)):
+        found = scored(*people(12, 0.8, 0.9, answer=answer)).metrics[NAME]
+        assert found.value == pytest.approx(0.9)
+        assert found.reason == ""
+    stale = [case(f"s{n}", 0.4, 0.9, scored_answer=text) for n in range(3)]
+    found = scored(*people(12, 0.8, 0.9, answer=text), *stale).metrics[NAME]
+    assert found.value == pytest.approx((12 * 0.8 + 3 * 0.4) / 15 + 0.1)
+    assert found.reason == "3 labels of other answers left out"
+
+
+def test_labels_of_other_answers_are_no_longer_labels() -> None:
+    result = scored(*people(50, 0.4, 0.7, answer="In Paris 0.8", others=150))
+    assert result.metrics[NAME].value is None
+    assert result.metrics[NAME].reason == "0 labels, expected at least 10; 50 labels of other answers left out"
+    assert {each.observations["judge"].undefined[NAME] for each in result.records if each.id.startswith("l")} == {
+        OTHER_ANSWER
+    }
+
+
+def drop(before: list[Case], after: list[Case]) -> GateResult:
+    here, there = (CaseStatistics.exact(scored(*each).records) for each in (after, before))
+    gate = RegressionGate(NAME, 0.02)
+    return judge_regressions([examine(gate, RunPairing(here, there, {"judge": JUDGE}))])[0]
+
+
+def test_a_drop_needs_labels_of_both_runs() -> None:
+    before = people(50, 0.8, 0.7, answer="In Paris 0.8", others=150)
+    stale = people(50, 0.4, 0.7, answer="In Paris 0.8", others=150)
+    assert drop(before, stale).outcome == "failed"
+    assert "0 labels, expected at least 10" in drop(before, stale).reason
+    unnamed = drop(people(50, 0.8, 0.7, others=150), people(50, 0.4, 0.7, others=150))
+    assert unnamed.outcome == "failed"
+    assert "50 labels without the answer that people scored" in unnamed.reason
+    anew = drop(before, people(50, 0.4, 0.3, answer="In Paris 0.4", others=150))
+    assert anew.outcome == "failed"
+    assert anew.value == pytest.approx(0.4)
+    assert drop(before, before).outcome == "passed"
+
+
+def test_labels_of_agreement_belong_to_their_answer_too() -> None:
+    agreement = JudgeAgreement(mode="continuous")
+    observed = agreement.measure_judged(case("a", 0.4, 0.7, scored_answer="In Paris 0.8"), [])
+    assert set(observed.undefined.values()) == {OTHER_ANSWER}
+    assert not agreement.questions(case("a", 0.4, 0.7, scored_answer="In Paris 0.8"))

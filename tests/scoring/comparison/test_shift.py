@@ -9,7 +9,7 @@ from comparisons import gate, noisy, pairing, run
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.comparison.shift import Shift
+from pytest_llmeval.scoring.comparison.shift import Shift, dependence
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
@@ -94,3 +94,23 @@ def test_the_mean_over_cases_has_a_shift_of_its_own() -> None:
     pairs = across(same, same, **{"mean(score)": MILDER})
     assert judged(gate(0.05), pairs).outcome == "passed"
     assert judged(gate(0.05, statistic="mean"), pairs).outcome == "failed"
+
+
+def test_a_difference_that_depends_on_the_score_is_named() -> None:
+    old = np.linspace(0.1, 0.9, 40)
+    depends = dependence(old, np.sqrt(old))
+    assert depends.startswith("the difference of the judges depends on the score: +0.2")
+    assert dependence(old, old + 0.05) == ""
+    assert dependence(np.array([0.1, 0.9]), np.array([0.5, 0.6])) == ""
+    binary = np.array([0.0, 1.0] * 20)
+    assert dependence(binary, np.ones(40)) == ""
+
+
+def test_noise_of_both_judges_is_no_dependence() -> None:
+    rng = np.random.default_rng(1)
+    found = 0
+    for _ in range(200):
+        truth = rng.random(40)
+        old, new = (truth + rng.normal(0, 0.2, 40) for _ in range(2))
+        found += bool(dependence(old, new + 0.1))
+    assert found <= 8

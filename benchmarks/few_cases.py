@@ -1,0 +1,258 @@
+"""Gates on scores whose difference rests on few cases: tables of ``benchmarks/calibration.py``, judged by the package.
+
+A *collapse* takes nearly all of the score of a few cases; all others move by a hair. *Skewed* differences are many
+small losses that rare large gains make up for. Whoever sees none of the rare cases sees neither.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from tabulate import tabulate
+
+from pytest_llmeval import Case, Evaluator, Metric, Observation
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.evaluators.judge.evaluator import Judge
+from pytest_llmeval.evaluators.judge.people import excess_counts
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.estimation import estimate
+from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, least_tail
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.scoring.comparison.significance import few_changes_tail
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.scoring.table import Table
+
+LEVEL = 0.05
+SEED, RUNS, POWER_RUNS = 17, 400, 200
+POWER_SIZES, POWER_DROPS = (50, 100, 200), (0.05, 0.1, 0.2)
+
+Array = np.ndarray
+Scores = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class Plain(Evaluator):
+    """An evaluator whose metric is the mean of the scores of cases."""
+
+    name = "plain"
+    version = "1"
+
+    def measure(self, case: Case) -> Observation:
+        """Take the prediction for the score."""
+        return Observation({"total": float(case.prediction), "n": 1})
+
+    def summarize(self, sums: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Return the mean."""
+        return {"score": sums["total"] / sums["n"]}
+
+    def describe(self) -> list[Metric]:
+        """Return the metric."""
+        return [Metric("score")]
+
+
+def recorded(scores: Array, clusters: int = 0) -> CaseStatistics:
+    """Return a run with these scores; cases take turns in the clusters."""
+    return CaseStatistics.exact(
+        CaseRecord(
+            f"c{number:04}",
+            {"talk": str(number % clusters)} if clusters else {},
+            "passed",
+            {"plain": Observation({"total": float(each), "n": 1})},
+        )
+        for number, each in enumerate(scores)
+    )
+
+
+def paired(now: Array, before: Array, clusters: int = 0) -> RunPairing:
+    return RunPairing(recorded(now, clusters), recorded(before, clusters), {"plain": Plain()})
+
+
+def passes(gate: RegressionGate, now: Array, before: Array, clusters: int = 0) -> bool:
+    return judge_regressions([examine(gate, paired(now, before, clusters))])[0].outcome == "passed"
+
+
+def collapse(size: int, share: float, jitter: float) -> Callable[[np.random.Generator], Scores]:
+    """A share of the cases falls from 0.8 to nothing; the rest moves by a hair."""
+
+    def draw(rng: np.random.Generator) -> Scores:
+        before = np.full(size, 0.8)
+        now = np.where(rng.random(size) < share, 0.0, before + jitter * rng.standard_normal(size))
+        return now, before
+
+    return draw
+
+
+def rare_gains(size: int, share: float, jitter: float) -> Callable[[np.random.Generator], Scores]:
+    """Most cases lose a little, a share gains what all others lose."""
+    loss = 0.95 * share / (1 - share)
+
+    def draw(rng: np.random.Generator) -> Scores:
+        before = np.full(size, 0.05)
+        lost = before - loss + jitter * rng.standard_normal(size)
+        return np.where(rng.random(size) < share, 1.0, np.clip(lost, 0, 1)), before
+
+    return draw
+
+
+def lognormal(size: int) -> Callable[[np.random.Generator], Scores]:
+    """Differences are lognormal around their mean: many small losses, some large gains."""
+
+    def draw(rng: np.random.Generator) -> Scores:
+        gains = 0.05 * (rng.lognormal(0, 1, size) - np.exp(0.5))
+        return np.clip(0.4 + gains, 0, 1), np.full(size, 0.4)
+
+    return draw
+
+
+def clustered(size: int, clusters: int, drop: float) -> Callable[[np.random.Generator], Scores]:
+    """The cases of a cluster rise and fall together."""
+
+    def draw(rng: np.random.Generator) -> Scores:
+        moved = rng.normal(-drop, 0.1, clusters)[np.arange(size) % clusters] + rng.normal(0, 0.05, size)
+        return np.clip(0.7 + moved, 0, 1), np.full(size, 0.7)
+
+    return draw
+
+
+SAFE = RegressionGate("score", 0.02, rule="proven_safe")
+DROP = RegressionGate("score", 0.0)
+CELLS = (
+    ("60 cases, jitter 0.01, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(60, 0.03, 0.01), 0),
+    ("200 cases, jitter 0.01, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(200, 0.03, 0.01), 0),
+    ("400 cases, jitter 0.01, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(400, 0.03, 0.01), 0),
+    ("60 cases, no jitter, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(60, 0.03, 0.0), 0),
+    ("20 cases, rare gains of 0.95, true drop 0", "`max_drop: 0` fails", DROP, rare_gains(20, 0.05, 0.005), 0),
+    ("60 cases, rare gains of 0.95, true drop 0", "`max_drop: 0` fails", DROP, rare_gains(60, 0.05, 0.005), 0),
+    ("20 cases, lognormal, true drop 0", "`max_drop: 0` fails", DROP, lognormal(20), 0),
+    ("50 cases, lognormal, true drop 0", "`max_drop: 0` fails", DROP, lognormal(50), 0),
+    ("60 cases in 5 clusters, true drop 0", "`max_drop: 0` fails", DROP, clustered(60, 5, 0.0), 5),
+    ("60 cases in 12 clusters, true drop 0", "`max_drop: 0` fails", DROP, clustered(60, 12, 0.0), 12),
+)
+
+
+def error(
+    gate: RegressionGate, draw: Callable[[np.random.Generator], Scores], clusters: int = 0, runs: int = RUNS
+) -> float:
+    """Return how often a gate errs: it passes by ``proven_safe``, or fails by ``proven_drop``."""
+    rng = np.random.default_rng(SEED)
+    if clusters:
+        gate = RegressionGate(gate.metric, gate.max_drop, rule=gate.rule, cluster_by="talk")
+    wrong = gate.rule == "proven_safe"
+    return sum(passes(gate, *draw(rng), clusters) == wrong for _ in range(runs)) / runs
+
+
+def by_resamples(gate: RegressionGate, now: Array, before: Array, clusters: int) -> bool:
+    """Return whether a gate would err by resamples and the number of changed cases alone."""
+    pairing, metric = paired(now, before, clusters), Metric("score")
+    label = "talk" if clusters else None
+    found = estimate(pairing, pairing.everything(), ["score"], cluster_by=label)["score"]
+    bootstrap = Bootstrap.of(found, "percentile", metric)
+    if bootstrap is None:
+        return False
+    tails = bootstrap.tails(-gate.max_drop)
+    if gate.rule == "proven_drop":
+        return 2 * max(least_tail(found), tails.below) <= LEVEL
+    few = found.changed is not None and found.changed < FEW_CHANGED
+    least = few_changes_tail(found.changed or 0, found.units, gate.max_drop) if few else 0.0
+    return 2 * max(least, tails.above) <= LEVEL
+
+
+def skew_table() -> str:
+    """Return how often gates err where few cases decide, and would by resamples alone; 0.025 is promised."""
+    rows = []
+    for name, what, gate, draw, clusters in CELLS:
+        rng = np.random.default_rng(SEED)
+        alone = sum(by_resamples(gate, *draw(rng), clusters) for _ in range(RUNS)) / RUNS
+        rows.append((name, what, f"{alone:.3f}", f"{error(gate, draw, clusters):.3f}"))
+    headers = ("runs", "error", "resamples alone", "gate")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def ordinary(kind: str, size: int, drop: float, rng: np.random.Generator) -> Scores:
+    """Return two runs of ordinary scores, the second of which is worse by `drop`."""
+    chance = 0.2 + 0.7 * rng.beta(4, 2, size)
+    if kind == "0/1":
+        return tuple((rng.random(size) < each).astype(float) for each in (chance - drop, chance))  # type: ignore[return-value]
+    return tuple(rng.beta(5 * each, 5 * (1 - each)) for each in (np.maximum(chance - drop, 0.01), chance))  # type: ignore[return-value]
+
+
+@cache
+def power(kind: str, size: int, drop: float, rule: str) -> float:
+    """Return how often a drop is established, or an equally good run is proven safe of so large a one."""
+    rng = np.random.default_rng([SEED, size, round(1000 * drop)])
+    drops = rule == "proven_drop"
+    gate = RegressionGate("score", 0.0 if drops else drop, rule=rule)  # type: ignore[arg-type]
+    runs = (ordinary(kind, size, drop if drops else 0.0, rng) for _ in range(POWER_RUNS))
+    return sum(passes(gate, *each) != drops for each in runs) / POWER_RUNS
+
+
+def power_table() -> str:
+    """Return what gates find: drops, and that an equally good run has none of the size."""
+    rows = [
+        (rule, kind, size, *(f"{power(kind, size, drop, rule):.2f}" for drop in POWER_DROPS))
+        for rule in ("proven_drop", "proven_safe")
+        for kind in ("0/1", "continuous")
+        for size in POWER_SIZES
+    ]
+    headers = ("rule", "scores", "cases", *map(str, POWER_DROPS))
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+LABELS, LABELLED_CASES, LABEL_RUNS = (10, 20, 50), 200, 1_000
+
+
+def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[float, bool]:
+    """Simulate a judge that people correct on some cases; return the width of the interval, and whether it is right."""
+    if kind == "continuous":
+        people = rng.beta(4, 2, LABELLED_CASES)
+        judge = np.clip(people + 0.1 + rng.normal(0, 0.15, LABELLED_CASES), 0, 1)
+        truth = 4 / 6
+    else:
+        people = (rng.random(LABELLED_CASES) < 0.7).astype(float)
+        wrong = rng.random(LABELLED_CASES) < np.where(people > 0, 0.03, 0.15)
+        judge = np.where(wrong, 1 - people, people)
+        truth = 0.7
+    records = []
+    for number, (said, right) in enumerate(zip(judge, people, strict=True)):
+        counts = {"score": float(said), "n": 1.0}
+        if number < labels:
+            counts |= {"labelled": 1.0, "bound": 1.0, **excess_counts("excess", float(right - said))}
+        records.append(CaseRecord(f"c{number:03}", {}, "passed", {"judge": Observation(counts)}))
+    table = Table({"judge": Judge(mode="continuous", corrected=True)}, records)
+    found = table.metrics(range(LABELLED_CASES), 0.95)["corrected(judge_score)"]
+    if found.low is None or found.high is None:
+        return float("nan"), False
+    return found.high - found.low, found.low <= truth <= found.high
+
+
+def labels_table() -> str:
+    """Return the coverage of the intervals of corrected scores; 0.95 is promised."""
+    rows = []
+    for kind in ("continuous", "yes or no"):
+        for labels in LABELS:
+            rng = np.random.default_rng([SEED, labels])
+            found = np.array([labelled_run(kind, labels, rng) for _ in range(LABEL_RUNS)])
+            rows.append((kind, labels, f"{found[:, 1].mean():.3f}", f"{found[:, 0].mean():.3f}"))
+    return tabulate(rows, ("judge", "labels", "coverage", "width"), tablefmt="github", disable_numparse=True)
+
+
+SYSTEMS, SYSTEM_CASES, SYSTEM_RUNS = 10, 200, 150
+
+
+def systems_cell() -> str:
+    """Say in how many histories some of ten equal systems is established to be better than the first."""
+    rng = np.random.default_rng(SEED)
+    gate = RegressionGate("score", 0.0, rule="proven_safe", gains=True, against="first")
+    together = alone = 0
+    for _ in range(SYSTEM_RUNS):
+        chance = 0.2 + 0.7 * rng.beta(4, 2, SYSTEM_CASES)
+        runs = [rng.beta(5 * chance, 5 * (1 - chance)) for _ in range(SYSTEMS)]
+        findings = [examine(gate, paired(each, runs[0])) for each in runs[1:]]
+        together += any(each.outcome == "passed" for each in judge_regressions(findings))
+        alone += any(judge_regressions([each])[0].outcome == "passed" for each in findings)
+    return (
+        f"of {SYSTEMS} equal systems, some gain is established in {together / SYSTEM_RUNS:.3f} of the histories by "
+        f"gates that are judged together, in {alone / SYSTEM_RUNS:.3f} by gates that are not"
+    )

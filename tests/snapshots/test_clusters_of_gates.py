@@ -1,0 +1,37 @@
+"""Rises and anchors are weighed by the clusters of the gates on a metric, not those of the suite alone."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from comparisons import pairing, run
+
+from pytest_llmeval.scoring.gates import SnapshotVerdict
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.snapshots.anchors import gate_clusters
+from pytest_llmeval.snapshots.rises import weigh_rises
+
+ROSE = SnapshotVerdict("score", "improved", "passed", reason="rose from 0 to 0.2: improved")
+
+
+def suite(*clusters: str | None, own: str | None = None) -> Any:
+    return SimpleNamespace(
+        regressions=[RegressionGate("score", 0.02, cluster_by=each) for each in clusters], cluster_by=own
+    )
+
+
+def test_the_gate_says_what_belongs_together() -> None:
+    assert gate_clusters(suite("talk"), "score") == "talk"
+    assert gate_clusters(suite(None, "talk", own="day"), "score") == "talk"
+    assert gate_clusters(suite(None, own="day"), "score") == "day"
+    assert gate_clusters(suite("talk", own="day"), "other") == "day"
+
+
+def test_a_rise_of_one_cluster_may_be_chance_where_the_gate_clusters() -> None:
+    talks = [str(number // 20) for number in range(100)]
+    both = pairing(run([1.0] * 20 + [0.0] * 80, talks), run([0.0] * 100, talks))
+    (alone,) = weigh_rises([ROSE], both, suite(None))
+    assert alone == ROSE
+    (together,) = weigh_rises([ROSE], both, suite("talk"))
+    assert together == replace(ROSE, kind="rose_within", reason=together.reason)
+    assert "may be chance" in together.reason
