@@ -339,7 +339,7 @@ def report_keys(data: Any) -> set[str]:
         return set().union(*(report_keys(each) for each in data))
     if not isinstance(data, dict):
         return set()
-    names = {"metrics", "groups", "details", "labels"}
+    names = {"metrics", "groups", "details", "labels", "ranges"}
     below = [report_keys(value) for key, value in data.items() if key not in names]
     metrics = [report_keys(value) for value in data.get("metrics", {}).values()]
     groups = [report_keys(group) for label in data.get("groups", {}).values() for group in label.values()]

@@ -230,7 +230,9 @@ def _outcome(run: RunReport) -> str:
         return "**failed**"
     if not suites:
         return "**no suite ran**"
-    return "**incomplete**" if "not_judged" in outcomes or _count(suites, "not_run") else "passed"
+    if "not_judged" in outcomes or _count(suites, "not_run"):
+        return "**incomplete**"
+    return "**undecided**" if "undecided" in outcomes else "passed"
 
 
 def _count(suites: Iterable[SuiteReport], outcome: str) -> int:
@@ -243,7 +245,11 @@ def _summary(run: RunReport, found: ReportComparison | None) -> str:
     parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(f'{n} {name}' for n, name in counts)}"]
     gates = [gate.outcome for suite in run.suites for gate in suite.gates]
     if gates:
-        others = [(gates.count(each), each.replace("_", " ")) for each in ("failed", "not_judged") if each in gates]
+        others = [
+            (gates.count(each), each.replace("_", " "))
+            for each in ("failed", "undecided", "not_judged")
+            if each in gates
+        ]
         rest = "".join(f", {count} {name}" for count, name in others)
         parts.append(f"{counted(len(gates), 'gate')}: {gates.count('passed')} passed{rest}")
     of_run = "; ".join(parts).rstrip(": ") + "."

@@ -16,6 +16,7 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.panel import jurors_of
 from pytest_llmeval.judge.prices import is_retired
+from pytest_llmeval.scoring.regression import never_decided
 from pytest_llmeval.suite import SUITE_FILES
 from pytest_llmeval.suite.suite import CANNOT_FAIL
 
@@ -100,6 +101,7 @@ def _validate(options: Namespace) -> int:
         if suite is not None and not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
             say([f"{path}: warning: {CANNOT_FAIL}"])
         if suite is not None:
+            say(f"{path}: note: {each}" for each in _never_decided(suite))
             say(
                 f"{path}: warning: {place} is retired according to the installed genai-prices"
                 for place in _retired(suite)
@@ -108,6 +110,15 @@ def _validate(options: Namespace) -> int:
     if number:
         say([counted(number, "fault")])
     return 1 if number else 0
+
+
+def _never_decided(suite: "Suite") -> Iterator[str]:
+    """Yield the gates on drops that cannot decide with the cases that there are."""
+
+    def units(label: str | None) -> int:
+        return len({case.labels.get(label, f"case {case.id}") if label else case.id for case in suite.cases})
+
+    return never_decided([gate for gate in suite.regressions if not gate.against], units)
 
 
 def _retired(suite: "Suite") -> Iterator[str]:

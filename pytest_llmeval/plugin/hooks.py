@@ -306,7 +306,8 @@ class ControllerHooks:
     ) -> tuple[str, str, str] | None:
         """Count gates and snapshots separately from cases, and print no letter for them."""
         category = self._category_of(report)
-        return (category, "", report.outcome.upper()) if category else None
+        word = "UNDECIDED" if category.endswith("undecided") else report.outcome.upper()  # pytest knows it as skipped
+        return (category, "", word) if category else None
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""

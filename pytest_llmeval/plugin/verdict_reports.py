@@ -28,7 +28,7 @@ class VerdictReport(NamedTuple):
         path: The file that it is about.
         shown: The file as reports name it.
         name: Behind the file in the node id, such as ``gate[f1 >= 0.7]``.
-        outcome: ``not_judged`` is reported as skipped.
+        outcome: ``undecided`` and ``not_judged`` are reported as skipped.
         reason: One sentence for people.
         line: Where the file says it; 0 where it does not.
     """
@@ -36,7 +36,7 @@ class VerdictReport(NamedTuple):
     path: str
     shown: str
     name: str
-    outcome: Literal["passed", "failed", "not_judged"]
+    outcome: Literal["passed", "failed", "undecided", "not_judged"]
     reason: str
     line: int = 0
 
@@ -63,7 +63,7 @@ def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:
 def _categories(verdicts: Sequence[VerdictReport]) -> list[str]:
     """Return the category of each verdict: gates and snapshots are counted apart from cases."""
     kinds = [each.name.partition("[")[0] for each in verdicts]
-    words = {"passed": "passed", "not_judged": "not judged"}
+    words = {"passed": "passed", "undecided": "undecided", "not_judged": "not judged"}
     keys = [
         (kind, words.get(each.outcome, "")) if kind in _KINDS else ("", "")
         for kind, each in zip(kinds, verdicts, strict=True)
@@ -83,7 +83,7 @@ def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
         outcome: Literal["passed", "failed", "skipped"] = "passed"
         if each.outcome == "failed":
             outcome, reason = "failed", each.reason
-        elif each.outcome == "not_judged":
+        elif each.outcome != "passed":
             outcome, reason = "skipped", (each.path, each.line, f"Skipped: {each.reason}")
         nodeid, location = f"{each.shown}::{each.name}", (each.shown, max(each.line, 1) - 1, each.name)
         verdict = pytest.TestReport(nodeid, location, {}, outcome, reason, "call")

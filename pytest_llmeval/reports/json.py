@@ -93,6 +93,8 @@ def _gate(gate: GateResult) -> dict[str, Any]:
     """Write a gate, with the bounds of its interval if the gate has one of its own."""
     written = asdict(gate)
     bounds = written.pop("interval")
+    if not written["undecided"]:
+        del written["undecided"]
     return written if bounds is None else written | {"low": bounds[0], "high": bounds[1]}
 
 

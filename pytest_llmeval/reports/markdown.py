@@ -38,7 +38,7 @@ _LONGEST = 300
 _GLANCE = 100
 """Width in characters of the metrics in the table of all suites."""
 
-VERDICTS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
+VERDICTS = {"passed": "passed", "failed": "**FAILED**", "undecided": "**undecided**", "not_judged": "not judged"}
 
 
 def text(value: str) -> str:

@@ -158,7 +158,7 @@ def _is_doubtful(suite: SuiteReport) -> bool:
     """Return whether something passed but needs attention."""
     doubtful = ("fell_within", "not_comparable", "vanished")
     return any(each.kind in doubtful for each in suite.snapshot) or any(
-        each.outcome == "not_judged" for each in suite.gates
+        each.outcome in ("undecided", "not_judged") for each in suite.gates
     )
 
 
@@ -170,6 +170,11 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
     waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
     if waiting:
         text = f"{suite.suite}: {len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}"
+        yield Line(printable(text), "yellow")
+    undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
+    if undecided:
+        why = undecided[0].reason.partition("; ")[0]
+        text = f"{suite.suite}: {len(undecided)} of {counted(len(suite.gates), 'gate')} {why}"
         yield Line(printable(text), "yellow")
     if suite.stability.get("flaky"):
         yield Line(
@@ -196,7 +201,7 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
     for suite in suites:
         kinds["case"].update({outcome: suite.counts[outcome] for outcome in OUTCOMES})
     found = {
-        kind: {name: seen[name] for name in (*OUTCOMES, "not_judged") if seen[name]}
+        kind: {name: seen[name] for name in (*OUTCOMES, "undecided", "not_judged") if seen[name]}
         for kind, seen in kinds.items()
         if seen.total()
     }

@@ -37,14 +37,13 @@ from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.scoring.comparison.compare import Difference
 from pytest_llmeval.scoring.comparison.strengths import Strength, Strengths
 from pytest_llmeval.scoring.comparison.systems import Against, SystemRow, SystemTable
-from pytest_llmeval.scoring.gates import ChangeKind, GateResult, SnapshotVerdict
+from pytest_llmeval.scoring.gates import ChangeKind, GateOutcome, GateResult, SnapshotVerdict
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import JudgeUsage, UsageReport
 
 _AnyNumber: TypeAlias = float | int
 _Score: TypeAlias = Annotated[float | int, Field(ge=-1e100, le=1e100)]
 """The sums and squares of larger numbers would be infinite."""
-_Judged: TypeAlias = Literal["passed", "failed", "not_judged"]
 
 _NOT_RUN = ("skipped", "not_run")
 _FAILING = ("failed", "errored")
@@ -83,19 +82,20 @@ class _ClustersForm:
 @dataclass(frozen=True)
 class _GateForm:
     gate: str
-    outcome: _Judged
+    outcome: GateOutcome
     value: _AnyNumber | None = None
     limit: _AnyNumber | None = None
     reason: str = ""
     line: int = 0
     low: _AnyNumber | None = None
     high: _AnyNumber | None = None
+    undecided: bool = False
 
 
 @dataclass(frozen=True)
 class _VerdictForm:
     metric: str
-    outcome: _Judged
+    outcome: Literal["passed", "failed", "not_judged"]
     kind: str = ""
     value: _AnyNumber | None = None
     approved: _AnyNumber | None = None
@@ -358,6 +358,7 @@ def _suite(form: _SuiteForm, *, texts: bool) -> SuiteReport:
             each.reason,
             None if each.low is None or each.high is None else (each.low, each.high),
             each.line,
+            each.undecided,
         )
         for each in form.gates
     ]

@@ -202,8 +202,11 @@ def _verdict(verdict: SnapshotVerdict, suite: SuiteReport | None = None) -> Line
     return Line(printable(f"snapshot {word}  {where}{verdict.metric}  ({verdict.reason})"), colour)
 
 
+_SIGNS = {"passed": ("PASSED", "green"), "failed": ("FAILED", "red"), "undecided": ("UNDECIDED", "yellow")}
+
+
 def _gate(gate: GateResult, suite: SuiteReport | None = None) -> Line:
-    verdict, colour = ("PASSED", "green") if gate.outcome == "passed" else ("FAILED", "red")
+    verdict, colour = _SIGNS[gate.outcome]
     where = f"{suite.suite}: " if suite else ""
     return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({gate.reason})"), colour)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 
-GateOutcome = Literal["passed", "failed", "not_judged"]
+GateOutcome = Literal["passed", "failed", "undecided", "not_judged"]
 
 _FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
 STATISTICS = ("mean", "median", "min", "max", "low", "high")
@@ -91,12 +91,15 @@ class GateResult:
 
     Attributes:
         gate: The gate as text.
-        outcome: ``passed``, ``failed`` or ``not_judged`` (part of the suite did not run).
+        outcome: ``passed``, ``failed``, ``undecided`` (no drop that is possible could have been established) or
+            ``not_judged`` (part of the suite did not run).
         value: What was compared; with ``by``, the group that is furthest from its limit.
         limit: The number that it was compared with.
         reason: One sentence for people.
         interval: Of `value`, where that is a change against another run; else the interval is that of the metric.
         line: Of the gate in its file; 0 where it has none.
+        undecided: Whether nothing could have been established, whatever counts then: such a gate may have failed by
+            what was observed.
     """
 
     gate: str
@@ -106,6 +109,7 @@ class GateResult:
     reason: str
     interval: tuple[float, float] | None = None
     line: int = 0
+    undecided: bool = False
 
 
 @dataclass(frozen=True, slots=True)

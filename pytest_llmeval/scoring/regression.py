@@ -8,20 +8,23 @@ __all__ = (
     "RegressionGate",
     "SignificanceTest",
     "Statistic",
+    "Undecided",
     "clustered",
+    "never_decided",
     "regression_from_mapping",
 )
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from pytest_llmeval.core.wording import limit
+from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.scoring.gates import check_counts, split_statistic
 
 SignificanceTest: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
 Statistic: TypeAlias = Literal["value", "mean"]
+Undecided: TypeAlias = Literal["observed", "pass", "fail"]
 GateRule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
 
 Alternative: TypeAlias = Literal["two_sided", "less"]
@@ -40,6 +43,7 @@ REGRESSION_KEYS = (
     "primary",
     "adjust",
     "max_left_out",
+    "undecided",
 )
 """Keys of gates against a baseline or another system only."""
 
@@ -82,6 +86,8 @@ class RegressionGate:
         system: The system that the gate is about; empty for every one.
         against: The system that it is compared with; empty for the baseline.
         gains: Whether the metric must have risen, by the negative of `max_drop`.
+        undecided: What counts where no drop that is possible could have been established: the ``observed`` one, or
+            the gate does ``pass`` or ``fail``.
         line: In its file; 0 where it has none.
     """
 
@@ -106,6 +112,7 @@ class RegressionGate:
     system: str = ""
     against: str = ""
     gains: bool = False
+    undecided: Undecided = "observed"
     line: int = field(default=0, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -216,7 +223,12 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     if max_drift is not None and not change <= max_drift < math.inf:
         raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
     check_counts(data)
-    optional = ("test", "cluster_by", "by", "alternative", "primary", "adjust", "max_left_out", "system", "against")
+    if data.get("undecided") is not None and (gains or data.get("rule") not in (None, "proven_drop")):
+        raise ValueError("found undecided with a gate that wants proof, expected it with rule proven_drop only")
+    optional = (
+        *("test", "cluster_by", "by", "alternative", "primary", "adjust", "max_left_out", "system", "against"),
+        "undecided",
+    )
     others = {key: data[key] for key in optional if data.get(key) is not None}
     return RegressionGate(
         metric,
@@ -255,3 +267,26 @@ def _check_systems(data: Mapping[str, Any]) -> None:
     if data.get("max_drift") is not None or data.get("rule") == "anytime":
         strange = "max_drift" if data.get("max_drift") is not None else "rule anytime"
         raise ValueError(f"found {strange} with against, expected neither: it is about a baseline")
+
+
+_COUNTS = {"observed": "the observed drop counts", "pass": "the gate never fails", "fail": "the gate always fails"}
+
+
+def never_decided(gates: Sequence[RegressionGate], units: Callable[[str | None], int]) -> Iterator[str]:
+    """Yield the gates that cannot establish any drop, however large, with the reason; those by groups aside.
+
+    If each of n independent cases falls, a sign test has the one-sided p-value 2^-n, and no test a smaller one.
+
+    Args:
+        gates: Of a suite; they are judged together.
+        units: Returns the number of clusters by a label, or of cases for ``None``.
+    """
+    judged = [gate for gate in gates if gate.rule == "proven_drop" and not gate.gains]
+    for gate in judged:
+        among = sum(other.primary is gate.primary for other in judged)
+        level = (1 - gate.confidence) / gate.sides / among
+        count = units(gate.cluster_by)
+        if gate.by is None and 0.5 ** (count + (gate.test == "mcnemar_mid_p")) > level:
+            drawn = counted(count, "cluster" if gate.cluster_by else "case")
+            beside = f" beside {counted(among - 1, 'other gate')}" if among > 1 else ""
+            yield f"{gate}: with {drawn}{beside} no drop can be established: {_COUNTS[gate.undecided]}"

@@ -8,12 +8,19 @@ from dataclasses import dataclass, field, replace
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import MOST_LISTED, counted, interval, limit, number, several
-from pytest_llmeval.scoring.comparison.detectable import detectable_drop, detectable_gain, safe_drop
+from pytest_llmeval.scoring.comparison.detectable import (
+    detectable_drop,
+    detectable_gain,
+    drop_power,
+    safe_drop,
+    units_of,
+)
 from pytest_llmeval.scoring.comparison.drop_tests import Evidence, Untestable, evidence
 from pytest_llmeval.scoring.comparison.estimation import Estimate
 from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates, benjamini_hochberg, hochberg
 from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.gates import GateOutcome, GateResult
+from pytest_llmeval.scoring.limits import TOLERANCE
 from pytest_llmeval.scoring.regression import RegressionGate
 
 _SMALLEST_SHOWN = 0.0001
@@ -73,7 +80,25 @@ class _Examined:
             return "failed", drop, self.fault
         proven = adjusted.p_value <= 1 - gate.confidence
         holds = proven != (gate.rule == "proven_drop")
-        return "passed" if holds else "failed", drop, "; ".join(self._said(found, proven, adjusted))
+        parts = self._said(found, proven, adjusted)
+        if gate.rule != "proven_drop" or gate.gains or proven:
+            return "passed" if holds else "failed", drop, "; ".join(parts)
+        beyond = drop is not None and drop > gate.max_drop + TOLERANCE
+        if not self.undecided(adjusted):
+            return "passed", drop, "; ".join([*(["within chance"] if beyond else []), *parts])
+        none = f"undecided: too little data ({units_of(found.estimate)})"
+        if gate.undecided == "pass" or (gate.undecided == "observed" and not beyond):
+            return "undecided", drop, "; ".join([none, *parts])
+        counts = "the observed drop counts" if gate.undecided == "observed" else "such a gate fails"
+        return "failed", drop, "; ".join([f"{none}, so {counts}", *parts])
+
+    def undecided(self, adjusted: _Adjusted) -> bool:
+        """Return whether a drop beyond the limit is possible, and none that is could have been established."""
+        gate = self.gate
+        if self.found is None or self.fault or gate.rule != "proven_drop" or gate.gains:
+            return False
+        power = drop_power(self.found, gate, self.metric, adjusted.tests)
+        return power.room > gate.max_drop and not power.decides
 
     def _said(self, found: Evidence, proven: bool, adjusted: _Adjusted) -> list[str]:
         gate, data = self.gate, found.estimate
@@ -179,14 +204,14 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, _Adjusted]) -> GateRe
     gate = finding.gate
     if not finding.examined:
         return _result(gate, finding.outcome, finding.value, finding.reason)
-    verdicts = [
-        (each.group, *each.verdict(adjusted.get(id(each), _Adjusted(each.p_value)))) for each in finding.examined
-    ]
+    among = [adjusted.get(id(each), _Adjusted(each.p_value)) for each in finding.examined]
+    verdicts = [(each.group, *each.verdict(own)) for each, own in zip(finding.examined, among, strict=True)]
+    undecided = any(each.undecided(own) for each, own in zip(finding.examined, among, strict=True))
     if gate.by is None:
         _, outcome, drop, reason = verdicts[0]
         found = finding.examined[0].found
         bounds = None if found is None else _change(gate, found.drop, found.interval)[1]
-        return replace(_result(gate, outcome, drop, reason), interval=bounds)
+        return replace(_result(gate, outcome, drop, reason), interval=bounds, undecided=undecided)
     note = f"; not judged, under {counted(gate.min_cases, 'case')}: {several(finding.small)}" if finding.small else ""
     failed = [each for each in verdicts if each[1] == "failed"]
     worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])
@@ -197,8 +222,12 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, _Adjusted]) -> GateRe
         text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
     else:
         worst = "smallest gain" if gate.gains else "largest drop"
-        text = f"all {counted(len(verdicts), 'group')} pass, {worst} {group}: {reason}{note}"
-    return _result(gate, outcome, drop, text)
+        open_ = [each for each in verdicts if each[1] == "undecided"]
+        outcome = "undecided" if open_ else outcome
+        groups = counted(len(verdicts), "group")
+        of_all = f"{len(open_)} of {groups} undecided" if open_ else f"all {groups} pass"
+        text = f"{of_all}, {worst} {group}: {reason}{note}"
+    return replace(_result(gate, outcome, drop, text), undecided=undecided)
 
 
 def _change(

@@ -199,9 +199,19 @@ def _gated(suite_run: SuiteRun, old: SuiteScores) -> Callable[[str], bool]:
     gated = {gate.metric for gate in suite_run.suite.regressions if gate.by is None and gate.statistic == "value"}
 
     def decides(metric: str) -> bool:
-        return metric in gated and not _left_out(suite_run, old, metric)
+        return metric in gated and not _left_out(suite_run, old, metric) and not _undecided(suite_run, old, metric)
 
     return decides
+
+
+def _undecided(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
+    """Return whether none of the gates on a metric could have established a drop: then its snapshot speaks."""
+    from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+
+    gates = suite_run.suite.regressions
+    verdicts = judge_regressions([examine(gate, suite_run.compared(old)) for gate in gates])
+    judged = zip(gates, verdicts, strict=True)
+    return all(verdict.undecided for gate, verdict in judged if gate.metric == metric and not gate.by)
 
 
 def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:

@@ -23,7 +23,14 @@ from pytest_llmeval.judge.panel import PanelSpec, jurors_of
 from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.scoring.regression import Adjustment, Alternative, GateRule, RegressionGate, SignificanceTest
+from pytest_llmeval.scoring.regression import (
+    Adjustment,
+    Alternative,
+    GateRule,
+    RegressionGate,
+    SignificanceTest,
+    Undecided,
+)
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.snapshot import SnapshotSettings
@@ -109,6 +116,7 @@ class GateEntry:
     system: str | None = None
     against: str | None = None
     min_gain: float | None = None
+    undecided: Undecided | None = None
 
 
 @dataclass(frozen=True)

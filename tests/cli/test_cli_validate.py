@@ -54,7 +54,19 @@ def test_a_suite_in_which_nothing_can_fail_is_warned_of(
     code, lines, _ = validate(capsys, "s.eval.yaml")
     assert code == 0
     assert lines[0] == "s.eval.yaml: no fault in 1 case"
-    assert ["nothing can fail here" in line for line in lines[1:]] == [True] * warned
+    assert ["nothing can fail here" in line for line in lines[1:] if "warning" in line] == [True] * warned
+
+
+@pytest.mark.parametrize(("count", "noted"), [(1, True), (5, True), (6, False)])
+def test_a_gate_that_so_few_cases_can_never_decide_is_named(
+    capsys: pytest.CaptureFixture[str], count: int, noted: bool
+) -> None:
+    cases = ", ".join(f"{{id: c{number}}}" for number in range(count))
+    write("s.eval.yaml", f"evaluators: [text]\ngates: [{{metric: f1, max_drop: 0.1}}]\ncases: [{cases}]\n")
+    _, lines, _ = validate(capsys, "s.eval.yaml")
+    cases_are = "1 case" if count == 1 else f"{count} cases"
+    note = f"s.eval.yaml: note: drop(f1) <= 0.1: with {cases_are} no drop can be established: the observed drop counts"
+    assert lines[1:] == [note] * noted
 
 
 @pytest.mark.parametrize(

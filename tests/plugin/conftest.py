@@ -72,7 +72,7 @@ class Ran:
 
     def verdicts(self) -> dict[str, str]:
         """Return node id to verdict of a run with ``-v``."""
-        words = "PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS"
+        words = "PASSED|FAILED|SKIPPED|UNDECIDED|ERROR|XFAIL|XPASS"
         found = re.findall(rf"(?m)^\[gw\d+\] +\[ *\d+%\] ({words}) (\S.*?) *$", self.text)
         lines = re.findall(rf"(?m)^(?!\[gw|{words})(\S.*?::.*?) ({words})\b", self.text)
         return {nodeid: verdict for verdict, nodeid in found} | dict(lines)

@@ -64,7 +64,7 @@ def test_a_pass_rate_that_no_judge_decides_is_compared_whoever_judges(judged: Ju
     }
 
 
-@pytest.mark.parametrize(("policy", "outcome"), [("fail", "failed"), ("warn", "passed")])
+@pytest.mark.parametrize(("policy", "outcome"), [("fail", "failed"), ("warn", "undecided")])
 def test_a_gate_on_a_metric_that_the_snapshot_does_not_keep_knows_of_another_judge(
     judged: Judged, policy: str, outcome: str
 ) -> None:

@@ -162,7 +162,7 @@ def test_tests_of_case_scores_refuse_a_pooled_metric_and_say_what_to_write(test:
 def test_permutation_exchanges_counts_of_a_pooled_metric_but_cannot_shift_them() -> None:
     runs = pooled([1, 0] * 20), pooled([1, 1] * 20)
     assert judge(gate(metric="accuracy", test="permutation"), *runs).outcome == "failed"
-    assert judge(gate(metric="accuracy", test="permutation"), *reversed(runs)).outcome == "passed"
+    assert judge(gate(metric="accuracy", test="permutation"), *reversed(runs)).outcome == "undecided"
     shifted = judge(gate(0.1, metric="accuracy", test="permutation"), *runs)
     assert "is not a mean of them" in shifted.reason
 
@@ -197,14 +197,16 @@ def test_equal_runs_prove_no_drop_and_safety_only_if_they_are_many() -> None:
 
 
 def test_a_single_case_proves_nothing() -> None:
-    found = judge(gate(), run([0]), run([1]))
-    assert found.outcome == "passed"
+    found = judge(gate(undecided="pass"), run([0]), run([1]))
+    assert (found.outcome, found.undecided) == ("undecided", True)
     assert "drop 1.0000 (no interval, 1 paired case)" in found.reason
     assert judge(gate(rule="proven_safe"), run([1]), run([0])).outcome == "failed"
 
 
 def test_all_cases_fallen_alike_is_no_certainty_if_they_are_few() -> None:
-    assert judge(gate(), run([0] * 3), run([1] * 3)).outcome == "passed"
+    assert judge(gate(undecided="pass"), run([0] * 3), run([1] * 3)).outcome == "undecided"
+    observed = judge(gate(), run([0] * 3), run([1] * 3))
+    assert (observed.outcome, observed.undecided) == ("failed", True)
     assert judge(gate(), run([0] * 7), run([1] * 7)).outcome == "failed"
 
 

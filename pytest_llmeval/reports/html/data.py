@@ -127,7 +127,7 @@ def _suite_verdict(suite: Mapping[str, Any]) -> str:
     counts = suite["counts"]
     if "failed" in judged or counts.get("failed") or counts.get("errored"):
         return "failed"
-    return "not_judged" if "not_judged" in judged or counts.get("not_run") else "passed"
+    return "not_judged" if judged & {"undecided", "not_judged"} or counts.get("not_run") else "passed"
 
 
 def _pass_rate(suite: Mapping[str, Any]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ function systemOf(entry) {
   return groups.find((group) => group.entries.includes(entry)).shown.length > 1 ? sourceName(entry) : "";
 }
 
-const URGENCY = ["failed", "not_judged", "passed"];
+const URGENCY = ["failed", "undecided", "not_judged", "passed"];
 
 /** @param {any} one @param {any} other @returns {number} */
 function byUrgency(one, other) {

@@ -82,6 +82,7 @@ const SIGNS = {
   skipped: "–",
   not_run: "○",
   not_judged: "?",
+  undecided: "?",
   fell: "▼",
   rose: "▲",
   unclear: "?",
