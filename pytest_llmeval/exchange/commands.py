@@ -30,23 +30,37 @@ class SourceFormat:
 
 
 _HERE = "pytest_llmeval.exchange"
-_RECORDS = ("*.json", "*.jsonl", "*.csv")
-FORMATS: Final = {
+_RECORDS = ("*.csv", "*.json", "*.jsonl", "*.parquet", "*.tsv")
+FORMATS: Final[dict[str, SourceFormat]] = {
     "promptfoo": SourceFormat(
-        f"{_HERE}.promptfoo.config:import_promptfoo", ("promptfooconfig*.y*ml", "promptfooconfig*.json")
+        f"{_HERE}.promptfoo.config:import_promptfoo",
+        ("promptfooconfig*.json", "promptfooconfig*.yaml", "promptfooconfig*.yml"),
     ),
+    "openai-evals": SourceFormat(f"{_HERE}.openai_evals:import_openai", ("*.json", "*.yaml", "*.yml")),
+    "pydantic-evals": SourceFormat(f"{_HERE}.pydantic_evals:import_pydantic", ("*.json", "*.yaml", "*.yml")),
+    "deepeval": SourceFormat(f"{_HERE}.datasets:import_deepeval", ("*.csv", "*.json", "*.jsonl")),
+    "inspect-ai": SourceFormat(f"{_HERE}.inspect_ai:import_inspect", ("*.eval", "*.csv", "*.json", "*.jsonl")),
+    "ragas": SourceFormat(f"{_HERE}.datasets:import_ragas", _RECORDS),
+    "braintrust": SourceFormat(f"{_HERE}.datasets:import_braintrust", _RECORDS),
+    "langsmith": SourceFormat(f"{_HERE}.datasets:import_langsmith", _RECORDS),
+    "table": SourceFormat(f"{_HERE}.datasets:import_table", _RECORDS),
 }
-_ALIASES: Final[dict[str, str]] = {}
+_ALIASES: Final = {
+    **dict.fromkeys(("csv", "jsonl", "json", "parquet", "tables", "tsv"), "table"),
+    "inspect": "inspect-ai",
+    "openai": "openai-evals",
+    "pydantic": "pydantic-evals",
+}
 
 
-def import_source(format_name: str, path: Path, shown: str, options: ImportOptions) -> ImportedSource:
-    """Return what a file of another tool becomes here.
+def import_source(format_name: str, path: Path, shown: str, options: ImportOptions) -> ImportedSource | None:
+    """Return what a file of another tool becomes here; ``None`` if it belongs to another source.
 
     Raises:
         SuiteError: The file cannot be read, or it is not of the format.
     """
     module, _, function = FORMATS[format_name].importer.partition(":")
-    importer: Callable[[Path, str, ImportOptions], ImportedSource] = getattr(import_module(module), function)
+    importer: Callable[[Path, str, ImportOptions], ImportedSource | None] = getattr(import_module(module), function)
     return importer(path, shown, options)
 
 
@@ -90,12 +104,17 @@ def _format(given: str) -> str:
 def _import(options: Namespace) -> int:
     sources: list[ImportedSource] = []
     faults: list[Fault] = []
-    wanted = ImportOptions(options.input, options.expected, options.prediction, options.id, options.label)
+    wanted = ImportOptions(
+        options.input, options.expected, options.prediction, options.id, options.label, options.sources
+    )
     for path in _files(options.sources, FORMATS[options.format].patterns, faults):
         try:
-            sources.append(import_source(options.format, path, path.as_posix(), wanted))
+            source = import_source(options.format, path, path.as_posix(), wanted)
         except SuiteError as error:
             faults += error.faults
+            continue
+        if source is not None:
+            sources.append(source)
     names: dict[str, str] = {}
     files: dict[str, str] = {}
     for source in sources:

@@ -2,6 +2,7 @@
 
 __all__ = (
     "CaseIds",
+    "ColumnPart",
     "Construct",
     "Fate",
     "ImportOptions",
@@ -20,12 +21,28 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.formats.fields import id_fault
+
+ColumnPart: TypeAlias = Literal[
+    "answer",
+    "contexts",
+    "criterion",
+    "expected",
+    "expected_tools",
+    "id",
+    "input",
+    "label",
+    "labels",
+    "lost",
+    "messages",
+    "tools",
+]
+"""What a column of records can be."""
 
 SourcePath: TypeAlias = tuple[str | int, ...]
 """Keys and list positions from the outside in."""
@@ -146,8 +163,7 @@ def _uncovered(
     if path in found:
         return
     if path not in holders:
-        if value not in ({}, []):
-            yield path
+        yield path
         return
     steps = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for step, each in steps:
@@ -203,35 +219,35 @@ def read_source(path: Path, shown: str) -> SourceLedger:
     return SourceLedger(shown, document.data, lambda steps: document.locate(steps)[0])
 
 
-def read_records(path: Path, shown: str, *, delimiter: str = "") -> tuple[SourceLedger, list[dict[str, Any]]]:
+def read_records(
+    path: Path, shown: str, keys: Sequence[str] = ()
+) -> tuple[SourceLedger, list[dict[str, Any]], list[SourceLedger]]:
     """Read the records of a CSV, TSV, JSON, JSONL or Parquet file.
 
     Args:
         path: The file.
         shown: Its name in messages.
-        delimiter: Between cells of a table; default: a tab in ``.tsv``, else a comma.
+        keys: Where a JSON object may hold the list of records.
 
     Returns:
-        The ledger, whose data has the columns at the top and the records below them, and the records.
+        The ledger, whose data has the columns at the top and the records below them; the records; and the ledgers of
+        what stands beside them.
 
     Raises:
         SuiteError: It cannot be read, or has faults.
     """
     faults: list[Fault] = []
+    beside: list[SourceLedger] = []
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
-        rows: list[tuple[int, Any]] = list(
-            read_csv(path, shown, faults, delimiter=delimiter or ("\t" if suffix == ".tsv" else ","))
-        )
+        rows: list[tuple[int, Any]] = list(read_csv(path, shown, faults, delimiter="\t" if suffix == ".tsv" else ","))
     elif suffix == ".parquet":
         rows = [(0, row) for row in _read_parquet(path, shown)]
-    elif suffix == ".json":
-        document = load_json(path, shown)
-        data = document.data if isinstance(document.data, list) else [document.data]
-        prefix = (lambda n: (n,)) if isinstance(document.data, list) else (lambda _: ())
-        rows = [(document.locate(prefix(number))[0], row) for number, row in enumerate(data)]
-    else:
+    elif suffix == ".jsonl":
         rows = list(read_jsonl(path, shown, faults))
+    else:
+        source = read_source(path, shown)
+        rows, beside = _json_records(source, keys)
     faults += [
         Fault(shown, line, 1, "", f"found {type(row).__name__}, expected an object with named values")
         for line, row in rows
@@ -241,7 +257,21 @@ def read_records(path: Path, shown: str, *, delimiter: str = "") -> tuple[Source
         raise SuiteError(faults)
     if not rows:
         raise SuiteError([Fault(shown, 0, 0, "", "found no record, expected at least one")])
-    return records_ledger(shown, [line for line, _ in rows], [row for _, row in rows]), [row for _, row in rows]
+    records = [row for _, row in rows]
+    return records_ledger(shown, [line for line, _ in rows], records), records, beside
+
+
+def _json_records(source: SourceLedger, keys: Sequence[str]) -> tuple[list[tuple[int, Any]], list[SourceLedger]]:
+    """Return the records in JSON data with their lines, and a ledger of what stands beside them."""
+    data = source.data
+    if isinstance(data, list):
+        return [(source.line((number,)), row) for number, row in enumerate(data)], []
+    key = next((key for key in keys if isinstance(data, dict) and isinstance(data.get(key), list)), None)
+    if key is None:
+        return [(source.line(()), data)], []
+    rows = [(source.line((key, number)), row) for number, row in enumerate(data[key])]
+    rest = {name: value for name, value in data.items() if name != key}
+    return rows, [SourceLedger(source.file, rest, source.line)] if rest else []
 
 
 def records_ledger(shown: str, lines: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> SourceLedger:
@@ -281,6 +311,7 @@ class ImportOptions:
         prediction: Column of the recorded answer.
         case_id: Column of the case ids.
         labels: Columns of labels.
+        beside: Further sources, which may hold the items of others.
         names: Of the suites that were imported before.
     """
 
@@ -289,7 +320,26 @@ class ImportOptions:
     prediction: str | None = None
     case_id: str | None = None
     labels: Sequence[str] = ()
+    beside: Sequence[Path] = ()
     names: set[str] = field(default_factory=set)
+
+    def columns(self) -> "dict[str, ColumnPart]":
+        """Return the parts of the columns that the user names."""
+        one: dict[str | None, ColumnPart] = {
+            self.expected: "expected",
+            self.prediction: "answer",
+            self.case_id: "id",
+        }
+        found: dict[str, ColumnPart] = {name: part for name, part in one.items() if name is not None}
+        return {
+            **dict.fromkeys(self.inputs, "input"),
+            **found,
+            **dict.fromkeys(self.labels, "label"),
+        }
+
+    def parts(self) -> "set[ColumnPart]":
+        """Return the parts for which the user names columns, except labels."""
+        return set(self.columns().values()) - {"label"}
 
     def suite_name(self, wanted: str) -> str:
         """Return a name for a suite that no other suite of this import has."""

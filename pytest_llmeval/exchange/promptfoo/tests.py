@@ -168,11 +168,11 @@ class TestReader:
         if suffix not in _DATA_SUFFIXES:
             raise LeftOutError(f"{path.name} is in a form that is not read; save the cases as CSV or JSONL")
         if suffix == ".csv":
-            ledger, records = read_records(path, self.files.name(path))
+            ledger, records, _ = read_records(path, self.files.name(path))
             self.tables.append(ledger)
             yield from (self._cells(record, number, ledger) for number, record in enumerate(records))
         elif suffix == ".jsonl":
-            ledger, records = read_records(path, self.files.name(path))
+            ledger, records, _ = read_records(path, self.files.name(path))
             by_row = SourceLedger(ledger.file, records, lambda steps: ledger.line(("", *steps)))
             self.tables.append(by_row)
             yield from self.rows(records, (), by_row)
