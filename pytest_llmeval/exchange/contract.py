@@ -8,6 +8,7 @@ __all__ = (
     "ImportOptions",
     "ImportedSource",
     "ImportedSuite",
+    "LeftOutError",
     "SourceLedger",
     "SourcePath",
     "read_records",
@@ -87,6 +88,18 @@ class Construct:
     def place(self) -> str:
         """File and line, for people."""
         return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class LeftOutError(Exception):
+    """Something is not imported.
+
+    Attributes:
+        stub: Python to begin with.
+    """
+
+    def __init__(self, text: str, stub: str = "") -> None:
+        super().__init__(text)
+        self.stub = stub
 
 
 class SourceLedger:

@@ -17,6 +17,7 @@ from pytest_llmeval.exchange.contract import (
     ImportedSource,
     ImportedSuite,
     ImportOptions,
+    LeftOutError,
     SourceLedger,
     SourcePath,
     read_records,
@@ -34,10 +35,6 @@ _SIMILARITY: Final = {
     "rouge_l": "rougeL",
 }
 _EMBEDDINGS = "openai:text-embedding-3-large"
-
-
-class _LeftOutError(Exception):
-    """A grader is not imported."""
 
 
 def import_openai(path: Path, shown: str, options: ImportOptions) -> ImportedSource | None:
@@ -209,7 +206,7 @@ class _EvalReader:
             if kind not in makers:
                 return self.ledger.lost(path, kind or "grader", "there is no such grader; write a registered check")
             grader, fate, text = makers[kind](raw)
-        except (_LeftOutError, TemplateError) as error:
+        except (LeftOutError, TemplateError) as error:
             return self.ledger.lost(path, kind, str(error))
         self.graders.append(grader)
         return self.ledger.note(path, kind, fate, text)
@@ -228,15 +225,15 @@ class _EvalReader:
         operation = raw.get("operation")
         name = {"eq": "equals", "ne": "not_equals", "like": "contains", "ilike": "icontains"}.get(str(operation))
         if name is None:
-            raise _LeftOutError(f"its operation is {operation!r}, expected eq, ne, like or ilike")
+            raise LeftOutError(f"its operation is {operation!r}, expected eq, ne, like or ilike")
         subject, reference = str(raw.get("input", "")), str(raw.get("reference", ""))
         if _path(subject) is None and _path(reference) is not None and operation in ("eq", "ne"):
             subject, reference = reference, subject
         on = _path(subject)
         if on is None:
-            raise _LeftOutError(f"its input is {subject!r}, expected the output: {{{{ sample.{'output_text'} }}}}")
+            raise LeftOutError(f"its input is {subject!r}, expected the output: {{{{ sample.{'output_text'} }}}}")
         if "sample." in reference:
-            raise _LeftOutError("it compares the output with itself")
+            raise LeftOutError("it compares the output with itself")
         more = {"name": _title(raw), **({"on": on} if on else {})}
 
         def check(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,7 +245,7 @@ class _EvalReader:
 
     def _similarity(self, raw: Mapping[str, Any]) -> tuple[_Grader, Fate, str]:
         if _path(str(raw.get("input", ""))) != "":
-            raise _LeftOutError(f"its input is {raw.get('input')!r}, expected {{{{ {_ANSWER} }}}}")
+            raise LeftOutError(f"its input is {raw.get('input')!r}, expected {{{{ {_ANSWER} }}}}")
         metric, reference = str(raw.get("evaluation_metric")), str(raw.get("reference", ""))
         least = raw.get("pass_threshold")
         if metric == "fuzzy_match":
@@ -266,11 +263,11 @@ class _EvalReader:
             name = _SIMILARITY[metric]
             evaluator = ("text", {"metrics": [name]})
         else:
-            raise _LeftOutError(
+            raise LeftOutError(
                 f"there is no metric {metric}; evaluator text has rouge1, rouge2, rougeL, bleu4 and meteor"
             )
         if any(each.reference not in ("", reference) for each in self.graders):
-            raise _LeftOutError("a case has one right answer; write this grader into a suite of its own")
+            raise LeftOutError("a case has one right answer; write this grader into a suite of its own")
         limit = {name: float(least)} if isinstance(least, int | float) and not isinstance(least, bool) else {}
         text = f"evaluator {evaluator[0]}, metric {name}; words, smoothing or model may differ"
         return _Grader(reference=reference, evaluator=evaluator, limit=limit), Fate.NEAR, text
@@ -279,10 +276,10 @@ class _EvalReader:
         """Return the judge with a prompt of its own that a model grader is."""
         messages = raw.get("input")
         if not isinstance(messages, list) or not messages:
-            raise _LeftOutError("it has no messages under input")
+            raise LeftOutError("it has no messages under input")
         prompt = "\n\n".join(rewritten(_content(each), _placeholder) for each in messages)
         if "{{ answer" not in prompt and "{{ prediction" not in prompt:
-            raise _LeftOutError("its messages do not show the output")
+            raise LeftOutError("its messages do not show the output")
         model = f"openai:{raw.get('model')}"
         self.judge = self.judge or model
         reply, least = _reply(raw)
@@ -359,7 +356,7 @@ def _content(message: Any) -> str:
         texts = [each.get("text") if isinstance(each, Mapping) else each for each in content]
         content = "\n".join(str(each) for each in texts) if all(isinstance(each, str) for each in texts) else None
     if not isinstance(content, str):
-        raise _LeftOutError("a message has parts that are no text")
+        raise LeftOutError("a message has parts that are no text")
     return content
 
 
@@ -372,12 +369,12 @@ def _reply(raw: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
             or not isinstance(passing, list)
             or not set(map(str, passing)) <= set(map(str, labels))
         ):
-            raise _LeftOutError("its labels and passing_labels cannot be read")
+            raise LeftOutError("its labels and passing_labels cannot be read")
         return {"reason": "text", "score": {"choices": {str(each): int(each in passing) for each in labels}}}, 1.0
     span = raw.get("range") or [0, 1]
     low, high = span if isinstance(span, list) and len(span) == 2 else (0, 1)  # noqa: PLR2004 (a range has two ends)
     if not all(isinstance(each, int | float) and math.isfinite(each) for each in (low, high)) or low >= high:
-        raise _LeftOutError(f"its range is {span!r}, expected two numbers")
+        raise LeftOutError(f"its range is {span!r}, expected two numbers")
     least = raw.get("pass_threshold")
     share = (least - low) / (high - low) if isinstance(least, int | float) else 0.5
     return {"reason": "text", "score": {"min": low, "max": high}}, min(1.0, max(0.0, share))

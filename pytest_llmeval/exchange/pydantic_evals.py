@@ -15,6 +15,7 @@ from pytest_llmeval.exchange.contract import (
     ImportedSource,
     ImportedSuite,
     ImportOptions,
+    LeftOutError,
     SourceLedger,
     SourcePath,
     read_source,
@@ -52,10 +53,6 @@ _ADVICE: Final = {
     "ToolCorrectness": f"{_TOOLS}, metric trajectory_match with order: any_order",
     "TrajectoryMatch": f"{_TOOLS}, metric trajectory_match",
 }
-
-
-class _LeftOutError(Exception):
-    """An evaluator is not imported."""
 
 
 def import_pydantic(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
@@ -175,7 +172,7 @@ class _DatasetReader:
             check, differs = made
             if title := fields.get("evaluation_name"):
                 check = {**check, "name": str(title).replace("[", "(").replace("]", ")")}
-        except _LeftOutError as error:
+        except LeftOutError as error:
             advice = f"; write instead: {_ADVICE.get(name, 'a registered check')}"
             self.ledger.lost(path, name or "evaluator", f"{error}{advice if name not in _MAKERS else ''}")
             return None
@@ -215,7 +212,7 @@ def _named(name: str, given: Any) -> dict[str, Any]:
     """Return parameters by name; a single value is the first one.
 
     Raises:
-        _LeftOutError: A parameter is missing.
+        LeftOutError: A parameter is missing.
     """
     needed = _FIELDS.get(name, ())
     known = {*needed, "evaluation_name"}
@@ -224,7 +221,7 @@ def _named(name: str, given: Any) -> dict[str, Any]:
     else:
         fields = {needed[0]: given} if needed and given != {} else {}
     if missing := [each for each in needed if each not in fields]:
-        raise _LeftOutError(f"it has no {missing[0]}")
+        raise LeftOutError(f"it has no {missing[0]}")
     return fields
 
 
@@ -243,7 +240,7 @@ def _read_as_json(value: Any) -> str:
 
 def _unknown(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
     del fields, case
-    raise _LeftOutError("there is no such check")
+    raise LeftOutError("there is no such check")
 
 
 def _equals(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
@@ -277,7 +274,7 @@ def _duration(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
         hours, minutes, seconds = (float(each or 0) for each in match.groups())
         value = hours * 3600 + minutes * 60 + seconds
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _LeftOutError(f"its duration {value!r} cannot be read, expected seconds")
+        raise LeftOutError(f"its duration {value!r} cannot be read, expected seconds")
     return {"latency_s": value}, ""
 
 

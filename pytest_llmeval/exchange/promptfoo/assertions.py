@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_llmeval.exchange.checking import check_fault, code_stub, json_schema, python_pattern
-from pytest_llmeval.exchange.contract import Fate, SourceLedger, SourcePath
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles, LeftOutError
+from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
+from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, filled, plain_text
 
 GRADER: Final = "openai:gpt-4.1-2025-04-14"
@@ -141,11 +141,25 @@ class Assertion:
         """
         value = self.value
         if isinstance(value, str):
-            cells: list[str] = next(csv.reader([value], skipinitialspace=True), [])
+            try:
+                cells: list[str] = next(csv.reader([value], skipinitialspace=True), [])
+            except csv.Error:  # such as a line break outside of quotes
+                cells = value.split(",")
             value = [each.strip() for each in cells]
         if not isinstance(value, list) or not value or any(isinstance(each, list | Mapping) for each in value):
             raise LeftOutError(f"its value is {_described(value)}, expected a list of texts")
         return [plain_text(each) for each in value]
+
+    def share(self, default: float) -> float:
+        """Return the threshold of a score from 0 to 1.
+
+        Raises:
+            LeftOutError: It is none.
+        """
+        found = self.number(default)
+        if not 0 <= found <= 1:
+            raise LeftOutError(f"its threshold is {found:g}, expected a number from 0 to 1")
+        return found
 
     def number(self, default: float | None = None) -> float:
         """Return the threshold.
@@ -463,7 +477,7 @@ def _similar(assertion: Assertion) -> Outcome:
     if scheme not in ("openai:embedding", "openai:embeddings"):
         raise LeftOutError(f"there is no client for the embeddings of {provider}; {_SEMANTIC}")
     expected = assertion.texts() if isinstance(assertion.value, list) else [assertion.text_value()]
-    most = assertion.number(_SIMILAR)
+    most = assertion.share(_SIMILAR)
     return Outcome(
         evaluator=("semantic", {"model": f"openai:{model}"}),
         metric="embedding_similarity",
@@ -478,7 +492,7 @@ _OVERLAP: Final = {"bleu": ("bleu4", 0.5), "rouge-n": ("rouge1", 0.75), "meteor"
 
 def _overlap(assertion: Assertion) -> Outcome:
     metric, default = _OVERLAP[assertion.kind]
-    least = assertion.number(default)
+    least = assertion.share(default)
     expected = assertion.texts() if isinstance(assertion.value, list) else [assertion.text_value()]
     return Outcome(
         evaluator=("text", {"metrics": [metric]}),

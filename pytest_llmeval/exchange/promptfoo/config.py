@@ -14,12 +14,13 @@ from pytest_llmeval.exchange.contract import (
     ImportedSource,
     ImportedSuite,
     ImportOptions,
+    LeftOutError,
     SourceLedger,
     SourcePath,
     read_source,
 )
 from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader, Outcome
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles, LeftOutError
+from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
 from pytest_llmeval.exchange.promptfoo.prompts import ImportedPrompt, PromptReader
 from pytest_llmeval.exchange.promptfoo.providers import ImportedModel, ProviderReader, model_of
 from pytest_llmeval.exchange.promptfoo.results import import_results, is_results

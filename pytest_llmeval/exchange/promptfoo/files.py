@@ -1,6 +1,6 @@
 """The files that a promptfoo configuration names with ``file://``."""
 
-__all__ = ("CODE_SUFFIXES", "ConfigFiles", "LeftOutError")
+__all__ = ("CODE_SUFFIXES", "ConfigFiles")
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,25 +9,13 @@ from typing import Any
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.patterns import matching_files
 from pytest_llmeval.data.files.text import read_text
-from pytest_llmeval.exchange.contract import SourceLedger, read_source
+from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, read_source
 
 CODE_SUFFIXES = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go", ".sh"})
 _DATA_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _MEDIA_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".pdf", ".mp3", ".wav", ".mp4"})
 _SCHEME = "file://"
 _LARGEST = 32 << 20
-
-
-class LeftOutError(Exception):
-    """Something is not imported.
-
-    Attributes:
-        stub: Python to begin with.
-    """
-
-    def __init__(self, text: str, stub: str = "") -> None:
-        super().__init__(text)
-        self.stub = stub
 
 
 @dataclass

@@ -12,8 +12,8 @@ from typing import Any, Final
 from pytest_llmeval.data.files.documents import parse_csv
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.yaml import load_yaml
-from pytest_llmeval.exchange.contract import SourceLedger, SourcePath
-from pytest_llmeval.exchange.promptfoo.files import CODE_SUFFIXES, ConfigFiles, LeftOutError
+from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath
+from pytest_llmeval.exchange.promptfoo.files import CODE_SUFFIXES, ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, names_in, rewritten
 
 _DELIMITER = re.compile(r"^[ \t]*---[ \t]*$", re.MULTILINE)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import FieldsError
-from pytest_llmeval.exchange.contract import Fate, SourceLedger, SourcePath
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles, LeftOutError
-from pytest_llmeval.exchange.templates import is_template
+from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
+from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
+from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
 from pytest_llmeval.judge.spec import JudgeSpec
 
 _SERVERS: Final = {
@@ -66,13 +66,21 @@ _NO_TEXT = frozenset(
         "voice",
     }
 )
-_OWN = {"temperature": "temperature", "max_tokens": "max_tokens", "maxTokens": "max_tokens", "seed": "seed"}
-_RENAMED = {
-    "max_completion_tokens": "max_tokens",
-    "max_output_tokens": "max_tokens",
+_OWN: Final = {
+    "apiBaseUrl": "base_url",
+    "apiKeyEnvar": "api_key_env",
     "maxOutputTokens": "max_tokens",
+    "maxTokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
     "max_new_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "max_tokens": "max_tokens",
+    "seed": "seed",
+    "temperature": "temperature",
 }
+"""Options that are settings here."""
+
+_SYSTEM = frozenset({"instructions", "systemPrompt", "system_prompt"})
 _PARAMETERS = frozenset(
     {
         "frequency_penalty",
@@ -80,6 +88,7 @@ _PARAMETERS = frozenset(
         "logprobs",
         "presence_penalty",
         "reasoning_effort",
+        "response_format",
         "stop",
         "top_logprobs",
         "top_p",
@@ -229,52 +238,27 @@ class ProviderReader:
     def _option(self, model: ImportedModel, option: str, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
         """Note one option of a model, and set it if it can be."""
         kind = f"option {option}"
-        own = _OWN.get(option) or _RENAMED.get(option)
-        trial: dict[str, Any]
-        if isinstance(value, str) and value.startswith("file://"):
-            try:
+        try:
+            if isinstance(value, str) and value.startswith("file://"):
                 value = self.files.value(value)
-            except LeftOutError as error:
-                return ledger.lost(path, kind, str(error))
-        if option in _TOOLS:
-            text = "models get no tools here; write a target that calls them and returns tool_calls"
-            return ledger.lost(path, kind, text)
-        if option == "apiKey":
-            key = _ENV_KEY.fullmatch(str(value))
-            trial = {"api_key_env": key[1] or key[2]} if key else {}
-            if key is None:
-                return ledger.lost(path, kind, "keys are read from the environment only: set api_key_env")
-        elif option == "apiKeyEnvar":
-            trial = {"api_key_env": value}
-        elif option in ("apiBaseUrl", "apiHost"):
-            trial = {"base_url": value if option == "apiBaseUrl" else f"https://{value}/v1"}
-        elif option in ("systemPrompt", "instructions", "system_prompt") and isinstance(value, str):
-            model.system = value
-            return ledger.same(path, kind, "system_prompt")
-        elif own:
-            trial = {own: value}
-        elif option in _PARAMETERS or option == "response_format":
-            trial = {"parameters": {option: value}}
-        else:
-            return ledger.lost(
-                path,
-                kind,
-                "a model has no such setting here; if its interface takes it, write it as one of its parameters",
-            )
-        return self._set(model, trial, path, kind, ledger)
-
-    def _set(
-        self, model: ImportedModel, trial: dict[str, Any], path: SourcePath, kind: str, ledger: SourceLedger
-    ) -> None:
-        """Set an option, if the model can have it."""
-        settings = {**model.settings, **trial}
-        if "parameters" in trial:
-            settings["parameters"] = {**model.settings.get("parameters", {}), **trial["parameters"]}
+            if option in _SYSTEM and isinstance(value, str):
+                rewritten(value, str)
+                model.system = value
+                ledger.same(path, kind, "system_prompt")
+                return
+            added = _settings_of(option, value)
+        except (LeftOutError, TemplateError) as error:
+            why = f"it needs {error}, which is never executed" if isinstance(error, TemplateError) else str(error)
+            ledger.lost(path, kind, why)
+            return
+        settings = {**model.settings, **added}
+        if "parameters" in added:
+            settings["parameters"] = {**model.settings.get("parameters", {}), **added["parameters"]}
         if fault := _spec_fault(settings):
             ledger.lost(path, kind, f"it cannot be set here: {fault}")
             return
         model.settings = settings
-        ledger.same(path, kind, ", ".join(trial.get("parameters", trial)))
+        ledger.same(path, kind, ", ".join(added.get("parameters", added)))
 
     def _keep(self, model: ImportedModel, differs: str) -> None:
         if fault := _spec_fault(model.settings):
@@ -288,6 +272,27 @@ class ProviderReader:
             f"{text}; {differs}" if differs else text,
         )
         self.found.append(model)
+
+
+def _settings_of(option: str, value: Any) -> dict[str, Any]:
+    """Return an option as settings of a model.
+
+    Raises:
+        LeftOutError: It is none.
+    """
+    if option in _TOOLS:
+        raise LeftOutError("models get no tools here; write a target that calls them and returns tool_calls")
+    if own := _OWN.get(option):
+        return {own: value}
+    if option in _PARAMETERS:
+        return {"parameters": {option: value}}
+    if option == "apiHost":
+        return {"base_url": f"https://{value}/v1"}
+    if option == "apiKey":
+        if key := _ENV_KEY.fullmatch(str(value)):
+            return {"api_key_env": key[1] or key[2]}
+        raise LeftOutError("keys are read from the environment only: set api_key_env")
+    raise LeftOutError("a model has no such setting here; if its interface takes it, write it as one of its parameters")
 
 
 def _refuse_code(entry: Mapping[str, Any]) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.exchange.contract import SourceLedger, SourcePath, read_records
+from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, read_records
 from pytest_llmeval.exchange.promptfoo.assertions import TYPES
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles, LeftOutError
+from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, filled, is_template
 
 _DATA_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".yaml", ".yml"})
