@@ -15,6 +15,7 @@
     suite       the suite file, its JSON Schema, the registry
     snapshots   approved scores, baselines, history
     run         one case from job to result, and the judging of a finished run, without pytest
+    exchange    files of other tools, made into suites
     cli         the command ``llmeval``
     tasks       one folder per evaluation task
     plugin      pytest: options, hooks, items, fixtures

@@ -289,6 +289,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "decide",
             "history",
             "html",
+            "import",
             "init",
             "judge migrate",
             "merge",

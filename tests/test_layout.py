@@ -16,6 +16,7 @@ FLOORS = (
     ("suite",),
     ("snapshots",),
     ("run",),
+    ("exchange",),
     ("cli",),
     ("tasks", "plugin"),
 )

@@ -43,6 +43,7 @@ _SHIPPED = {
 
 _PLUGINS = (
     "pytest_llmeval.cli:register",
+    "pytest_llmeval.exchange:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.fact_check:register",
     "pytest_llmeval.tasks.memory_qa:register",

@@ -84,6 +84,15 @@ def _equals(value: Text) -> CheckTest:
     return lambda subject: _MET if subject.text == wanted else _UNMET
 
 
+def _empty(_: None) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
+        value = subject.value
+        met = not value.strip() if isinstance(value, str) else value is None or (value in ({}, []))
+        return CheckOutcome(met, subject.show())
+
+    return test
+
+
 def _one_of(values: tuple[Text, ...]) -> CheckTest:
     if not values:
         raise ValueError("found an empty list, expected at least one text")
@@ -188,6 +197,7 @@ _FOLDED = partial(_containing, ignore_case=True)
 
 TEXT_KINDS: Final = (
     CheckKind("equals", "the answer is this text", Text, _equals),
+    CheckKind("empty", "the answer is blank, or an empty list or object", None, _empty),
     CheckKind("one_of", "the answer is one of these texts", _Texts, _one_of),
     CheckKind("contains", "the text stands in the answer", Text, partial(_EXACT, need_all=True), each=True),
     CheckKind("icontains", "as contains, in any case", Text, partial(_FOLDED, need_all=True), each=True),

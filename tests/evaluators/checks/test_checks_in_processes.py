@@ -18,7 +18,7 @@ ARGUMENTS: dict[str, Any] = {
     **dict.fromkeys(["min_words", "max_words", "min_chars", "max_chars", "latency_s", "cost_usd", "number"], 3),
     **dict.fromkeys(["is_json", "json_schema", "contains_json"], SCHEMA),
     **dict.fromkeys(["json_equals", "json_subset"], SCHEMA),
-    **dict.fromkeys(["pii", "quotes", "refusal"]),
+    **dict.fromkeys(["empty", "pii", "quotes", "refusal"]),
     "levenshtein": {"to": "b", "max": 1},
     "language": "en",
     "rubric": {

@@ -15,6 +15,8 @@ TABLE: list[tuple[Any, str, bool]] = [
     ({"equals": "Paris"}, "paris", False),
     ({"equals": COMPOSED}, DECOMPOSED, True),
     ({"equals": 4}, "4", True),
+    ({"empty": True}, " \n", True),
+    ({"empty": True}, "no", False),
     ({"one_of": ["yes", "no"]}, "no", True),
     ({"one_of": ["yes", "no"]}, "No", False),
     ({"one_of": [DECOMPOSED]}, COMPOSED, True),

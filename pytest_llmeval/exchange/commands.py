@@ -1,0 +1,174 @@
+"""The command ``llmeval import``."""
+
+__all__ = ("FORMATS", "add_arguments", "import_source")
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.wording import counted, printable, unknown_name
+from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportOptions
+from pytest_llmeval.exchange.writing import REPORT, planned_files, report_markdown, summary_line, write_files
+
+
+@dataclass(frozen=True)
+class SourceFormat:
+    """A format that is imported.
+
+    Attributes:
+        importer: Import string of the function from file, name in messages and options to what was imported.
+        patterns: Of its files in a folder.
+    """
+
+    importer: str
+    patterns: tuple[str, ...]
+
+
+_HERE = "pytest_llmeval.exchange"
+_RECORDS = ("*.csv", "*.json", "*.jsonl", "*.parquet", "*.tsv")
+FORMATS: Final[dict[str, SourceFormat]] = {
+    "promptfoo": SourceFormat(
+        f"{_HERE}.promptfoo.config:import_promptfoo",
+        ("promptfooconfig*.json", "promptfooconfig*.yaml", "promptfooconfig*.yml"),
+    ),
+    "openai-evals": SourceFormat(f"{_HERE}.openai_evals:import_openai", ("*.json", "*.yaml", "*.yml")),
+    "pydantic-evals": SourceFormat(f"{_HERE}.pydantic_evals:import_pydantic", ("*.json", "*.yaml", "*.yml")),
+    "deepeval": SourceFormat(f"{_HERE}.datasets:import_deepeval", ("*.csv", "*.json", "*.jsonl")),
+    "inspect-ai": SourceFormat(f"{_HERE}.inspect_ai:import_inspect", ("*.eval", "*.csv", "*.json", "*.jsonl")),
+    "ragas": SourceFormat(f"{_HERE}.datasets:import_ragas", _RECORDS),
+    "braintrust": SourceFormat(f"{_HERE}.datasets:import_braintrust", _RECORDS),
+    "langsmith": SourceFormat(f"{_HERE}.datasets:import_langsmith", _RECORDS),
+    "table": SourceFormat(f"{_HERE}.datasets:import_table", _RECORDS),
+}
+_ALIASES: Final = {
+    **dict.fromkeys(("csv", "jsonl", "json", "parquet", "tables", "tsv"), "table"),
+    "inspect": "inspect-ai",
+    "openai": "openai-evals",
+    "pydantic": "pydantic-evals",
+}
+
+
+def import_source(format_name: str, path: Path, shown: str, options: ImportOptions) -> ImportedSource | None:
+    """Return what a file of another tool becomes here; ``None`` if it belongs to another source.
+
+    Raises:
+        SuiteError: The file cannot be read, or it is not of the format.
+    """
+    module, _, function = FORMATS[format_name].importer.partition(":")
+    importer: Callable[[Path, str, ImportOptions], ImportedSource | None] = getattr(import_module(module), function)
+    return importer(path, shown, options)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Make suites of the files of other tools, and list what becomes of every construct in them: the same here, "
+        "near, or not imported. Nothing in the files is executed."
+    )
+    parser.add_argument("format", type=_format, metavar="FORMAT", help=f"one of {', '.join(FORMATS)}")
+    parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="a file, or a folder with such files")
+    parser.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        help="write the suites here, with IMPORT.md beside them (default: print the report only)",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite files in FOLDER")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 if anything is not imported")
+    table = parser.add_argument_group("columns of records")
+    table.add_argument(
+        "--input", action="append", default=[], metavar="COLUMN", help="column of the input; several make an object"
+    )
+    table.add_argument("--expected", metavar="COLUMN", help="column of the right answer")
+    table.add_argument("--prediction", metavar="COLUMN", help="column of the recorded answer")
+    table.add_argument("--id", metavar="COLUMN", help="column of the case ids")
+    table.add_argument("--label", action="append", default=[], metavar="COLUMN", help="column of a label")
+    parser.set_defaults(run=_import)
+
+
+def _format(given: str) -> str:
+    from argparse import ArgumentTypeError
+
+    name = given.lower().replace("_", "-")
+    name = _ALIASES.get(name, name)
+    if name not in FORMATS:
+        raise ArgumentTypeError(unknown_name("format", given, FORMATS))
+    return name
+
+
+def _import(options: Namespace) -> int:
+    sources: list[ImportedSource] = []
+    faults: list[Fault] = []
+    wanted = ImportOptions(
+        options.input, options.expected, options.prediction, options.id, options.label, options.sources
+    )
+    for path in _files(options.sources, FORMATS[options.format].patterns, faults):
+        try:
+            source = import_source(options.format, path, path.as_posix(), wanted)
+        except SuiteError as error:
+            faults += error.faults
+            continue
+        if source is not None:
+            sources.append(source)
+    names: dict[str, str] = {}
+    files: dict[str, str] = {}
+    for source in sources:
+        if source.suite is None:
+            faults.append(Fault(source.file, 0, 0, "", source.refusal))
+            continue
+        names[source.file] = f"{source.suite.name}.eval.yaml"
+        files |= planned_files(source.suite)
+    if options.to is not None and sources:
+        write_files(options.to, {**files, REPORT: report_markdown(sources, names)}, force=options.force)
+    _say(_lines(sources, names, options.to))
+    _say(map(str, faults), error=True)
+    lost = any(each.fate is Fate.NOT_IMPORTED for source in sources for each in source.constructs)
+    return 1 if faults or (options.strict and lost) else 0
+
+
+def _files(given: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) -> Iterator[Path]:
+    """Yield files, and those in folders, each once."""
+    seen: set[Path] = set()
+    for path in given:
+        found = [path]
+        if path.is_dir():
+            found = sorted({each for pattern in patterns for each in path.rglob(pattern) if each.is_file()})
+            if not found:
+                message = f"found a folder without {' or '.join(patterns)}, expected such a file"
+                faults.append(Fault(str(path), 0, 0, "", message))
+        yield from (each for each in found if each not in seen)
+        seen.update(found)
+
+
+def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Path | None) -> Iterator[str]:
+    """Yield what people read about an import."""
+    everything: list[Construct] = []
+    count = 0
+    for source in sources:
+        constructs = source.constructs
+        everything += constructs
+        count += 1
+        target = ""
+        if folder is not None and source.file in names:
+            target = f" -> {(folder / names[source.file]).as_posix()}"
+        yield f"{source.file}{target}: {summary_line(constructs)}"
+        if folder is None:
+            yield from (
+                f"  {each.fate.value}: {each.place}  {each.kind}: {each.text}"
+                for fate in Fate
+                for each in constructs
+                if each.fate is fate
+            )
+    if count > 1:
+        yield f"{counted(count, 'source')}, {counted(len(names), 'suite')}, {summary_line(everything)}"
+    if folder is not None and count:
+        yield f"{(folder / REPORT).as_posix()} lists every construct"
+
+
+def _say(lines: Iterable[str], *, error: bool = False) -> None:
+    (sys.stderr if error else sys.stdout).writelines(f"{printable(each)}\n" for each in lines)

@@ -1,0 +1,382 @@
+"""What an importer makes of a source: suites, and the fate of every construct of the source."""
+
+__all__ = (
+    "CaseIds",
+    "ColumnPart",
+    "Construct",
+    "Fate",
+    "ImportOptions",
+    "ImportedSource",
+    "ImportedSuite",
+    "LeftOutError",
+    "SourceLedger",
+    "SourcePath",
+    "read_records",
+    "read_source",
+    "records_ledger",
+)
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
+from pytest_llmeval.data.files.places import render_path
+from pytest_llmeval.data.formats.fields import id_fault
+
+ColumnPart: TypeAlias = Literal[
+    "answer",
+    "contexts",
+    "criterion",
+    "expected",
+    "expected_tools",
+    "id",
+    "input",
+    "label",
+    "labels",
+    "lost",
+    "messages",
+    "tools",
+]
+"""What a column of records can be."""
+
+SourcePath: TypeAlias = tuple[str | int, ...]
+"""Keys and list positions from the outside in."""
+
+
+class Fate(StrEnum):
+    """What becomes of a construct."""
+
+    SAME = "same"
+    NEAR = "near"
+    NOT_IMPORTED = "not imported"
+
+
+_FROM_GOOD_TO_BAD = tuple(Fate)
+_LONGEST_NAME = 80
+_LONGEST_ID = 100
+
+
+@dataclass(frozen=True)
+class Construct:
+    """Something that a source says.
+
+    Attributes:
+        file: The file that says it.
+        line: Counted from 1; 0 if unknown.
+        path: Where in the data it stands.
+        kind: What it is, in the words of the source's tool.
+        fate: What becomes of it.
+        text: What it is here; what differs; or why it is not imported and what to write instead.
+        stub: Python to begin with, where code is needed.
+    """
+
+    file: str
+    line: int
+    path: SourcePath
+    kind: str
+    fate: Fate
+    text: str
+    stub: str = ""
+
+    @property
+    def place(self) -> str:
+        """File and line, for people."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class LeftOutError(Exception):
+    """Something is not imported.
+
+    Attributes:
+        stub: Python to begin with.
+    """
+
+    def __init__(self, text: str, stub: str = "") -> None:
+        super().__init__(text)
+        self.stub = stub
+
+
+class SourceLedger:
+    """The constructs of one file of a source. A construct covers its value as a whole, except constructs inside it.
+
+    Attributes:
+        file: The file as people name it.
+        data: Its content.
+    """
+
+    def __init__(self, file: str, data: Any, line_of: Callable[[SourcePath], int]) -> None:
+        self.file = file
+        self.data = data
+        self._line_of = line_of
+        self._found: dict[SourcePath, Construct] = {}
+
+    def note(self, path: SourcePath, kind: str, fate: Fate, text: str, stub: str = "") -> None:
+        """Keep what becomes of a construct; of one that is noted again, the worse fate counts."""
+        known = self._found.get(path)
+        if known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
+            self._found[path] = Construct(self.file, self._line_of(path), path, kind, fate, text, stub)
+
+    def same(self, path: SourcePath, kind: str, text: str) -> None:
+        """Note a construct that means the same here."""
+        self.note(path, kind, Fate.SAME, text)
+
+    def near(self, path: SourcePath, kind: str, text: str) -> None:
+        """Note a construct that means something similar here."""
+        self.note(path, kind, Fate.NEAR, text)
+
+    def lost(self, path: SourcePath, kind: str, text: str, stub: str = "") -> None:
+        """Note a construct that is not imported."""
+        self.note(path, kind, Fate.NOT_IMPORTED, text, stub)
+
+    def knows(self, path: SourcePath) -> bool:
+        """Return whether a construct has been noted."""
+        return path in self._found
+
+    def lose_all(self, why: str) -> None:
+        """Note that nothing is imported after all."""
+        for each in list(self._found.values()):
+            self.lost(each.path, each.kind, why)
+
+    def line(self, path: SourcePath) -> int:
+        """Return the line of a value; 0 if unknown."""
+        return self._line_of(path)
+
+    def fault(self, path: SourcePath, message: str) -> SuiteError:
+        """Return an error about a value that cannot be read."""
+        return SuiteError([Fault(self.file, self._line_of(path), 0, render_path(path), message)])
+
+    def constructs(self) -> list[Construct]:
+        """Return all constructs in the order of the file; those that the importer does not know are not imported."""
+        holders = {path[:end] for path in self._found for end in range(len(path))}
+        unknown = [
+            Construct(
+                self.file,
+                self._line_of(path),
+                path,
+                str(path[-1]) if path else "the file",
+                Fate.NOT_IMPORTED,
+                "the importer does not know this key",
+            )
+            for path in _uncovered(self.data, (), self._found.keys(), holders)
+        ]
+        found = [*self._found.values(), *unknown]
+        return sorted(found, key=lambda each: (each.line, [str(step).zfill(9) for step in each.path]))
+
+
+def _uncovered(
+    value: Any, path: SourcePath, found: AbstractSet[SourcePath], holders: set[SourcePath]
+) -> Iterator[SourcePath]:
+    """Yield the outermost paths that no construct covers."""
+    if path in found:
+        return
+    if path not in holders:
+        yield path
+        return
+    steps = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for step, each in steps:
+        yield from _uncovered(each, (*path, step), found, holders)
+
+
+@dataclass
+class ImportedSuite:
+    """A suite as plain data.
+
+    Attributes:
+        name: Of the suite and its files.
+        settings: The suite file without its cases, in the order in which it is written.
+        cases: As a suite file writes them.
+        files: Path beside the suite to text of each further file.
+    """
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ImportedSource:
+    """What became of one source.
+
+    Attributes:
+        file: The source as people name it.
+        suite: What it became; ``None`` if no case could be imported.
+        ledgers: Of the source and the files that it names.
+        refusal: Why there is no suite.
+    """
+
+    file: str
+    suite: ImportedSuite | None = None
+    ledgers: list[SourceLedger] = field(default_factory=list)
+    refusal: str = ""
+
+    @property
+    def constructs(self) -> list[Construct]:
+        """Those of all files."""
+        return [each for ledger in self.ledgers for each in ledger.constructs()]
+
+
+def read_source(path: Path, shown: str) -> SourceLedger:
+    """Read a YAML or JSON file; nothing in it is executed, and tags that construct objects are faults.
+
+    Raises:
+        SuiteError: It cannot be read, or has faults.
+    """
+    document = load_json(path, shown) if path.suffix.lower() == ".json" else read_document(path, shown)
+    return SourceLedger(shown, document.data, lambda steps: document.locate(steps)[0])
+
+
+def read_records(
+    path: Path, shown: str, keys: Sequence[str] = ()
+) -> tuple[SourceLedger, list[dict[str, Any]], list[SourceLedger]]:
+    """Read the records of a CSV, TSV, JSON, JSONL or Parquet file.
+
+    Args:
+        path: The file.
+        shown: Its name in messages.
+        keys: Where a JSON object may hold the list of records.
+
+    Returns:
+        The ledger, whose data has the columns at the top and the records below them; the records; and the ledgers of
+        what stands beside them.
+
+    Raises:
+        SuiteError: It cannot be read, or has faults.
+    """
+    faults: list[Fault] = []
+    beside: list[SourceLedger] = []
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        rows: list[tuple[int, Any]] = list(read_csv(path, shown, faults, delimiter="\t" if suffix == ".tsv" else ","))
+    elif suffix == ".parquet":
+        rows = [(0, row) for row in _read_parquet(path, shown)]
+    elif suffix == ".jsonl":
+        rows = list(read_jsonl(path, shown, faults))
+    else:
+        source = read_source(path, shown)
+        rows, beside = _json_records(source, keys)
+    faults += [
+        Fault(shown, line, 1, "", f"found {type(row).__name__}, expected an object with named values")
+        for line, row in rows
+        if not isinstance(row, dict)
+    ]
+    if faults:
+        raise SuiteError(faults)
+    if not rows:
+        raise SuiteError([Fault(shown, 0, 0, "", "found no record, expected at least one")])
+    records = [row for _, row in rows]
+    return records_ledger(shown, [line for line, _ in rows], records), records, beside
+
+
+def _json_records(source: SourceLedger, keys: Sequence[str]) -> tuple[list[tuple[int, Any]], list[SourceLedger]]:
+    """Return the records in JSON data with their lines, and a ledger of what stands beside them."""
+    data = source.data
+    if isinstance(data, list):
+        return [(source.line((number,)), row) for number, row in enumerate(data)], []
+    key = next((key for key in keys if isinstance(data, dict) and isinstance(data.get(key), list)), None)
+    if key is None:
+        return [(source.line(()), data)], []
+    rows = [(source.line((key, number)), row) for number, row in enumerate(data[key])]
+    rest = {name: value for name, value in data.items() if name != key}
+    return rows, [SourceLedger(source.file, rest, source.line)] if rest else []
+
+
+def records_ledger(shown: str, lines: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> SourceLedger:
+    """Return the ledger of records: a path begins with the column, then the number of the record."""
+    columns: dict[str, dict[int, Any]] = {}
+    for number, row in enumerate(rows):
+        for name, value in row.items():
+            columns.setdefault(name, {})[number] = value
+
+    def line_of(path: SourcePath) -> int:
+        return lines[path[1]] if len(path) > 1 and isinstance(path[1], int) else min(lines[:1], default=0)
+
+    return SourceLedger(shown, columns, line_of)
+
+
+def _read_parquet(path: Path, shown: str) -> list[dict[str, Any]]:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        message = "found a Parquet file, expected the extra 'parquet': pip install 'pytest-llmeval-suite[parquet]'"
+        raise SuiteError([Fault(shown, 0, 0, "", message)]) from None
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except (OSError, ArrowException) as error:
+        message = f"found no readable Parquet file ({str(error).splitlines()[0]}), expected one"
+        raise SuiteError([Fault(shown, 0, 0, "", message)]) from None
+    return rows
+
+
+@dataclass
+class ImportOptions:
+    """What the user asks of an import.
+
+    Attributes:
+        inputs: Columns of the input.
+        expected: Column of the right answer.
+        prediction: Column of the recorded answer.
+        case_id: Column of the case ids.
+        labels: Columns of labels.
+        beside: Further sources, which may hold the items of others.
+        names: Of the suites that were imported before.
+    """
+
+    inputs: Sequence[str] = ()
+    expected: str | None = None
+    prediction: str | None = None
+    case_id: str | None = None
+    labels: Sequence[str] = ()
+    beside: Sequence[Path] = ()
+    names: set[str] = field(default_factory=set)
+
+    def columns(self) -> "dict[str, ColumnPart]":
+        """Return the parts of the columns that the user names."""
+        one: dict[str | None, ColumnPart] = {
+            self.expected: "expected",
+            self.prediction: "answer",
+            self.case_id: "id",
+        }
+        found: dict[str, ColumnPart] = {name: part for name, part in one.items() if name is not None}
+        return {
+            **dict.fromkeys(self.inputs, "input"),
+            **found,
+            **dict.fromkeys(self.labels, "label"),
+        }
+
+    def parts(self) -> "set[ColumnPart]":
+        """Return the parts for which the user names columns, except labels."""
+        return set(self.columns().values()) - {"label"}
+
+    def suite_name(self, wanted: str) -> str:
+        """Return a name for a suite that no other suite of this import has."""
+        stem = re.sub(r"[^\w.-]+", "-", wanted).strip("-._")[:_LONGEST_NAME] or "imported"
+        name, number = stem, 2
+        while name in self.names:
+            name, number = f"{stem}-{number}", number + 1
+        self.names.add(name)
+        return name
+
+
+class CaseIds:
+    """Ids for the cases of a suite, each once: texts of the source where they can be ids, else numbers."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def next(self, wanted: object = None) -> str:
+        """Return an id that is like a value of the source."""
+        text = " ".join(str(wanted).split()) if isinstance(wanted, str | int) and not isinstance(wanted, bool) else ""
+        text = "" if text.startswith("gate[") else text.replace("::", ": ")[:_LONGEST_ID].strip()
+        base = text if text and id_fault(text) is None else str(len(self._used) + 1)
+        name, number = base, 2
+        while name in self._used:
+            name, number = f"{base} ({number})", number + 1
+        self._used.add(name)
+        return name

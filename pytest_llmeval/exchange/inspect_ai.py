@@ -1,0 +1,263 @@
+"""Logs and datasets of inspect_ai: samples with targets, recorded outputs and scores."""
+
+__all__ = ("import_inspect",)
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.exchange.contract import (
+    CaseIds,
+    Fate,
+    ImportedSource,
+    ImportedSuite,
+    ImportOptions,
+    SourceLedger,
+    SourcePath,
+    read_records,
+    read_source,
+)
+from pytest_llmeval.exchange.records import Column, add_evaluators, suite_of_records
+
+_DATASET: Final = {
+    "id": Column("id"),
+    "input": Column("input"),
+    "question": Column("input"),
+    "target": Column("expected"),
+    "answer": Column("expected"),
+    "choices": Column("input"),
+    "metadata": Column("labels", "lists and objects are left out"),
+    "sandbox": Column("lost", "no sandbox is started; write a target"),
+    "files": Column("lost", "no sandbox is started; write a target"),
+    "setup": Column("lost", "it is a script, which is never executed"),
+}
+_LARGEST = 256 << 20
+"""Bytes that all samples of a log may have, unpacked."""
+_SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json")
+_VALUES: Final = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+_PATTERNS: Final = {
+    "choice": (r"(?i)ANSWER\s*:\s*TARGET\b", "of ANSWER: and the letter of the target"),
+    "includes": (r"(?i)TARGET", "of the target anywhere in the answer"),
+    "match": (r"(?i)TARGET\W*$", "of the target at the end of the answer"),
+}
+"""Scorers of plain texts: pattern, and what it looks for."""
+
+_TEXTS: Final = {
+    "choices": "part of the input",
+    "id": "the id of the case",
+    "input": "the input of the case",
+    "metadata": "labels: texts, numbers and booleans",
+    "output": "the prediction of the case, with its tokens",
+    "target": "the right answer of the case",
+}
+
+
+def import_inspect(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+    """Return a log, or a dataset, as a suite.
+
+    Raises:
+        SuiteError: The file cannot be read, or it is neither.
+    """
+    if path.suffix.lower() == ".eval":
+        ledger = _read_eval(path, shown)
+    elif path.suffix.lower() == ".json":
+        ledger = read_source(path, shown)
+    else:
+        return _of_dataset(path, shown, options)
+    if not isinstance(ledger.data, Mapping) or not {"eval", "status"} <= ledger.data.keys():
+        return _of_dataset(path, shown, options)
+    return _LogReader(ledger, ImportedSuite(options.suite_name(path.stem))).imported()
+
+
+def _of_dataset(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+    ledger, records, beside = read_records(path, shown, ("samples",))
+    suite = suite_of_records(options.suite_name(path.stem), ledger, records, _DATASET)
+    source = ImportedSource(shown, suite, [ledger, *beside])
+    if not any("input" in case for case in suite.cases):
+        source.suite = None
+        source.refusal = f"found no column 'input' among {', '.join(ledger.data)}, expected a dataset or a log"
+    return source
+
+
+def _read_eval(path: Path, shown: str) -> SourceLedger:
+    """Read a log in the packed form: a zip file with a header and a file for each sample."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if _SAMPLE.fullmatch(name)]
+            size = sum(archive.getinfo(name).file_size for name in names)
+            if size > _LARGEST:
+                raise _fault(shown, f"found samples of more than {_LARGEST >> 20} MiB, expected fewer")
+            header = next((each for each in ("header.json", "_journal/start.json") if each in archive.namelist()), None)
+            if header is None:
+                raise _fault(shown, "found no header in it, expected a log of inspect_ai")
+            data = {"status": "started", **json.loads(archive.read(header))}
+            data["samples"] = [json.loads(archive.read(name)) for name in sorted(names, key=_order)]
+    except NotImplementedError:
+        message = "found a compression that this Python cannot read, expected a log in JSON: inspect log convert"
+        raise _fault(shown, message) from None
+    except (OSError, ValueError, zipfile.BadZipFile, RecursionError) as error:
+        raise _fault(shown, f"found no readable log ({error}), expected one of inspect_ai") from None
+    return SourceLedger(shown, data, lambda _: 0)
+
+
+def _order(name: str) -> list[str]:
+    return [each.zfill(12) for each in re.split(r"[/_.]", name)]
+
+
+def _fault(shown: str, message: str) -> SuiteError:
+    return SuiteError([Fault(shown, 0, 0, "", message)])
+
+
+class _LogReader:
+    """Reads one log."""
+
+    def __init__(self, ledger: SourceLedger, suite: ImportedSuite) -> None:
+        self.ledger = ledger
+        self.suite = suite
+        self.ids = CaseIds()
+        self.checks: list[str] = []
+        self.scorers: tuple[str, str] = ("eval", "scorers")
+
+    def imported(self) -> ImportedSource:
+        """Return the suite of the samples of a log."""
+        data = self.ledger.data
+        source = ImportedSource(self.ledger.file, ledgers=[self.ledger])
+        task = data["eval"].get("task") if isinstance(data["eval"], Mapping) else None
+        if isinstance(task, str):
+            self.suite.settings["description"] = task
+            self.ledger.same(("eval", "task"), "task", "description of the suite")
+        self._read_scorers(data)
+        samples = data.get("samples")
+        for number, sample in enumerate(samples if isinstance(samples, list) else []):
+            self._sample(sample, ("samples", number))
+        for key, value in data.items():
+            for inner in value if isinstance(value, Mapping) else ():
+                if (key, inner) not in (("eval", "task"), self.scorers):
+                    self.ledger.lost(
+                        (key, inner), f"{key} {inner}", "figures of a run are computed anew from its answers"
+                    )
+        if not self.suite.cases:
+            source.refusal = "found no sample in the log, expected one that was written with samples"
+            self.ledger.lose_all("no case is imported, so there is no suite")
+            return source
+        add_evaluators(self.suite)
+        source.suite = self.suite
+        return source
+
+    def _read_scorers(self, data: Mapping[str, Any]) -> None:
+        """Note the scorers, which old logs have with the results; those of plain texts become checks of each case."""
+        for section, key in (("eval", "scorers"), ("results", "scores")):
+            inner = data.get(section)
+            scorers = inner.get(key) if isinstance(inner, Mapping) else None
+            if isinstance(scorers, list) and scorers:
+                self.scorers = (section, key)
+                break
+        else:
+            return
+        for number, scorer in enumerate(scorers):
+            path = (*self.scorers, number)
+            name = str(scorer.get("name", "")).rpartition("/")[2] if isinstance(scorer, Mapping) else ""
+            if name in _PATTERNS:
+                self.checks.append(name)
+                self.ledger.near(path, f"scorer {name}", f"check regex, {_PATTERNS[name][1]}")
+            elif name in ("exact", "f1"):
+                self.ledger.near(path, f"scorer {name}", "evaluator text; articles and punctuation count")
+            else:
+                text = "scores are labels score.NAME; write a check judge, or a registered check"
+                self.ledger.lost(path, f"scorer {name}", text)
+
+    def _sample(self, sample: Any, path: SourcePath) -> None:
+        if not isinstance(sample, Mapping) or "input" not in sample:
+            self.ledger.lost(path, "sample", "found no input")
+            return
+        epoch = sample.get("epoch", 1)
+        name = sample.get("id") if epoch == 1 else f"{sample.get('id')} epoch {epoch}"
+        question = _question(sample["input"])
+        choices = sample.get("choices")
+        case: dict[str, Any] = {"id": self.ids.next(name)}
+        case["input"] = {"question": question, "choices": choices} if choices else question
+        target = sample.get("target")
+        if target not in (None, "", []):
+            case["expected"] = target
+            if checks := [_check(name, target) for name in self.checks]:
+                case["checks"] = checks
+        if (prediction := _prediction(sample.get("output"))) is not None:
+            case["prediction"] = prediction
+        labels = dict(_labels(sample))
+        if labels:
+            case["labels"] = labels
+        self.suite.cases.append(case)
+        self._note(sample, path)
+
+    def _note(self, sample: Mapping[str, Any], path: SourcePath) -> None:
+        for key in sample:
+            place = (*path, key)
+            if key == "scores":
+                self.ledger.near(place, "sample scores", "labels score.NAME, to compare the metrics of this suite with")
+            elif key == "epoch":
+                self.ledger.near(place, "sample epoch", "each epoch is a case; repeats asks a case several times")
+            elif key == "input" and isinstance(sample[key], list):
+                self.ledger.near(place, "sample input", "its messages are the input, as a list")
+            elif key in _TEXTS:
+                self.ledger.note(place, f"sample {key}", Fate.SAME, _TEXTS[key])
+            else:
+                self.ledger.lost(
+                    place, f"sample {key}", "the record of the run; import reads input, target, output and scores"
+                )
+
+
+def _check(scorer: str, target: Any) -> dict[str, Any]:
+    """Return the check that a scorer is for a target, or for several of which one is enough."""
+    targets = [str(each).strip() for each in (target if isinstance(target, list) else [target])]
+    pattern = _PATTERNS[scorer][0]
+    either = "|".join(map(re.escape, targets))
+    return {"regex": pattern.replace("TARGET", f"(?:{either})"), "name": scorer}
+
+
+def _question(value: Any) -> Any:
+    """Return the input of a sample: text, or messages with roles."""
+    if isinstance(value, list):
+        return [
+            {"role": each.get("role"), "content": _text(each.get("content"))}
+            for each in value
+            if isinstance(each, Mapping)
+        ]
+    return value
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message."""
+    if isinstance(content, list):
+        return "\n".join(
+            str(each.get("text", "")) for each in content if isinstance(each, Mapping) and each.get("text")
+        )
+    return "" if content is None else str(content)
+
+
+def _prediction(output: Any) -> Any:
+    """Return the recorded answer of a sample; ``None`` if it has none."""
+    choices = output.get("choices") if isinstance(output, Mapping) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        return None
+    message = choices[0].get("message")
+    answer = _text(message.get("content")) if isinstance(message, Mapping) else ""
+    usage = output.get("usage") if isinstance(output.get("usage"), Mapping) else {}
+    tokens = {key: usage[key] for key in ("input_tokens", "output_tokens") if isinstance(usage.get(key), int)}
+    return {"answer": answer, "usage": tokens} if tokens else answer
+
+
+def _labels(sample: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield metadata and scores of a sample as labels."""
+    metadata = sample.get("metadata")
+    for name, value in metadata.items() if isinstance(metadata, Mapping) else ():
+        if isinstance(value, str | int | float | bool):
+            yield str(name), value
+    scores = sample.get("scores")
+    for name, score in scores.items() if isinstance(scores, Mapping) else ():
+        value = score.get("value") if isinstance(score, Mapping) else score
+        if isinstance(value, str | int | float | bool):
+            yield f"score.{name}", _VALUES.get(value, value) if isinstance(value, str) else value

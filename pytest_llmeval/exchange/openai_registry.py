@@ -1,0 +1,264 @@
+"""The registry of the package evals: evals with samples in JSONL."""
+
+__all__ = ("import_registry", "is_registry", "is_samples", "samples_suite")
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.exchange.contract import (
+    CaseIds,
+    Fate,
+    ImportedSource,
+    ImportedSuite,
+    ImportOptions,
+    SourceLedger,
+    SourcePath,
+    read_records,
+    read_source,
+)
+
+_CLASSES: Final = {
+    "FuzzyMatch": (
+        Fate.NEAR,
+        "check icontains_any; there, punctuation and articles are left out, and either may contain the other",
+    ),
+    "Includes": (Fate.SAME, "check contains_any of the ideal answers"),
+    "JsonMatch": (Fate.SAME, "check json_equals, any_of several"),
+    "Match": (Fate.SAME, "check starts_with, any_of several"),
+    "ModelBasedClassify": (Fate.NEAR, "evaluator judge with the prompt of its spec, where texts follow as data"),
+}
+_JUDGE = "openai:gpt-4o"
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+def is_registry(data: Any) -> bool:
+    """Return whether a file is of the registry: evals by name, or specs of graders with choices."""
+    return (
+        isinstance(data, Mapping)
+        and bool(data)
+        and any(
+            isinstance(each, Mapping) and ({"class", "id", "choice_strings"} & each.keys()) for each in data.values()
+        )
+    )
+
+
+def is_samples(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether records are samples of the registry."""
+    return all("input" in each and "item" not in each for each in records)
+
+
+def import_registry(path: Path, ledger: SourceLedger, options: ImportOptions) -> ImportedSource:
+    """Return an eval of the registry, with the samples that it names, as a suite."""
+    source = ImportedSource(ledger.file, ledgers=[ledger])
+    evals = [name for name, each in ledger.data.items() if isinstance(each, Mapping) and "class" in each]
+    for name, each in ledger.data.items():
+        if isinstance(each, Mapping) and "class" not in each:
+            _note_alias(ledger, name, each)
+    reasons = []
+    for name in evals:
+        reason = _import_eval(path, ledger, name, source, options)
+        if reason:
+            reasons.append(reason)
+    if source.suite is None:
+        source.refusal = (
+            "; ".join(reasons) or "found no eval with a class, expected one: a spec of a grader has no cases"
+        )
+        ledger.lose_all("no case is imported, so there is no suite")
+    return source
+
+
+def _note_alias(ledger: SourceLedger, name: str, entry: Mapping[str, Any]) -> None:
+    for key in entry:
+        path = (name, key)
+        if key in ("id", "description"):
+            ledger.same(path, key, "name or description of the suite")
+        elif key == "metrics":
+            ledger.near(path, key, "check_rate, the share of the checks that are met")
+        else:
+            ledger.lost(path, key, "a spec of a grader, which an eval has to use")
+
+
+def _import_eval(path: Path, ledger: SourceLedger, name: str, source: ImportedSource, options: ImportOptions) -> str:
+    """Import one eval; return why it could not be."""
+    entry = ledger.data[name]
+    kind = str(entry["class"]).rpartition(":")[2]
+    args = entry["args"] if isinstance(entry.get("args"), Mapping) else {}
+    if source.suite is not None:
+        ledger.lost((name,), "eval", "a file becomes one suite; import a file with this eval alone")
+        return ""
+    if kind not in _CLASSES:
+        ledger.lost((name,), f"class {kind}", "its code is not known; write a registered check")
+        return f"found the class {kind}, expected one of {', '.join(_CLASSES)}"
+    samples = _find(path, "data", str(args.get("samples_jsonl", "")))
+    if samples is None:
+        wanted = args.get("samples_jsonl")
+        return f"found no samples file {wanted!r}, expected it beside the file, or in data/ beside its folder"
+    inner, records, _ = read_records(samples, samples.as_posix())
+    if not is_samples(records):
+        raise inner.fault((), "found records without input, expected samples")
+    suite = ImportedSuite(options.suite_name(name))
+    aliases = [each for each in ledger.data.values() if isinstance(each, Mapping) and each.get("id") == name]
+    description = next((each["description"] for each in aliases if isinstance(each.get("description"), str)), None)
+    if description:
+        suite.settings["description"] = description
+    if kind == "ModelBasedClassify":
+        reason = _judged(path, suite, args, source)
+        if reason:
+            ledger.lost((name,), f"class {kind}", reason)
+            return reason
+    ledger.note((name, "class"), f"class {kind}", *_CLASSES[kind])
+    for key in args:
+        _note_argument(ledger, (name, "args", key), key)
+    for key in entry.keys() - {"class", "args"}:
+        ledger.lost((name, key), key, "a suite has no such setting")
+    samples_suite(suite, inner, records, kind, ignore_case=bool(args.get("ignore_case")))
+    source.suite = suite
+    source.ledgers.append(inner)
+    return ""
+
+
+def _note_argument(ledger: SourceLedger, path: SourcePath, key: str) -> None:
+    if key in ("samples_jsonl", "modelgraded_spec", "ignore_case"):
+        ledger.same(path, f"argument {key}", "read")
+    elif key == "eval_type":
+        ledger.near(path, f"argument {key}", "the judge gives its reason before its choice")
+    elif key in ("max_tokens", "temperature"):
+        ledger.lost(path, f"argument {key}", "set it with the model, under systems")
+    else:
+        ledger.lost(path, f"argument {key}", "an eval has no such setting here")
+
+
+def _find(path: Path, folder: str, name: str) -> Path | None:
+    """Return a file of the registry: beside the eval, or in the folder of its kind."""
+    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+        return None
+    places = (
+        path.parent / name,
+        path.parent / folder / name,
+        path.parent.parent / folder / name,
+        path.parent / Path(name).name,
+    )
+    return next((each for each in places if each.is_file()), None)
+
+
+def _judged(path: Path, suite: ImportedSuite, args: Mapping[str, Any], source: ImportedSource) -> str:
+    """Write the judge of a model-graded eval; return why it cannot be."""
+    name = str(args.get("modelgraded_spec", ""))
+    file = _find(path, "modelgraded", f"{name}.yaml")
+    if file is None:
+        return f"found no modelgraded spec {name!r}, expected {name}.yaml beside the file, or in modelgraded/"
+    inner = read_source(file, file.as_posix())
+    spec = inner.data.get(name) if isinstance(inner.data, Mapping) else None
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("prompt"), str):
+        return f"found no prompt in the spec {name!r}, expected a text"
+    outputs = spec.get("input_outputs")
+    answers = [*outputs.values()] if isinstance(outputs, Mapping) else ["completion"]
+    if len(answers) != 1:
+        return f"found {len(answers)} answers in the prompt of {name!r}, expected one: evaluator pairwise compares two"
+    choices = _choices(spec)
+    if choices is None:
+        return f"found no choice_scores in the spec {name!r}, expected a score for each choice"
+
+    def placeholder(match: re.Match[str]) -> str:
+        key = match[1]
+        return (
+            "{{ answer }}"
+            if key == answers[0]
+            else "{{ expected }}"
+            if key == "ideal"
+            else f"{{{{ {_INPUTS.get(key, f'input.{key}')} }}}}"
+        )
+
+    suite.files[f"{suite.name}/grader.md"] = _PLACEHOLDER.sub(placeholder, spec["prompt"]) + "\n"
+    reply = {"reason": "text", "score": {"choices": choices}}
+    suite.settings["evaluators"] = [{"judge": {"prompt": f"{suite.name}/grader.md", "reply": reply}}]
+    suite.settings["judge"] = {"model": _JUDGE}
+    for key in spec:
+        known = key in ("prompt", "choice_strings", "choice_scores", "input_outputs")
+        if known:
+            inner.near((name, key), f"spec {key}", "prompt and reply of evaluator judge")
+        else:
+            inner.lost((name, key), f"spec {key}", "a prompt for judges has no such setting")
+    source.ledgers.append(inner)
+    return ""
+
+
+_INPUTS: Final = {"input": "question"}
+
+
+def _choices(spec: Mapping[str, Any]) -> dict[str, float] | None:
+    """Return the score of each choice."""
+    strings, scores = spec.get("choice_strings"), spec.get("choice_scores")
+    names = list(strings) if isinstance(strings, list | str) else []
+    if isinstance(scores, Mapping) and all(isinstance(each, int | float) for each in scores.values()):
+        return {str(each): float(scores.get(str(each), 0.0)) for each in names or scores}
+    if scores == "from_strings":
+        try:
+            return {str(each): float(each) for each in names}
+        except ValueError:
+            return None
+    return None
+
+
+def samples_suite(
+    suite: ImportedSuite,
+    ledger: SourceLedger,
+    records: Sequence[Mapping[str, Any]],
+    kind: str,
+    *,
+    ignore_case: bool = False,
+) -> None:
+    """Add a case for each sample.
+
+    Args:
+        suite: Gets the cases.
+        ledger: Of the samples.
+        records: The samples.
+        kind: Class of the eval; empty if there is none.
+        ignore_case: Whether upper and lower case are alike.
+    """
+    ids = CaseIds()
+    for number, record in enumerate(records):
+        case: dict[str, Any] = {"id": ids.next(record.get("id")), "input": record["input"]}
+        ideal = record.get("ideal")
+        answers = [each for each in (ideal if isinstance(ideal, list) else [ideal]) if each is not None]
+        if answers:
+            if kind in ("", "ModelBasedClassify"):
+                case["expected"] = ideal
+            elif (check := _check(kind, list(map(str, answers)), ignore_case=ignore_case)) is not None:
+                case["checks"] = [check]
+            else:
+                ledger.lost(("ideal", number), "ideal", "it is no JSON, or empty, so it is no check")
+        suite.cases.append(case)
+    for column in ledger.data:
+        text = {"input": "the input: a text, or messages for the model", "ideal": "the right answers"}.get(column)
+        if text:
+            ledger.same((column,), f"column {column}", text)
+        elif column == "id":
+            ledger.same((column,), "column id", "the id of the case")
+        else:
+            ledger.lost((column,), f"column {column}", "a sample has input and ideal")
+    if kind == "":
+        suite.settings["evaluators"] = [{"text": {"metrics": ["exact_match", "f1"]}}]
+    elif "evaluators" not in suite.settings and not any("checks" in case for case in suite.cases):
+        suite.settings["checks"] = [{"not_empty": True}]
+
+
+def _check(kind: str, answers: list[str], *, ignore_case: bool) -> dict[str, Any] | None:
+    """Return the check that an answer is right by the class of an eval."""
+    if kind == "JsonMatch":
+        try:
+            checks = [{"json_equals": json.loads(each)} for each in answers]
+        except ValueError:
+            return None
+    elif any(not each for each in answers):
+        return None
+    elif kind == "Match":
+        checks = [{"starts_with": each} for each in answers]
+    else:
+        folded = ignore_case or kind == "FuzzyMatch"
+        return {"icontains_any" if folded else "contains_any": answers}
+    return checks[0] if len(checks) == 1 else {"any_of": checks}

@@ -1,0 +1,3 @@
+"""Configurations and results of promptfoo."""
+
+__all__ = ()

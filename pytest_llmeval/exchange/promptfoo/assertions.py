@@ -1,0 +1,536 @@
+"""Assertions of promptfoo as checks, or as metrics with limits."""
+
+__all__ = ("GRADER", "TYPES", "AssertionReader", "Outcome")
+
+import csv
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pytest_llmeval.exchange.checking import check_fault, code_stub, json_schema, python_pattern
+from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
+from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
+from pytest_llmeval.exchange.templates import TemplateError, filled, plain_text
+
+GRADER: Final = "openai:gpt-4.1-2025-04-14"
+"""The grader of promptfoo 0.118 if none is named and there is a key of OpenAI."""
+
+_NOT = "not-"
+_CODE_TYPES = frozenset({"javascript", "python", "ruby"})
+_EMBEDDINGS = "text-embedding-3-large"
+_SEMANTIC = "use evaluator semantic with base_url of a server like OpenAI's, or with a local model"
+_SIMILAR = 0.75
+_LEVENSHTEIN = 5
+_MS = 1000
+
+_ADVICE: Final = {
+    "answer-relevance": "evaluator claims, metric answer_relevancy",
+    "bleu": "evaluator text, metric bleu4",
+    "classifier": "a registered check that calls the classifier",
+    "context-faithfulness": "evaluator claims, metric faithfulness, with contexts in the prediction",
+    "context-recall": "evaluator claims, metric context_recall, with contexts in the prediction",
+    "context-relevance": "evaluator claims, metric context_relevance, with contexts in the prediction",
+    "conversation-relevance": "a conversation (messages) with a check judge and turn: each",
+    "finish-reason": "a target that returns the reason, and a check equals with on: PATH",
+    "guardrails": "a registered check that reads what the provider reported",
+    "human": "evaluator judge_agreement, which compares a judge with people",
+    "is-valid-function-call": "a target that returns tool_calls, and evaluator tools with schemas",
+    "is-valid-openai-function-call": "a target that returns tool_calls, and evaluator tools with schemas",
+    "is-valid-openai-tools-call": "a target that returns tool_calls, and evaluator tools with schemas",
+    "max-score": "evaluator pairwise, which compares the systems",
+    "moderation": "a registered check that calls the moderation service",
+    "select-best": "evaluator pairwise, which compares the systems",
+    "skill-used": "a target that returns tool_calls, and evaluator tools with required",
+    "tool-call-f1": "expected tool_calls, and evaluator tools, metric tool_f1",
+    "trajectory:goal-success": "evaluator judge, mode goal_reached",
+    "trajectory:step-count": "evaluator tools with max_calls",
+    "trajectory:tool-args-match": "expected tool_calls, and evaluator tools, metric argument_accuracy",
+    "trajectory:tool-sequence": "expected tool_calls, and evaluator tools, metric trajectory_match",
+    "trajectory:tool-used": "evaluator tools with required",
+}
+"""Type to what to write instead."""
+
+_OTHER_TYPES = frozenset(
+    {
+        "agent-rubric",
+        "contains-html",
+        "contains-sql",
+        "contains-xml",
+        "gleu",
+        "is-html",
+        "is-sql",
+        "is-xml",
+        "perplexity",
+        "perplexity-score",
+        "pi",
+        "search-rubric",
+        "trace-error-spans",
+        "trace-span-count",
+        "trace-span-duration",
+        "webhook",
+    }
+)
+_OTHERWISE = "a registered check (register_check)"
+
+
+@dataclass
+class Outcome:
+    """What an assertion becomes: a check, or a metric of the case with a limit.
+
+    Attributes:
+        entry: The check.
+        evaluator: Name and options of the evaluator that has the metric.
+        metric: The metric.
+        limit: Of the metric.
+        expected: Right answers that the metric compares with.
+        judged: Whether a model decides.
+        fate: Same or near.
+        text: What it is here, and what differs.
+    """
+
+    entry: dict[str, Any] | None = None
+    evaluator: tuple[str, dict[str, Any]] | None = None
+    metric: str = ""
+    limit: Any = None
+    expected: list[str] = field(default_factory=list)
+    judged: bool = False
+    fate: Fate = Fate.SAME
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """One assertion, with its value rendered.
+
+    Attributes:
+        kind: Its type without ``not-``.
+        negated: Whether the type begins with ``not-``.
+        value: What it compares with.
+        threshold: As the source has it.
+        raw: The whole.
+    """
+
+    kind: str
+    negated: bool
+    value: Any
+    threshold: Any
+    raw: Mapping[str, Any]
+
+    def check(self, name: str, argument: Any, text: str = "", fate: Fate = Fate.SAME, **more: Any) -> Outcome:
+        """Return the outcome that is a check."""
+        key = f"not_{name}" if self.negated else name
+        return Outcome({key: argument}, fate=fate, text=f"check {key}{'; ' + text if text else ''}", **more)
+
+    def text_value(self) -> str:
+        """Return the value as text.
+
+        Raises:
+            LeftOutError: It is none, or empty.
+        """
+        if isinstance(self.value, list | Mapping) or self.value is None or self.value == "":
+            raise LeftOutError(f"its value is {_described(self.value)}, expected text")
+        return plain_text(self.value)
+
+    def texts(self) -> list[str]:
+        """Return the value as texts; one text is a list with commas.
+
+        Raises:
+            LeftOutError: It has no text.
+        """
+        value = self.value
+        if isinstance(value, str):
+            try:
+                cells: list[str] = next(csv.reader([value], skipinitialspace=True), [])
+            except csv.Error:  # such as a line break outside of quotes
+                cells = value.split(",")
+            value = [each.strip() for each in cells]
+        if not isinstance(value, list) or not value or any(isinstance(each, list | Mapping) for each in value):
+            raise LeftOutError(f"its value is {_described(value)}, expected a list of texts")
+        return [plain_text(each) for each in value]
+
+    def share(self, default: float) -> float:
+        """Return the threshold of a score from 0 to 1.
+
+        Raises:
+            LeftOutError: It is none.
+        """
+        found = self.number(default)
+        if not 0 <= found <= 1:
+            raise LeftOutError(f"its threshold is {found:g}, expected a number from 0 to 1")
+        return found
+
+    def number(self, default: float | None = None) -> float:
+        """Return the threshold.
+
+        Raises:
+            LeftOutError: There is none, or it is no number.
+        """
+        value = default if self.threshold is None else self.threshold
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return value
+        raise LeftOutError(f"its threshold is {_described(value)}, expected a number")
+
+
+def _described(value: Any) -> str:
+    if value is None:
+        return "absent"
+    if isinstance(value, list | Mapping):
+        return "a list" if isinstance(value, list) else "an object"
+    return f"{value!r}"
+
+
+class AssertionReader:
+    """Reads assertions of one configuration.
+
+    Attributes:
+        files: Beside the configuration.
+        embeddings: The provider of embeddings, where an assertion names none.
+    """
+
+    def __init__(self, files: ConfigFiles) -> None:
+        self.files = files
+        self.embeddings: Any = None
+
+    def read(
+        self, raw: Any, variables: Mapping[str, Any], path: SourcePath, ledger: SourceLedger, changed: str = ""
+    ) -> Outcome | None:
+        """Return what an assertion becomes, after noting it; ``None`` if it is not imported.
+
+        Args:
+            raw: The assertion.
+            variables: Values for the templates in it.
+            path: Where it stands.
+            ledger: Of its file.
+            changed: What changes the answers before they are looked at, which is not imported.
+        """
+        kind = str(raw.get("type", "")) if isinstance(raw, Mapping) else ""
+        if not kind:
+            ledger.lost(path, "assertion", f"found {_described(raw)}, expected an assertion with a type")
+            return None
+        try:
+            outcome = self._outcome(raw, kind, variables, path, ledger, changed)
+        except LeftOutError as error:
+            ledger.lost(path, kind, str(error), error.stub)
+            return None
+        except TemplateError as error:
+            ledger.lost(path, kind, f"it needs {error}, which is never executed; write the check with its final text")
+            return None
+        ledger.note(path, kind, outcome.fate, outcome.text)
+        return outcome
+
+    def _outcome(
+        self,
+        raw: Mapping[str, Any],
+        kind: str,
+        variables: Mapping[str, Any],
+        path: SourcePath,
+        ledger: SourceLedger,
+        changed: str,
+    ) -> Outcome:
+        base = kind.removeprefix(_NOT)
+        if base in _CODE_TYPES:
+            raise self._code(raw, base, path, ledger)
+        if changed or "transform" in raw:
+            why = changed or "its transform changes the answer by code, which is never executed"
+            raise LeftOutError(f"{why}; let a target return that text as a part, and read it with on: PATH")
+        if raw.get("weight") == 0:
+            raise LeftOutError("its weight is 0, so it cannot fail there; a check here can: use an evaluator instead")
+        make = _KINDS.get(base)
+        if make is None:
+            raise LeftOutError(f"there is no such check; write instead: {_ADVICE.get(base, _OTHERWISE)}")
+        value = self._value(raw.get("value"), variables)
+        if base.startswith("similar") and self.embeddings is not None:
+            raw = {"provider": self.embeddings, **raw}
+        outcome = make(Assertion(base, kind != base, value, raw.get("threshold"), raw))
+        if outcome.entry is not None:
+            self.decorate(outcome, raw, variables)
+            if fault := check_fault(outcome.entry):
+                raise LeftOutError(f"it cannot be a check here: {fault}")
+        elif "metric" in raw or "weight" in raw:
+            outcome.text += "; its metric name and weight are left out"
+            outcome.fate = Fate.NEAR
+        return outcome
+
+    def _value(self, value: Any, variables: Mapping[str, Any]) -> Any:
+        """Return a value with files read and templates filled."""
+        if isinstance(value, list):
+            return [self._value(each, variables) for each in value]
+        if not isinstance(value, str):
+            return value
+        if value.startswith("file://"):
+            return self.files.value(filled(value, variables))
+        if value.startswith(("package:", "exec:")):
+            raise LeftOutError(f"its value {value[:60]!r} is code, which is never executed")
+        return filled(value, variables)
+
+    def decorate(self, outcome: Outcome, raw: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
+        """Add name and weight to a check."""
+        assert outcome.entry is not None  # the caller looks
+        if isinstance(metric := raw.get("metric"), str):
+            name = " ".join(filled(metric, variables).replace("[", "(").replace("]", ")").split())
+            if name:
+                outcome.entry["name"] = name
+                outcome.text += "; its metric is check[NAME], the share of these checks that are met"
+        weight = raw.get("weight")
+        if isinstance(weight, int | float) and not isinstance(weight, bool) and weight != 1:
+            outcome.entry["weight"] = weight
+            outcome.fate = Fate.NEAR
+            outcome.text += "; its weight counts in check_rate, over all cases together and not as a mean of cases"
+
+    def _code(self, raw: Mapping[str, Any], kind: str, path: SourcePath, ledger: SourceLedger) -> LeftOutError:
+        """Return why code is not imported, with a check to begin with."""
+        line = ledger.line(path)
+        name = f"{kind}_line_{line}" if line else f"{kind}_{'_'.join(map(str, path))}"
+        code = str(raw.get("value", ""))
+        more = {key: raw[key] for key in ("threshold", "transform", "config") if key in raw}
+        if more:
+            code += f"\n{json.dumps(more, ensure_ascii=False)}"
+        stub = code_stub(name, f"{ledger.file}:{line}", code, name)
+        return LeftOutError("code is neither executed nor translated; write a registered check", stub)
+
+    def together(
+        self, outcomes: Sequence[tuple[Outcome, Mapping[str, Any]]], threshold: Any, total: int
+    ) -> tuple[dict[str, Any], Fate, str]:
+        """Return checks that count as one, how near it is, and what it is here.
+
+        Args:
+            outcomes: With the assertions that they were.
+            threshold: Least mean score; ``None`` if all must hold.
+            total: How many assertions there were.
+
+        Raises:
+            LeftOutError: The threshold cannot be had.
+        """
+        entries = [_bare(outcome.entry) for outcome, _ in outcomes if outcome.entry is not None]
+        if not entries:
+            raise LeftOutError("none of its assertions is imported as a check")
+        missing = " of those imported" if len(entries) < total else ""
+        if threshold is None:
+            fate = Fate.NEAR if missing else Fate.SAME
+            return {"all_of": entries}, fate, f"check all_of{missing}"
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+            raise LeftOutError(f"its threshold is {_described(threshold)}, expected a number")
+        least = math.ceil(threshold * len(entries) - 1e-9)
+        if least < 1:
+            raise LeftOutError("its threshold of 0 is always reached: leave it out")
+        if least > len(entries):
+            raise LeftOutError(f"its threshold is {threshold:g}, which no score reaches: expected at most 1")
+        weighted = len({raw.get("weight", 1) for _, raw in outcomes}) > 1
+        graded = any(outcome.judged for outcome, _ in outcomes)
+        text = f"check at_least: {least} of {len(entries)}{missing}"
+        if weighted or graded or missing:
+            if weighted:
+                text += "; checks are counted, not weighed"
+            if graded:
+                text += "; a criterion is met or not, in place of a score between 0 and 1"
+            return {"at_least": {"n": least, "of": entries}}, Fate.NEAR, text
+        return {"at_least": {"n": least, "of": entries}}, Fate.SAME, text
+
+
+def _bare(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a check without what only the outermost may have."""
+    return {key: value for key, value in entry.items() if key not in ("name", "weight")}
+
+
+def _contains(assertion: Assertion) -> Outcome:
+    return assertion.check(assertion.kind, assertion.text_value())
+
+
+def _contains_several(assertion: Assertion) -> Outcome:
+    return assertion.check(assertion.kind.replace("-", "_"), assertion.texts())
+
+
+def _equals(assertion: Assertion) -> Outcome:
+    if isinstance(assertion.value, list | Mapping):
+        if assertion.negated:
+            return assertion.check(
+                "json_equals", assertion.value, "an answer that is not JSON fails here, and passes there", Fate.NEAR
+            )
+        return assertion.check("json_equals", assertion.value)
+    if assertion.value is None:
+        raise LeftOutError("it has no value")
+    return assertion.check("equals", plain_text(assertion.value))
+
+
+def _begins(assertion: Assertion) -> Outcome:
+    return assertion.check(assertion.kind.replace("-", "_"), assertion.text_value())
+
+
+def _regex(assertion: Assertion) -> Outcome:
+    pattern, differs = python_pattern(assertion.text_value())
+    return assertion.check("regex", pattern, differs, Fate.NEAR if differs else Fate.SAME)
+
+
+def _json(assertion: Assertion) -> Outcome:
+    name = assertion.kind.replace("-", "_")
+    schema = assertion.value
+    if isinstance(schema, str) and schema.strip():
+        schema = _parsed(schema)
+    argument = True if schema in (None, "") else json_schema(schema)
+    notes = []
+    if _has_formats(schema):
+        notes.append("formats in the schema are not checked")
+    if assertion.kind == "contains-json":
+        notes.append("only strict JSON counts, where promptfoo also reads sloppy JSON")
+    return assertion.check(name, argument, "; ".join(notes), Fate.NEAR if notes else Fate.SAME)
+
+
+def _has_formats(schema: Any) -> bool:
+    """Return whether a schema limits the format of texts, such as dates."""
+    if isinstance(schema, Mapping):
+        return isinstance(schema.get("format"), str) or any(map(_has_formats, schema.values()))
+    return isinstance(schema, list) and any(map(_has_formats, schema))
+
+
+def _parsed(text: str) -> Any:
+    """Return a schema that is written as text, in YAML or JSON."""
+    from pytest_llmeval.data.files.places import FaultLog
+    from pytest_llmeval.data.files.yaml import load_yaml
+
+    faults = FaultLog("schema")
+    data, _ = load_yaml(text, faults)
+    if faults.found or not isinstance(data, Mapping | bool):
+        raise LeftOutError("its schema cannot be read")
+    return data
+
+
+def _levenshtein(assertion: Assertion) -> Outcome:
+    most = math.floor(assertion.number(_LEVENSHTEIN)) or _LEVENSHTEIN
+    return assertion.check("levenshtein", {"to": assertion.text_value(), "max": most})
+
+
+def _words(assertion: Assertion) -> Outcome:
+    value = assertion.value
+    limits = value if isinstance(value, Mapping) else {"min": value, "max": value}
+    try:
+        checks = [
+            {f"{end}_words": rounding(float(limits[end]))}
+            for end, rounding in (("min", math.ceil), ("max", math.floor))
+            if limits.get(end) is not None
+        ]
+    except (TypeError, ValueError, OverflowError):
+        raise LeftOutError(f"its value is {_described(value)}, expected a number, or min and max") from None
+    if not checks:
+        raise LeftOutError("it has neither min nor max")
+    if len(checks) == 1:
+        ((name, number),) = checks[0].items()
+        return assertion.check(name, number)
+    return assertion.check("all_of", checks, "min_words and max_words")
+
+
+def _cost(assertion: Assertion) -> Outcome:
+    return assertion.check("cost_usd", assertion.number(), "prices are those of genai-prices", Fate.NEAR)
+
+
+def _latency(assertion: Assertion) -> Outcome:
+    return assertion.check("latency_s", assertion.number() / _MS, "in seconds")
+
+
+def _refusal(assertion: Assertion) -> Outcome:
+    return assertion.check("refusal", True, "other phrases count as refusals", Fate.NEAR)
+
+
+def _empty(assertion: Assertion) -> Outcome:
+    return assertion.check("empty", True)
+
+
+def _judged(assertion: Assertion) -> Outcome:
+    """Return a criterion for the judge."""
+    words = {
+        "factuality": "The answer agrees with these facts and contradicts none of them: ",
+        "model-graded-factuality": "The answer agrees with these facts and contradicts none of them: ",
+        "answer-relevance": "The answer is about what was asked, and says nothing that is beside the question.",
+    }.get(assertion.kind, "")
+    value = assertion.value
+    if assertion.kind == "answer-relevance":
+        criteria = [words]
+    elif isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        criteria = [words + each for each in value]
+    elif isinstance(value, list | Mapping):
+        criteria = [words + json.dumps(value, ensure_ascii=False)]
+    else:
+        criteria = [words + assertion.text_value()]
+    differs = "the judge says yes or no by its own instructions"
+    if assertion.threshold is not None or assertion.kind in ("g-eval", "answer-relevance"):
+        differs += ", in place of a score that must reach a threshold"
+    if "provider" in assertion.raw:
+        differs += ", and is the judge of the suite"
+    if "rubricPrompt" in assertion.raw:
+        differs += "; the rubricPrompt is left out"
+    name, argument = (
+        ("judge", criteria[0]) if len(criteria) == 1 else ("all_of", [{"judge": each} for each in criteria])
+    )
+    return assertion.check(name, argument, differs, Fate.NEAR, judged=True)
+
+
+def _similar(assertion: Assertion) -> Outcome:
+    if assertion.kind not in ("similar", "similar:cosine"):
+        raise LeftOutError("only the cosine of embeddings is measured here: evaluator semantic")
+    provider = assertion.raw.get("provider", f"openai:embedding:{_EMBEDDINGS}")
+    if isinstance(provider, Mapping):
+        provider = provider.get("embedding", provider)
+    if isinstance(provider, Mapping):
+        provider = provider.get("id")
+    scheme, _, model = str(provider).rpartition(":")
+    if scheme not in ("openai:embedding", "openai:embeddings"):
+        raise LeftOutError(f"there is no client for the embeddings of {provider}; {_SEMANTIC}")
+    expected = assertion.texts() if isinstance(assertion.value, list) else [assertion.text_value()]
+    most = assertion.share(_SIMILAR)
+    return Outcome(
+        evaluator=("semantic", {"model": f"openai:{model}"}),
+        metric="embedding_similarity",
+        limit={"max": most} if assertion.negated else most,
+        expected=expected,
+        text="evaluator semantic, metric embedding_similarity, with a threshold of the case",
+    )
+
+
+_OVERLAP: Final = {"bleu": ("bleu4", 0.5), "rouge-n": ("rouge1", 0.75), "meteor": ("meteor", 0.5)}
+
+
+def _overlap(assertion: Assertion) -> Outcome:
+    metric, default = _OVERLAP[assertion.kind]
+    least = assertion.share(default)
+    expected = assertion.texts() if isinstance(assertion.value, list) else [assertion.text_value()]
+    return Outcome(
+        evaluator=("text", {"metrics": [metric]}),
+        metric=metric,
+        limit={"max": least} if assertion.negated else least,
+        expected=expected,
+        fate=Fate.NEAR,
+        text=f"evaluator text, metric {metric}, with a threshold of the case; words and smoothing differ",
+    )
+
+
+_KINDS: Final[Mapping[str, Callable[[Assertion], Outcome]]] = {
+    **dict.fromkeys(("contains", "icontains"), _contains),
+    **dict.fromkeys(("contains-all", "contains-any", "icontains-all", "icontains-any"), _contains_several),
+    **dict.fromkeys(("starts-with", "ends-with"), _begins),
+    **dict.fromkeys(("is-json", "contains-json"), _json),
+    **dict.fromkeys(
+        (
+            "answer-relevance",
+            "factuality",
+            "g-eval",
+            "llm-rubric",
+            "model-graded-closedqa",
+            "model-graded-factuality",
+        ),
+        _judged,
+    ),
+    **dict.fromkeys(("similar", "similar:cosine", "similar:dot", "similar:euclidean"), _similar),
+    **dict.fromkeys(_OVERLAP, _overlap),
+    "cost": _cost,
+    "empty": _empty,
+    "equals": _equals,
+    "is-refusal": _refusal,
+    "latency": _latency,
+    "levenshtein": _levenshtein,
+    "regex": _regex,
+    "word-count": _words,
+}
+
+TYPES: Final = frozenset({*_KINDS, *_ADVICE, *_CODE_TYPES, *_OTHER_TYPES}) - {"empty"}
+"""Types of assertions, without ``not-``."""

@@ -1,0 +1,465 @@
+"""A configuration of promptfoo as a suite."""
+
+__all__ = ("import_promptfoo",)
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.exchange.contract import (
+    CaseIds,
+    ImportedSource,
+    ImportedSuite,
+    ImportOptions,
+    LeftOutError,
+    SourceLedger,
+    SourcePath,
+    read_source,
+)
+from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader, Outcome
+from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
+from pytest_llmeval.exchange.promptfoo.prompts import ImportedPrompt, PromptReader
+from pytest_llmeval.exchange.promptfoo.providers import ImportedModel, ProviderReader, model_of
+from pytest_llmeval.exchange.promptfoo.results import import_results, is_results
+from pytest_llmeval.exchange.promptfoo.tests import Noted, TestReader, TestRow
+from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
+
+_TOP: Final = {
+    "commandLineOptions": "options belong to the command line: pytest --help, section llmeval",
+    "defaultTest": "found no mapping and no file with one",
+    "derivedMetrics": "metrics are not computed from others by formulas; write an evaluator",
+    "env": "set the variables in the environment",
+    "evaluateOptions": "see the options of pytest --llmeval",
+    "extensions": "they are code, which is never executed; write fixtures in a conftest.py",
+    "metadata": "a suite has a description",
+    "nunjucksFilters": "they are code, which is never executed",
+    "outputPath": "name the report on the command line: --llmeval-report=FILE",
+    "redteam": "no attacks are generated here; save those that promptfoo has generated as tests, and import them",
+    "sharing": "nothing is shared",
+    "tags": "a suite has no tags; its cases have",
+    "tracing": "let a target return messages or tool_calls",
+    "writeLatestResults": "reports are written where --llmeval-report says",
+}
+_KNOWN = frozenset(
+    {
+        "$schema",
+        "assertionTemplates",
+        "defaultTest",
+        "description",
+        "evaluateOptions",
+        "prompts",
+        "providers",
+        "redteam",
+        "scenarios",
+        "targets",
+        "tests",
+    }
+)
+_MOST_REPEATS = 1000
+_NO_CASE = (
+    "found no test whose case can be imported, expected tests with vars in the file, or in CSV, JSON or YAML beside it"
+)
+
+
+def import_promptfoo(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+    """Return what a configuration, or a file of results, becomes here.
+
+    Raises:
+        SuiteError: It cannot be read.
+    """
+    ledger = read_source(path, shown)
+    if is_results(ledger.data):
+        return import_results(ledger, path, options)
+    if not isinstance(ledger.data, Mapping) or not _KNOWN & ledger.data.keys():
+        message = "found no prompts, providers or tests, expected a configuration of promptfoo or its results"
+        raise ledger.fault((), message)
+    return _ConfigImport(path, ledger, options).imported()
+
+
+def _wanted_name(path: Path) -> str:
+    """Return the name of a suite: that of the file, or of its folder if files are named alike everywhere."""
+    if not path.stem.startswith("promptfooconfig"):
+        return path.stem
+    stem = re.sub(r"^promptfooconfig[.-]?", "", path.stem)
+    folder = path.resolve().parent.name
+    return f"{folder}-{stem}" if stem else folder
+
+
+class _ConfigImport:
+    """One import of one configuration."""
+
+    def __init__(self, path: Path, ledger: SourceLedger, options: ImportOptions) -> None:
+        self.ledger = ledger
+        self.data: Mapping[str, Any] = ledger.data
+        self.files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix())
+        self.suite = ImportedSuite(options.suite_name(_wanted_name(path)))
+        templates = self.data.get("assertionTemplates")
+        self.tests = TestReader(self.files, templates if isinstance(templates, Mapping) else {})
+        self.assertions = AssertionReader(self.files)
+        self.prompts = PromptReader(self.files)
+        self.providers = ProviderReader(self.files)
+        self.judge: dict[str, Any] = {"model": GRADER}
+        self.judged = False
+        self.evaluators: dict[str, dict[str, Any]] = {}
+        self.checks: list[dict[str, Any]] = []
+
+    def imported(self) -> ImportedSource:
+        """Return the suite with the fate of every construct."""
+        self._read_top()
+        shared = self._shared()
+        rows = list(self._rows())
+        if not rows and not {"tests", "scenarios", "redteam"} & self.data.keys() and self.prompts.found:
+            rows = [TestRow()]
+        self._choose_judge([shared, *rows])
+        at_suite = shared.threshold is None and not any(row.alone or row.threshold for row in rows)
+        self.assertions.embeddings = _embeddings(shared)
+        inherited = [each for each in shared.asserts if not (at_suite and self._for_all(each, shared.changed))]
+        ids = CaseIds()
+        for row in rows:
+            self._add_cases(row, shared, inherited, ids)
+        for noted in shared.asserts:
+            if not noted.ledger.knows(noted.path):
+                noted.ledger.lost(noted.path, "assertion", "no case has it")
+        ledgers = [self.ledger, *self.files.ledgers.values(), *self.tests.tables]
+        source = ImportedSource(self.ledger.file, ledgers=ledgers)
+        if self.suite.cases:
+            self._write_settings()
+            source.suite = self.suite
+        else:
+            source.refusal = _NO_CASE
+            for ledger in ledgers:
+                ledger.lose_all("no case is imported, so there is no suite")
+        return source
+
+    def _read_top(self) -> None:
+        """Read everything but the tests."""
+        for key, value in self.data.items():
+            place: SourcePath = (key,)
+            match key:
+                case "description" if isinstance(value, str):
+                    self.suite.settings["description"] = value
+                    self.ledger.same(place, key, "description of the suite")
+                case "prompts":
+                    self.prompts.read(value, place, self.ledger)
+                case "providers" | "targets":
+                    self.providers.read(value, place, self.ledger)
+                case "assertionTemplates":
+                    self.ledger.same(place, key, "written out where they are referred to")
+                case "$schema":
+                    self.ledger.same(place, key, "suite files have a schema of their own: llmeval schema")
+                case "evaluateOptions" if isinstance(value, Mapping):
+                    self._read_run_options(value, place)
+                case "scenarios" | "tests":
+                    pass
+                case "defaultTest" if isinstance(value, Mapping | str):
+                    pass
+                case _:
+                    self.ledger.lost(place, key, _TOP.get(key, "a suite has no such setting"))
+
+    def _read_run_options(self, value: Mapping[str, Any], path: SourcePath) -> None:
+        for name, each in value.items():
+            place = (*path, name)
+            is_count = isinstance(each, int) and not isinstance(each, bool) and 1 <= each <= _MOST_REPEATS
+            if name == "repeat" and is_count:
+                self.suite.settings["repeats"] = each
+                self.ledger.near(place, f"option {name}", "repeats; a case has the mean of its scores")
+            elif name == "maxConcurrency":
+                self.ledger.lost(place, f"option {name}", "set it on the command line: --llmeval-concurrency")
+            else:
+                self.ledger.lost(place, f"option {name}", "see the options of pytest --llmeval")
+
+    def _shared(self) -> TestRow:
+        """Return what all tests share."""
+        value = self.data.get("defaultTest")
+        if isinstance(value, Mapping):
+            return self.tests.row(value, ("defaultTest",), self.ledger)
+        if isinstance(value, str):
+            try:
+                inner = self.files.data(self.files.path(value))
+            except LeftOutError as error:
+                self.ledger.lost(("defaultTest",), f"defaultTest {value}", str(error))
+                return TestRow()
+            if isinstance(inner.data, Mapping):
+                self.ledger.same(("defaultTest",), f"defaultTest {value}", "its content is read")
+                return self.tests.row(inner.data, (), inner)
+            self.ledger.lost(("defaultTest",), f"defaultTest {value}", "its file holds no mapping")
+        return TestRow()
+
+    def _rows(self) -> Iterator[TestRow]:
+        """Yield all tests."""
+        if self.data.get("tests") is not None:
+            yield from self.tests.rows(self.data["tests"], ("tests",), self.ledger)
+        scenarios = self.data.get("scenarios")
+        for number, each in enumerate(scenarios if isinstance(scenarios, list) else []):
+            yield from self._of_scenario(each, ("scenarios", number))
+
+    def _of_scenario(self, scenario: Any, path: SourcePath) -> Iterator[TestRow]:
+        """Yield each test of a scenario with each of its sets of variables."""
+        if not isinstance(scenario, Mapping) or not {"config", "tests"} <= scenario.keys():
+            self.ledger.lost(path, "scenario", "found no mapping with config and tests")
+            return
+        for key in scenario.keys() - {"config", "tests"}:
+            if key == "description":
+                self.ledger.near((*path, key), "description of a scenario", "ids are the descriptions of the tests")
+            else:
+                self.ledger.lost((*path, key), f"{key} of a scenario", "a suite has no such setting")
+        configs = list(self.tests.rows(scenario["config"], (*path, "config"), self.ledger))
+        tests = list(self.tests.rows(scenario["tests"], (*path, "tests"), self.ledger))
+        for config in configs:
+            if config.place is not None:
+                config.place.ledger.same(config.place.path, "scenario", "variables of a case for each of its tests")
+            for test in tests:
+                yield replace(test.over(config), asserts=[*config.asserts, *test.asserts])
+
+    def _choose_judge(self, rows: Sequence[TestRow]) -> None:
+        """Choose who judges: the first grader that is a model."""
+        chosen = None
+        for row in rows:
+            if row.judge is None:
+                continue
+            value, path, ledger = row.judge
+            if _embeddings(row) is not None:
+                ledger.same(path, "provider of embeddings", "the model of evaluator semantic, if it can be asked")
+            if isinstance(value, Mapping) and isinstance(value.get("text"), str | Mapping):
+                value = value["text"]
+            elif _embeddings(row) is not None:
+                continue
+            identifier = value.get("id") if isinstance(value, Mapping) else value
+            try:
+                settings, differs = model_of(str(identifier))
+            except LeftOutError as error:
+                ledger.lost(path, "grader", str(error))
+                continue
+            chosen = chosen or settings
+            if settings != chosen:
+                ledger.lost(path, "grader", "a suite has one judge; write these cases into a suite of their own")
+            elif isinstance(value, Mapping) and value.keys() - {"id"}:
+                ledger.near(path, "grader", "the judge of the suite, without its further settings")
+            elif differs:
+                ledger.near(path, "grader", f"the judge of the suite; {differs}")
+            else:
+                ledger.same(path, "grader", "the judge of the suite")
+        self.judge = chosen or self.judge
+
+    def _for_all(self, noted: Noted, changed: str) -> bool:
+        """Make an assertion a check of the suite; return whether cases need not look at it any more."""
+        is_set = isinstance(noted.value, Mapping) and noted.value.get("type") == "assert-set"
+        if is_set or is_template(json.dumps(noted.value)):
+            return False
+        outcome = self.assertions.read(noted.value, {}, noted.path, noted.ledger, changed)
+        if outcome is None:
+            return True
+        if outcome.entry is None:
+            return False
+        self.judged = self.judged or outcome.judged
+        self.checks.append(outcome.entry)
+        return True
+
+    def _add_cases(self, row: TestRow, shared: TestRow, inherited: Sequence[Noted], ids: CaseIds) -> None:
+        """Add the cases that a test stands for."""
+        full = row.over(shared)
+        self.assertions.embeddings = _embeddings(row) or _embeddings(shared)
+        asserts = [*([] if row.alone else inherited), *row.asserts]
+        names = self._names()
+        kept = 0
+        for variables, faulty in self.tests.expansions(full):
+            if self._lacks(row, faulty, names):
+                continue
+            kept += 1
+            # A name without a value is an empty text there, and a case that cannot be asked here.
+            case: dict[str, Any] = {
+                "id": ids.next(row.description),
+                "input": {**{name: "" for name in names if name not in variables}, **variables},
+            }
+            if row.prediction is not None:
+                case["prediction"] = row.prediction
+            if full.labels:
+                case["labels"] = full.labels
+            self._assert(case, asserts, full, variables)
+            self.suite.cases.append(case)
+        if kept and row.place is not None:
+            text = "a case" if kept == 1 else f"{kept} cases, one for each combination of its lists"
+            row.place.ledger.same(row.place.path, "test", text)
+
+    def _names(self) -> list[str]:
+        """Return the variables that prompts need, without what is inside them."""
+        return list(dict.fromkeys(name.partition(".")[0] for prompt in self.prompts.found for name in prompt.names))
+
+    def _lacks(self, row: TestRow, faulty: Mapping[str, str], names: Sequence[str]) -> bool:
+        """Note variables that are not imported; return whether the case cannot be asked without them."""
+        if not faulty or row.place is None:
+            return False
+        _, path, ledger = row.place
+        for name, why in faulty.items():
+            ledger.lost(row.variable_path(name), f"variable {name}", why)
+        needed = not self.prompts.found or bool(set(names) & faulty.keys()) or "vars" in faulty
+        if needed:
+            ledger.lost(path, "test", f"its case cannot be asked without {', '.join(sorted(faulty))}")
+            for noted in row.asserts:
+                noted.ledger.lost(noted.path, "assertion", "its case is not imported")
+        return needed
+
+    def _assert(
+        self, case: dict[str, Any], asserts: Sequence[Noted], row: TestRow, variables: Mapping[str, Any]
+    ) -> None:
+        """Add checks and metrics to a case."""
+        made: list[tuple[Outcome, Mapping[str, Any]]] = []
+        for noted in asserts:
+            if isinstance(noted.value, Mapping) and noted.value.get("type") == "assert-set":
+                outcome = self._of_set(noted, variables, row.changed)
+            else:
+                outcome = self.assertions.read(noted.value, variables, noted.path, noted.ledger, row.changed)
+            if outcome is None:
+                continue
+            if outcome.entry is None:
+                self._measure(case, outcome, noted)
+            else:
+                self.judged = self.judged or outcome.judged
+                made.append((outcome, noted.value))
+        entries = [outcome.entry for outcome, _ in made if outcome.entry is not None]
+        if row.threshold is not None:
+            entries = self._with_threshold(entries, made, row.threshold, len(asserts))
+        if entries:
+            case["checks"] = entries
+
+    def _with_threshold(
+        self,
+        entries: list[dict[str, Any]],
+        made: Sequence[tuple[Outcome, Mapping[str, Any]]],
+        threshold: Noted,
+        total: int,
+    ) -> list[dict[str, Any]]:
+        """Return the one check that a threshold makes of several."""
+        try:
+            entry, fate, text = self.assertions.together(made, threshold.value, total)
+        except LeftOutError as error:
+            threshold.ledger.lost(threshold.path, "threshold of a test", str(error))
+            return entries
+        threshold.ledger.note(threshold.path, "threshold of a test", fate, text)
+        return [entry]
+
+    def _of_set(self, noted: Noted, variables: Mapping[str, Any], changed: str) -> Outcome | None:
+        """Return the check that an assert-set becomes."""
+        raw, path, ledger = noted
+        members = raw["assert"] if isinstance(raw.get("assert"), list) else []
+        made = []
+        for number, each in enumerate(members):
+            place = (*path, "assert", number)
+            outcome = self.assertions.read(each, variables, place, ledger, changed)
+            if outcome is not None and outcome.entry is None:
+                ledger.lost(place, str(each.get("type")), "a metric cannot be part of a set; write it beside the set")
+            elif outcome is not None:
+                made.append((outcome, each))
+        try:
+            entry, fate, text = self.assertions.together(made, raw.get("threshold"), len(members))
+            outcome = Outcome(entry, fate=fate, text=text, judged=any(each.judged for each, _ in made))
+            self.assertions.decorate(outcome, raw, variables)
+        except (LeftOutError, TemplateError) as error:
+            ledger.lost(path, "assert-set", str(error))
+            for number in range(len(members)):
+                ledger.lost((*path, "assert", number), "assertion of a set", "its set is not imported")
+            return None
+        ledger.note(path, "assert-set", outcome.fate, outcome.text)
+        return outcome
+
+    def _measure(self, case: dict[str, Any], outcome: Outcome, noted: Noted) -> None:
+        """Add a metric with its limit to a case."""
+        assert outcome.evaluator is not None  # an outcome is a check or a metric
+        name, options = outcome.evaluator
+        known = self.evaluators.setdefault(name, {})
+        wanted = outcome.expected if len(outcome.expected) > 1 else outcome.expected[0]
+        thresholds = dict(case.get("thresholds", {}))
+        why = ""
+        if "model" in options and known.get("model", options["model"]) != options["model"]:
+            why = f"a suite has one {name}; write another one with as: NAME"
+        elif case.get("expected", wanted) != wanted:
+            why = "a case has one right answer, or a list of which the best counts; write it into a case of its own"
+        elif thresholds.get(outcome.metric, outcome.limit) != outcome.limit:
+            why = "a case has one threshold for a metric"
+        if why:
+            noted.ledger.lost(noted.path, str(noted.value.get("type")), why)
+            return
+        case["expected"] = wanted
+        case["thresholds"] = {**thresholds, outcome.metric: outcome.limit}
+        if "metrics" in options:
+            known["metrics"] = [*dict.fromkeys([*known.get("metrics", []), *options["metrics"]])]
+        else:
+            known.update(options)
+
+    def _write_settings(self) -> None:
+        """Write the settings of the suite."""
+        settings = self.suite.settings
+        if systems := self._systems():
+            settings["systems"] = systems
+        if self.judged:
+            settings["judge"] = self.judge
+        evaluators = [{name: options} for name, options in self.evaluators.items() if options]
+        if evaluators:
+            settings["evaluators"] = evaluators
+        if not self.checks and not evaluators and not any(case.get("checks") for case in self.suite.cases):
+            self.checks.append({"not_empty": True})
+            text = "check not_empty: a blank answer fails here, and passes there"
+            self.ledger.near(("assert",), "no assertion is imported", text)
+        if self.checks:
+            settings["checks"] = self.checks
+
+    def _systems(self) -> dict[str, Any]:
+        """Return each model with each prompt as a system."""
+        models, prompts = self.providers.found, self.prompts.found
+        files = [self._prompt_files(number, prompt) for number, prompt in enumerate(prompts, 1)]
+        if all("prediction" in case for case in self.suite.cases):
+            return {}
+        systems: dict[str, Any] = {}
+        for model in models:
+            for number, (prompt, (user, system)) in enumerate(zip(prompts, files, strict=True), 1):
+                if model.prompts is not None and prompt.label not in model.prompts:
+                    continue
+                entry = {**model.settings, "prompt": user}
+                if system or model.system:
+                    entry["system_prompt"] = system or self._system_file(model, len(systems) + 1)
+                label = prompt.label or f"prompt-{number}"
+                systems[_system_name(f"{model.label}/{label}" if prompts[1:] else model.label, systems)] = entry
+        if models and not prompts:
+            for model in models:
+                model.ledger.lost(model.path, f"provider {model.identifier}", "none of the prompts is imported")
+        return systems
+
+    def _prompt_files(self, number: int, prompt: ImportedPrompt) -> tuple[str, str]:
+        """Add the files of a prompt; return their names."""
+        stem = f"{self.suite.name}/prompt-{number}"
+        self.suite.files[f"{stem}.txt"] = prompt.user
+        if prompt.system:
+            self.suite.files[f"{stem}.system.txt"] = prompt.system
+        return f"{stem}.txt", f"{stem}.system.txt" if prompt.system else ""
+
+    def _system_file(self, model: ImportedModel, number: int) -> str:
+        name = f"{self.suite.name}/system-{number}.txt"
+        self.suite.files[name] = rewritten(model.system, lambda each: f"{{{{ input.{each} }}}}")
+        return name
+
+
+def _embeddings(row: TestRow) -> Any:
+    """Return the provider of embeddings that a test names; ``None`` if it names none."""
+    value = row.judge.value if row.judge is not None else None
+    if isinstance(value, Mapping):
+        return value.get("embedding", value if _is_embedding(value.get("id")) else None)
+    return value if _is_embedding(value) else None
+
+
+def _is_embedding(identifier: Any) -> bool:
+    return isinstance(identifier, str) and bool(
+        {"embedding", "embeddings", "sentence-similarity"} & {*identifier.split(":")}
+    )
+
+
+def _system_name(wanted: str, taken: Mapping[str, Any]) -> str:
+    """Return a name for a system that no other has."""
+    text = " ".join(wanted.replace("[", "(").replace("]", ")").replace("::", ":").split())[:100].strip()
+    text = "".join(each for each in text if each.isprintable()) or "system"
+    name, number = text, 2
+    while name in taken or name == "matrix":
+        name, number = f"{text} ({number})", number + 1
+    return name

@@ -1,0 +1,319 @@
+"""Datasets of pydantic-evals: cases, and evaluators as checks."""
+
+__all__ = ("import_pydantic",)
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.exchange.checking import check_fault
+from pytest_llmeval.exchange.contract import (
+    CaseIds,
+    Fate,
+    ImportedSource,
+    ImportedSuite,
+    ImportOptions,
+    LeftOutError,
+    SourceLedger,
+    SourcePath,
+    read_source,
+)
+from pytest_llmeval.exchange.records import add_evaluators
+
+_JUDGE: Final = "openai:gpt-5.2"
+"""The model of LLMJudge in pydantic-evals 2.62, where none is named."""
+
+_FIELDS: Final = {
+    "ArgumentCorrectness": ("tool_name", "expected_arguments"),
+    "Contains": ("value",),
+    "Equals": ("value",),
+    "EqualsExpected": (),
+    "GEval": ("criteria", "evaluation_steps"),
+    "HasMatchingSpan": ("query",),
+    "IsInstance": ("type_name",),
+    "LLMJudge": ("rubric",),
+    "MaxDuration": ("seconds",),
+    "MaxModelRequests": ("max_requests",),
+    "MaxToolCalls": ("max_calls",),
+    "ToolCorrectness": ("expected_tools",),
+    "TrajectoryMatch": ("expected_trajectory",),
+}
+"""Evaluator to the parameters that it must have; a single value is the first."""
+
+_DURATION = re.compile(r"P(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)")
+_TOOLS = "a target that returns tool_calls, and evaluator tools"
+_ADVICE: Final = {
+    "ArgumentCorrectness": f"{_TOOLS}, metric argument_accuracy",
+    "HasMatchingSpan": "a target that returns what the span holds, and a check with on: PATH",
+    "IsInstance": "a check json_schema, or fields; answers are JSON, without Python types",
+    "MaxModelRequests": "a target that returns its usage, and a check number with on: PATH",
+    "MaxToolCalls": f"{_TOOLS}, option max_calls",
+    "ToolCorrectness": f"{_TOOLS}, metric trajectory_match with order: any_order",
+    "TrajectoryMatch": f"{_TOOLS}, metric trajectory_match",
+}
+
+
+def import_pydantic(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+    """Return a dataset as a suite.
+
+    Raises:
+        SuiteError: The file cannot be read, or it is no dataset.
+    """
+    ledger = read_source(path, shown)
+    data = ledger.data
+    if not isinstance(data, Mapping) or not isinstance(data.get("cases"), list):
+        raise ledger.fault((), "found no list under 'cases', expected a dataset of pydantic-evals")
+    suite = ImportedSuite(options.suite_name(path.stem))
+    reader = _DatasetReader(ledger, suite)
+    for key in data:
+        if key == "name" and isinstance(data[key], str):
+            suite.settings["description"] = data[key]
+            ledger.same((key,), "name", "description of the suite")
+        elif key == "$schema":
+            ledger.same((key,), key, "suite files have a schema of their own: llmeval schema")
+        elif key == "report_evaluators":
+            ledger.lost((key,), key, "metrics of a suite are those of its evaluators; write one")
+        elif key not in ("cases", "evaluators"):
+            ledger.lost((key,), key, "a suite has no such setting")
+    reader.read(data)
+    source = ImportedSource(shown, suite, [ledger])
+    if not suite.cases:
+        source.suite = None
+        source.refusal = "found no case with inputs, expected at least one under 'cases'"
+    return source
+
+
+class _DatasetReader:
+    """Reads one dataset."""
+
+    def __init__(self, ledger: SourceLedger, suite: ImportedSuite) -> None:
+        self.ledger = ledger
+        self.suite = suite
+        self.judge: str | None = None
+        self.shared: list[dict[str, Any]] = []
+        self.by_case: list[tuple[Any, SourcePath]] = []
+
+    def read(self, data: Mapping[str, Any]) -> None:
+        """Read the cases, and the evaluators of all and of each."""
+        evaluators = data.get("evaluators")
+        for number, spec in enumerate(evaluators if isinstance(evaluators, list) else []):
+            self._shared_evaluator(spec, ("evaluators", number))
+        ids = CaseIds()
+        for number, raw in enumerate(data["cases"]):
+            self._case(raw, ("cases", number), ids)
+        settings = self.suite.settings
+        if self.judge is not None:
+            settings["judge"] = {"model": self.judge}
+        if self.shared:
+            settings["checks"] = self.shared
+        if not self.by_case and not any("checks" in case for case in self.suite.cases) and not self.shared:
+            add_evaluators(self.suite)
+            text = (
+                "evaluators that suit the expected outputs, or a check not_empty: the dataset has none that is imported"
+            )
+            self.ledger.near(("evaluators", "none"), "no evaluator", text)
+        elif not any("checks" in case for case in self.suite.cases) and not self.shared:
+            settings["checks"] = [{"not_empty": True}]
+
+    def _shared_evaluator(self, spec: Any, path: SourcePath) -> None:
+        """Make an evaluator of the dataset a check of the suite; one that reads the case waits for the cases."""
+        name, _ = _parsed(spec)
+        if name == "EqualsExpected":
+            self.by_case.append((spec, path))
+        elif (check := self._check(spec, {}, path)) is not None:
+            self.shared.append(check)
+
+    def _case(self, raw: Any, path: SourcePath, ids: CaseIds) -> None:
+        if not isinstance(raw, Mapping) or "inputs" not in raw:
+            self.ledger.lost(path, "case", "found no mapping with inputs")
+            return
+        case: dict[str, Any] = {"id": ids.next(raw.get("name")), "input": raw["inputs"]}
+        for key, value in raw.items():
+            place = (*path, key)
+            if key in ("inputs", "name"):
+                self.ledger.same(place, key, "the input of the case" if key == "inputs" else "the id of the case")
+            elif key == "expected_output":
+                if value is not None:
+                    case["expected"] = value
+                self.ledger.same(place, key, "expected, or what a check compares with")
+            elif key == "metadata" and isinstance(value, Mapping):
+                self._labels(case, value, place)
+            elif key == "metadata":
+                self.ledger.lost(place, key, "labels are named")
+            elif key != "evaluators":
+                self.ledger.lost(place, key, "a case has no such setting")
+        checks = [self._check(spec, raw, place) for spec, place in self.by_case]
+        own = raw.get("evaluators")
+        for number, spec in enumerate(own if isinstance(own, list) else []):
+            checks.append(self._check(spec, raw, (*path, "evaluators", number)))
+        if made := [each for each in checks if each is not None]:
+            case["checks"] = made
+        self.suite.cases.append(case)
+
+    def _labels(self, case: dict[str, Any], value: Mapping[str, Any], path: SourcePath) -> None:
+        for name, each in value.items():
+            if isinstance(each, str | int | float | bool):
+                case.setdefault("labels", {})[name] = each
+                self.ledger.same((*path, name), "metadata", "a label")
+            elif each is not None:
+                self.ledger.lost((*path, name), "metadata", "labels are texts, numbers or booleans")
+
+    def _check(self, spec: Any, case: Mapping[str, Any], path: SourcePath) -> dict[str, Any] | None:
+        """Return the check that an evaluator becomes, after noting it."""
+        name, given = _parsed(spec)
+        try:
+            fields = _named(name, given)
+            made = _MAKERS.get(name, _unknown)(fields, case)
+            if made is None:
+                self.ledger.same(path, name, "no check: the case has no expected output")
+                return None
+            check, differs = made
+            if title := fields.get("evaluation_name"):
+                check = {**check, "name": str(title).replace("[", "(").replace("]", ")")}
+        except LeftOutError as error:
+            advice = f"; write instead: {_ADVICE.get(name, 'a registered check')}"
+            self.ledger.lost(path, name or "evaluator", f"{error}{advice if name not in _MAKERS else ''}")
+            return None
+        if fault := check_fault(check):
+            self.ledger.lost(path, name, f"it cannot be a check here: {fault}")
+            return None
+        if name in ("GEval", "LLMJudge"):
+            differs += self._choose_judge(fields.get("model"))
+        text = f"check {next(iter(check))}"
+        self.ledger.note(path, name, Fate.NEAR if differs else Fate.SAME, f"{text}; {differs}" if differs else text)
+        return check
+
+    def _choose_judge(self, model: Any) -> str:
+        """Choose the judge of the suite; return what differs for an evaluator with a model of its own."""
+        wanted = str(model or _JUDGE)
+        known = wanted if wanted.partition(":")[0] in ("openai", "anthropic") else f"pydantic-ai:{wanted}"
+        self.judge = self.judge or known
+        return "" if self.judge == known else f"; its model {wanted} is left out, a suite has one judge"
+
+
+def _parsed(spec: Any) -> tuple[str, Any]:
+    """Return the name of an evaluator, and what it is given."""
+    if isinstance(spec, str):
+        return spec, {}
+    if isinstance(spec, Mapping) and isinstance(spec.get("name"), str) and spec.keys() <= {"name", "arguments"}:
+        arguments = spec.get("arguments") or {}
+        if isinstance(arguments, list):  # by position, while a list in the short form is one argument
+            arguments = dict(zip(_FIELDS.get(spec["name"], ()), arguments, strict=False))
+        return spec["name"], arguments
+    if isinstance(spec, Mapping) and len(spec) == 1:
+        ((name, given),) = spec.items()
+        return str(name), given
+    return "", spec
+
+
+def _named(name: str, given: Any) -> dict[str, Any]:
+    """Return parameters by name; a single value is the first one.
+
+    Raises:
+        LeftOutError: A parameter is missing.
+    """
+    needed = _FIELDS.get(name, ())
+    known = {*needed, "evaluation_name"}
+    if isinstance(given, Mapping) and (not needed or known & given.keys()):
+        fields = dict(given)
+    else:
+        fields = {needed[0]: given} if needed and given != {} else {}
+    if missing := [each for each in needed if each not in fields]:
+        raise LeftOutError(f"it has no {missing[0]}")
+    return fields
+
+
+_Made = tuple[dict[str, Any], str] | None
+
+
+def _equal(value: Any) -> dict[str, Any]:
+    """Return the check that an answer is a value."""
+    return {"equals": value} if isinstance(value, str) else {"json_equals": value}
+
+
+def _read_as_json(value: Any) -> str:
+    """Return what differs where an answer is compared with a value that is no text."""
+    return "" if isinstance(value, str) else "an answer that is text is read as JSON"
+
+
+def _unknown(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+    del fields, case
+    raise LeftOutError("there is no such check")
+
+
+def _equals(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+    del case
+    return _equal(fields["value"]), _read_as_json(fields["value"])
+
+
+def _equals_expected(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+    del fields
+    expected = case.get("expected_output")
+    return None if expected is None else (_equal(expected), _read_as_json(expected))
+
+
+def _contains(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+    del case
+    value, as_strings = fields["value"], bool(fields.get("as_strings"))
+    if isinstance(value, str) or as_strings:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        name = "contains" if fields.get("case_sensitive", True) else "icontains"
+        differs = "a list or an object is written as JSON, and not as Python does" if as_strings else ""
+        return {name: text}, differs
+    if isinstance(value, Mapping):
+        return {"json_subset": value}, "objects inside may have further keys"
+    return {"json_subset": [value]}, "the answer is read as a list in JSON"
+
+
+def _duration(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+    del case
+    value = fields["seconds"]
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value)) and any(match.groups()):
+        hours, minutes, seconds = (float(each or 0) for each in match.groups())
+        value = hours * 3600 + minutes * 60 + seconds
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise LeftOutError(f"its duration {value!r} cannot be read, expected seconds")
+    return {"latency_s": value}, ""
+
+
+def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+    rubric = str(fields["rubric"])
+    notes = ["the judge says yes or no by its own instructions"]
+    if not fields.get("include_input"):
+        notes.append("it sees the input too")
+    if fields.get("include_expected_output"):
+        expected = case.get("expected_output")
+        if expected is not None:
+            text = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
+            rubric += f"\nThe expected answer is: {text}"
+        else:
+            notes.append("the expected output is left out")
+    if fields.get("score"):
+        notes.append("it has no score beside the verdict")
+    if fields.get("model_settings"):
+        notes.append("model_settings are left out")
+    return {"judge": rubric}, ", ".join(notes)
+
+
+def _g_eval(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+    del case
+    steps = fields["evaluation_steps"]
+    low, high = fields.get("score_range") or (1, 5)
+    criteria = "\n".join([str(fields["criteria"]), *map(str, steps if isinstance(steps, list) else [steps])])
+    levels = [
+        {"score": score, "meaning": f"level {score} of {low} to {high}"} for score in range(int(low), int(high) + 1)
+    ]
+    rubric = {"criteria": criteria, "levels": levels, "pass_mark": int(low)}
+    return {"rubric": rubric}, "a rubric whose every level passes, as a score cannot fail there"
+
+
+_MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], _Made]]] = {
+    "Contains": _contains,
+    "Equals": _equals,
+    "EqualsExpected": _equals_expected,
+    "GEval": _g_eval,
+    "LLMJudge": _judge,
+    "MaxDuration": _duration,
+}

@@ -1,0 +1,204 @@
+"""Records of other tools as cases: which column is which part of a case."""
+
+__all__ = ("Column", "add_evaluators", "suite_of_records", "written_list")
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_llmeval.exchange.contract import CaseIds, ColumnPart, Fate, ImportedSuite, SourceLedger
+
+_JUDGE = "openai:gpt-4.1"
+"""The judge where a tool has none in its files."""
+
+_MEANINGS: dict[ColumnPart, str] = {
+    "answer": "the prediction of the case",
+    "contexts": "contexts of the prediction",
+    "criterion": "check judge",
+    "expected": "the right answer of the case",
+    "expected_tools": "the tool calls that are expected",
+    "id": "the id of the case",
+    "input": "the input of the case",
+    "label": "a label",
+    "labels": "labels: texts, numbers and booleans",
+    "lost": "no part of a case",
+    "messages": "the script of a conversation",
+    "tools": "tool_calls of the prediction",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column of records is.
+
+    Attributes:
+        part: Of a case.
+        text: What differs, or why it is left out; default: what the part is.
+        alone: Whether an object with one text stands for that text.
+    """
+
+    part: ColumnPart
+    text: str = ""
+    alone: bool = False
+
+    def note(self, column: str, ledger: SourceLedger) -> None:
+        """Note what becomes of the column."""
+        fate = Fate.NOT_IMPORTED if self.part == "lost" else Fate.NEAR if self.text else Fate.SAME
+        meaning = _MEANINGS[self.part]
+        text = self.text if self.part == "lost" and self.text else f"{meaning}; {self.text}" if self.text else meaning
+        ledger.note((column,), f"column {column}", fate, text)
+
+
+def suite_of_records(
+    name: str, ledger: SourceLedger, records: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]
+) -> ImportedSuite:
+    """Return the suite of records; columns that are not named are not imported.
+
+    Args:
+        name: Of the suite.
+        ledger: Of the records, with the columns at the top.
+        records: One for each case.
+        columns: Name to part; names are compared without regard to case, hyphens and underscores.
+    """
+    wanted = {_folded(each): column for each, column in columns.items()}
+    known = {each: wanted[_folded(each)] for each in ledger.data if _folded(each) in wanted}
+    for each, column in known.items():
+        column.note(each, ledger)
+    suite, ids = ImportedSuite(name), CaseIds()
+    several = sum(column.part == "input" for column in known.values()) > 1
+    for record in records:
+        suite.cases.append(_case(record, known, ids, several=several))
+    if any("checks" in case for case in suite.cases):
+        suite.settings["judge"] = {"model": _JUDGE}
+    add_evaluators(suite)
+    return suite
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds, *, several: bool) -> dict[str, Any]:
+    """Return the case of a record."""
+    parts: dict[ColumnPart, dict[str, Any]] = {}
+    for name, column in columns.items():
+        value = record.get(name)
+        if value is not None and value != "":
+            if column.alone and isinstance(value, Mapping) and len(value) == 1 and "answer" not in value:
+                (inner,) = value.values()
+                value = inner if isinstance(inner, str) else value
+            parts.setdefault(column.part, {})[name] = value
+    case: dict[str, Any] = {"id": ids.next(_first(parts, "id"))}
+    if messages := _script(_first(parts, "messages")):
+        case["messages"] = messages
+    elif "input" in parts:
+        case["input"] = parts["input"] if several else _first(parts, "input")
+    expected = _first(parts, "expected")
+    if tools := _calls(_first(parts, "expected_tools")):
+        case["expected"] = {"tool_calls": tools, **({"answer": expected} if expected is not None else {})}
+    elif expected is not None:
+        case["expected"] = expected
+    prediction = {
+        "answer": _first(parts, "answer"),
+        "contexts": written_list(_first(parts, "contexts")),
+        "tool_calls": _calls(_first(parts, "tools")),
+    }
+    given = {key: value for key, value in prediction.items() if value is not None and value != []}
+    if "answer" in given or "tool_calls" in given:
+        case["prediction"] = given["answer"] if given.keys() == {"answer"} else given
+    if (criterion := _first(parts, "criterion")) is not None:
+        case["checks"] = [{"judge": str(criterion)}]
+    labels = {name: value for name, value in parts.get("label", {}).items() if _is_scalar(value)}
+    for value in parts.get("labels", {}).values():
+        labels |= {str(name): each for name, each in _mapping(value).items() if _is_scalar(each)}
+    if labels:
+        case["labels"] = labels
+    return case
+
+
+def _first(parts: Mapping[ColumnPart, Mapping[str, Any]], part: ColumnPart) -> Any:
+    return next(iter(parts.get(part, {}).values()), None)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    found = _written(value)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _written(value: Any) -> Any:
+    """Return the data that a cell of a table holds as JSON, or as Python writes its literals."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(json.dumps(ast.literal_eval(value)))  # literals only: no name is looked up, nothing is called
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return value
+
+
+def written_list(value: Any) -> list[Any] | None:
+    """Return a list that a cell holds as JSON, as Python writes it, or with ``|`` between its items."""
+    found = _written(value)
+    if found is None or isinstance(found, list):
+        return found
+    return [each.strip() for each in found.split("|")] if isinstance(found, str) else [found]
+
+
+def _calls(value: Any) -> list[Any] | None:
+    """Return tool calls with names and arguments."""
+    found = written_list(value)
+    if not found:
+        return None
+    return [_call(each) for each in found]
+
+
+def _call(call: Any) -> Any:
+    if not isinstance(call, Mapping):
+        return call
+    names = {"input_parameters": "arguments", "inputParameters": "arguments", "args": "arguments", "output": "result"}
+    kept = {names.get(key, key): value for key, value in call.items() if value is not None}
+    allowed = ("name", "arguments", "result", "status", "id")
+    return {key: value for key, value in kept.items() if key in allowed}
+
+
+def _script(value: Any) -> list[Any] | None:
+    """Return the turns of a conversation as a script: what the user says."""
+    found = _written(value)
+    if not isinstance(found, list):
+        return None
+    said = [each.get("content") for each in found if isinstance(each, Mapping) and each.get("role") == "user"]
+    return [each for each in said if isinstance(each, str) and each.strip()] or None
+
+
+def add_evaluators(suite: ImportedSuite) -> None:
+    """Add evaluators that suit the right answers of a suite, or a check if it has none."""
+    expected = [case["expected"] for case in suite.cases if case.get("expected") is not None]
+    evaluators: list[Any] = []
+    if any(isinstance(each, Mapping) and "tool_calls" in each for each in expected):
+        evaluators.append({"tools": {"order": "any_order", "arguments": "partial"}})
+    if any(_is_text(each) or (isinstance(each, Mapping) and "answer" in each) for each in expected):
+        evaluators.append({"text": {"metrics": ["exact_match", "f1"]}})
+    for case in suite.cases:
+        if "expected" in case and not _is_text(case["expected"]) and not _has_part(case["expected"]):
+            case.setdefault("checks", []).append({"json_equals": case.pop("expected")})
+    if evaluators:
+        suite.settings["evaluators"] = evaluators
+    elif not suite.settings.get("checks") and not any(case.get("checks") for case in suite.cases):
+        suite.settings["checks"] = [{"not_empty": True}]
+
+
+def _has_part(value: Any) -> bool:
+    return isinstance(value, Mapping) and bool({"answer", "tool_calls"} & value.keys())
+
+
+def _is_text(value: Any) -> bool:
+    return _is_scalar(value) or (isinstance(value, list) and bool(value) and all(map(_is_scalar, value)))

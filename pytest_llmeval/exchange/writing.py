@@ -1,0 +1,163 @@
+"""Writing what was imported: suite files, data files, prompts, and the report ``IMPORT.md``."""
+
+__all__ = ("REPORT", "planned_files", "report_markdown", "summary_line", "write_files", "yaml_text")
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
+from pytest_llmeval.core.wording import counted, printable
+from pytest_llmeval.data.files.writing import write_text
+from pytest_llmeval.data.files.yaml import plain_value
+from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportedSuite
+from pytest_llmeval.reports.markdown import text as markdown
+
+REPORT: Final = "IMPORT.md"
+_MOST_INLINE = 20
+"""Cases that the suite file itself holds; more go into a JSONL file."""
+_WIDTH = 110
+_BREAKS = frozenset("\r\x85\u2028\u2029")
+"""Line breaks of YAML 1.1 that would not survive in plain texts."""
+_INTRODUCTION = {
+    Fate.SAME: "These mean the same here.",
+    Fate.NEAR: "These are imported, and differ in what is said beside them.",
+    Fate.NOT_IMPORTED: "These are left out.",
+}
+
+
+def planned_files(suite: ImportedSuite) -> dict[str, str]:
+    """Return the files of a suite: path to text."""
+    files = dict(suite.files)
+    settings: dict[str, Any] = {"suite": suite.name, **suite.settings}
+    if len(suite.cases) > _MOST_INLINE:
+        data = f"{suite.name}.jsonl"
+        files[data] = "".join(f"{_json_line(case)}\n" for case in suite.cases)
+        settings["source"] = {"format": "jsonl", "path": data}
+    else:
+        settings["cases"] = suite.cases
+    return {f"{suite.name}.eval.yaml": yaml_text(settings), **files}
+
+
+def write_files(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
+    """Write files into a folder.
+
+    Args:
+        folder: It is made if it is not there.
+        files: Path in the folder to text.
+        force: Whether to overwrite files.
+
+    Raises:
+        LlmevalError: A file is there already, or cannot be written.
+    """
+    there = [name for name in files if (folder / name).exists() or (folder / name).is_symlink()]
+    if there and not force:
+        more = f" and {len(there) - 1} more" if there[1:] else ""
+        raise LlmevalError(f"{folder / there[0]}{more}: found a file, expected none: use --force to overwrite")
+    try:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, [text])
+    except OSError as error:
+        message = f"found no way to write it ({error.strerror}), expected a folder that can be written"
+        raise SuiteError([Fault(str(folder), 0, 0, "", message)]) from None
+
+
+def _json_line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def yaml_text(data: Mapping[str, Any]) -> str:
+    """Return data as YAML that the loader of suite files reads back unchanged."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Writes texts so that YAML 1.1 and 1.2 both read them as texts, and shares nothing by anchors."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            del data
+            return True
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            del indentless
+            super().increase_indent(flow, False)
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        style = None
+        try:
+            if value and not isinstance(plain_value(value), str):
+                style = "'"
+        except ValueError:
+            style = "'"
+        if set(value) & _BREAKS:
+            style = '"'
+        elif "\n" in value and _fits_a_block(value):
+            style = "|"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    dumped: str = yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return dumped
+
+
+def _fits_a_block(value: str) -> bool:
+    """Return whether a text can be written line by line."""
+    lines = value.split("\n")
+    return not value[:1].isspace() and all(line == line.rstrip() and line.isprintable() for line in lines)
+
+
+def summary_line(constructs: Sequence[Construct]) -> str:
+    """Return how many constructs there are of each fate."""
+    counts = Counter(each.fate for each in constructs)
+    listed = ", ".join(f"{counts[fate]} {fate.value}" for fate in Fate)
+    return f"{counted(len(constructs), 'construct')}: {listed}"
+
+
+def report_markdown(sources: Iterable[ImportedSource], written: Mapping[str, str]) -> str:
+    """Return the report of an import.
+
+    Args:
+        sources: In the order in which they were imported.
+        written: Source to the name of its suite file.
+    """
+    return "\n".join(_report_lines(sources, written)) + "\n"
+
+
+def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str]) -> Iterator[str]:
+    yield "# What was imported"
+    for source in sources:
+        yield from ("", f"## {markdown(source.file)}", "")
+        if source.suite is not None and source.file in written:
+            cases = counted(len(source.suite.cases), "case")
+            yield f"Written: {markdown(written[source.file])}, {cases}."
+        else:
+            yield f"No suite: {markdown(source.refusal)}."
+        yield f"{summary_line(source.constructs)}."
+        for fate in Fate:
+            found = [each for each in source.constructs if each.fate is fate]
+            if found:
+                yield from ("", f"### {fate.value.capitalize()}", "", _INTRODUCTION[fate], "")
+                yield from _listed(found, source.file.rpartition("/")[0])
+
+
+def _listed(constructs: Iterable[Construct], folder: str) -> Iterator[str]:
+    """Yield an item for each kind and text, with all its places; their files are relative to a folder."""
+    groups: dict[tuple[str, str, str], list[Construct]] = {}
+    for each in constructs:
+        groups.setdefault((each.kind, each.text, each.stub), []).append(each)
+    for (kind, text, stub), found in groups.items():
+        places = ", ".join(f"`{_code(each.place.removeprefix(f'{folder}/'))}`" for each in found)
+        times = f" ({len(found)} times)" if len(found) > 1 else ""
+        yield f"- **{markdown(kind)}**{times}: {markdown(text)} ({places})"
+        if stub:
+            longest = max(map(len, re.findall("`+", stub)), default=0)
+            fence = "`" * max(3, longest + 1)
+            yield from ("", *(f"  {line}".rstrip() for line in (f"{fence}python", *stub.splitlines(), fence)), "")
+
+
+def _code(text: str) -> str:
+    return printable(text).replace("`", "'")

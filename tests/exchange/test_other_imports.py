@@ -1,0 +1,414 @@
+"""``llmeval import`` of OpenAI, pydantic-evals, deepeval, inspect_ai, ragas, braintrust, LangSmith, and tables."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from imported_suites import run_import, source_paths, write_source
+from paths import IMPORTERS
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.exchange.commands import import_source
+from pytest_llmeval.exchange.contract import ImportOptions
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(*records: Any) -> str:
+    return "".join(f"{json.dumps(each)}\n" for each in records)
+
+
+ITEM = {"item": {"question": "Capital of Peru?", "right": "Lima"}, "sample": {"output_text": "It is Lima."}}
+
+
+def openai_suite(capsys: pytest.CaptureFixture[str], folder: Path, *graders: Any) -> Any:
+    """Return the import of an eval with graders."""
+    write_source(folder, "suite.json", {"name": "suite", "testing_criteria": list(graders)})
+    write_source(folder, "items.jsonl", lines(ITEM))
+    return run_import(capsys, "openai", "suite.json", "items.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("operation", "check"), [("eq", "equals"), ("ne", "not_equals"), ("like", "contains"), ("ilike", "icontains")]
+)
+def test_string_checks_of_openai_are_checks(
+    folder: Path, capsys: pytest.CaptureFixture[str], operation: str, check: str
+) -> None:
+    grader = {
+        "type": "string_check",
+        "name": "right",
+        "input": "{{ sample.output_text }}",
+        "reference": "{{item.right}}",
+        "operation": operation,
+    }
+    (case,) = openai_suite(capsys, folder, grader).suite()["cases"]
+    assert case == {
+        "id": "1",
+        "input": ITEM["item"],
+        "prediction": "It is Lima.",
+        "checks": [{check: "Lima", "name": "right"}],
+    }
+
+
+def test_similarity_of_openai_is_a_metric_with_a_threshold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grader = {
+        "type": "text_similarity",
+        "input": "{{ sample.output_text }}",
+        "reference": "{{ item.right }}",
+        "evaluation_metric": "rouge_l",
+        "pass_threshold": 0.5,
+    }
+    suite = openai_suite(capsys, folder, grader).suite()
+    assert suite["evaluators"] == [{"text": {"metrics": ["rougeL"]}}]
+    assert suite["cases"][0]["expected"] == "Lima"
+    assert suite["cases"][0]["thresholds"] == {"rougeL": 0.5}
+
+
+def test_model_graders_of_openai_are_judges_with_their_prompts(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = {"role": "user", "content": "Is {{sample.output_text}} polite? {{item.question}}"}
+    label = {
+        "type": "label_model",
+        "model": "gpt-4o",
+        "input": [message],
+        "labels": ["y", "n"],
+        "passing_labels": ["y"],
+    }
+    score = {"type": "score_model", "model": "gpt-4o", "input": [message], "range": [1, 5], "pass_threshold": 4}
+    result = openai_suite(capsys, folder, label, score)
+    suite = result.suite()
+    first, second = (each["judge"] for each in suite["evaluators"])
+    assert first["reply"] == {"reason": "text", "score": {"choices": {"y": 1, "n": 0}}}
+    assert second["reply"] == {"reason": "text", "score": {"min": 1, "max": 5}}
+    assert suite["thresholds"] == {"judge_score": 1.0, "judge-2.judge_score": 0.75}
+    assert suite["judge"] == {"model": "openai:gpt-4o"}
+    assert (result.folder / first["prompt"]).read_text() == "Is {{ answer }} polite? {{ input.question }}\n"
+
+
+def test_code_of_openai_graders_is_a_stub(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    python = {"type": "python", "source": "def grade(sample, item):\n    open('ran', 'w')"}
+    multi = {"type": "multi", "graders": {"a": python}, "calculate_output": "a * 2"}
+    result = openai_suite(capsys, folder, multi)
+    assert "# def grade(sample, item):" in result.report
+    assert "the formula" in result.report
+    assert not (folder / "ran").exists()
+
+
+def registry(folder: Path, kind: str, **args: Any) -> Path:
+    write_source(
+        folder,
+        "registry/data/s/samples.jsonl",
+        lines({"input": [{"role": "user", "content": "Peru?"}], "ideal": ["Lima", "lima"]}),
+    )
+    entry = {"class": f"evals.elsuite.x:{kind}", "args": {"samples_jsonl": "s/samples.jsonl", **args}}
+    return write_source(folder, "registry/evals/x.yaml", {"x": {"id": "x.v0", "metrics": ["accuracy"]}, "x.v0": entry})
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        ("Match", {"any_of": [{"starts_with": "Lima"}, {"starts_with": "lima"}]}),
+        ("Includes", {"contains_any": ["Lima", "lima"]}),
+        ("FuzzyMatch", {"icontains_any": ["Lima", "lima"]}),
+    ],
+)
+def test_evals_of_the_registry_are_suites_of_their_samples(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, check: dict[str, Any]
+) -> None:
+    result = run_import(capsys, "openai-evals", registry(folder, kind))
+    (case,) = result.suite("x.v0")["cases"]
+    assert case == {"id": "1", "input": [{"role": "user", "content": "Peru?"}], "checks": [check]}
+
+
+def test_a_model_graded_eval_is_a_judge_with_the_prompt_of_its_spec(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"prompt": "{input} {completion} {ideal}", "choice_strings": "AB", "choice_scores": {"A": 1, "B": 0.5}}
+    write_source(folder, "registry/modelgraded/fact.yaml", {"fact": {**spec, "input_outputs": {"input": "completion"}}})
+    result = run_import(capsys, "openai-evals", registry(folder, "ModelBasedClassify", modelgraded_spec="fact"))
+    (evaluator,) = result.suite("x.v0")["evaluators"]
+    assert evaluator["judge"]["reply"]["score"] == {"choices": {"A": 1.0, "B": 0.5}}
+    prompt = (result.folder / evaluator["judge"]["prompt"]).read_text()
+    assert prompt == "{{ question }} {{ answer }} {{ expected }}\n"
+
+
+def test_an_eval_without_its_samples_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = registry(folder, "Match")
+    (folder / "registry/data/s/samples.jsonl").unlink()
+    result = run_import(capsys, "openai-evals", path)
+    assert result.code == 1
+    assert "found no samples file 's/samples.jsonl'" in result.err
+
+
+def test_datasets_of_pydantic_evals_with_all_forms_of_evaluators(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = {
+        "name": "capitals",
+        "cases": [
+            {
+                "name": "peru",
+                "inputs": "Peru",
+                "expected_output": "Lima",
+                "metadata": {"kind": "city"},
+                "evaluators": [{"Contains": {"value": "lim", "case_sensitive": False}}, {"MaxDuration": 2}],
+            },
+            {"inputs": {"q": 1}, "evaluators": [{"name": "Equals", "arguments": ["Lima"]}, {"IsInstance": "str"}]},
+        ],
+        "evaluators": ["EqualsExpected", {"LLMJudge": "is polite"}, {"Mine": {"a": 1}}],
+    }
+    write_source(folder, "suite.yaml", data)
+    result = run_import(capsys, "pydantic-evals", "suite.yaml")
+    assert result.suite() == {
+        "suite": "suite",
+        "description": "capitals",
+        "judge": {"model": "openai:gpt-5.2"},
+        "checks": [{"judge": "is polite"}],
+        "cases": [
+            {
+                "id": "peru",
+                "input": "Peru",
+                "expected": "Lima",
+                "labels": {"kind": "city"},
+                "checks": [{"equals": "Lima"}, {"icontains": "lim"}, {"latency_s": 2}],
+            },
+            {"id": "2", "input": {"q": 1}, "checks": [{"equals": "Lima"}]},
+        ],
+    }
+    assert "2 not imported" in result.out
+
+
+FACTS: list[tuple[Any, Any]] = [
+    ({"Equals": "Lima"}, "Lima"),
+    ({"Equals": "Lima"}, "Lima "),
+    ({"Equals": {"value": {"a": [1]}}}, {"a": [1]}),
+    ({"Equals": {"value": {"a": [1]}}}, {"a": [2]}),
+    ({"Contains": "im"}, "Lima"),
+    ({"Contains": "IM"}, "Lima"),
+    ({"Contains": {"value": "IM", "case_sensitive": False}}, "Lima"),
+    ({"Contains": {"value": {"a": 1}}}, {"a": 1, "b": 2}),
+    ({"Contains": {"value": {"a": 1}}}, {"a": 2}),
+    ({"Contains": {"value": 3}}, [1, 3]),
+    ({"Contains": {"value": 3}}, [1]),
+    ("EqualsExpected", "right"),
+    ("EqualsExpected", "wrong"),
+]
+"""Evaluator and output."""
+
+
+def test_imported_evaluators_give_the_verdicts_of_pydantic_evals(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pydantic_evals = pytest.importorskip("pydantic_evals")
+    from pytest_llmeval import Case, get_checks, score
+
+    cases = [
+        {"name": str(n), "inputs": n, "expected_output": "right", "evaluators": [each]}
+        for n, (each, _) in enumerate(FACTS)
+    ]
+    path = write_source(folder, "suite.yaml", {"name": "suite", "cases": cases})
+    dataset = pydantic_evals.Dataset[int, Any, Any].from_file(path)
+    report = dataset.evaluate_sync(lambda n: FACTS[n][1], progress=False)
+    theirs = {case.name: all(each.value for each in case.assertions.values()) for case in report.cases}
+    ours = {}
+    for case in run_import(capsys, "pydantic-evals", path).suite()["cases"]:
+        scored = score(get_checks(*case["checks"]), [Case(case["id"], prediction=FACTS[int(case["id"])][1])])
+        ours[case["id"]] = scored.metrics["check_rate"].value == 1
+    assert ours == theirs
+
+
+def test_goldens_of_deepeval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden = {
+        "input": "Weather?",
+        "actual_output": "Rain",
+        "expected_output": "Rain",
+        "retrieval_context": ["a", "b"],
+        "context": ["c"],
+        "tools_called": [{"name": "search", "input_parameters": {"q": 1}}],
+        "expected_tools": [{"name": "search"}],
+        "additional_metadata": {"kind": "w", "deep": {"a": 1}},
+    }
+    write_source(folder, "suite.json", [golden])
+    suite = run_import(capsys, "deepeval", "suite.json").suite()
+    assert suite["evaluators"] == [
+        {"tools": {"order": "any_order", "arguments": "partial"}},
+        {"text": {"metrics": ["exact_match", "f1"]}},
+    ]
+    assert suite["cases"] == [
+        {
+            "id": "1",
+            "input": "Weather?",
+            "expected": {"tool_calls": [{"name": "search"}], "answer": "Rain"},
+            "prediction": {
+                "answer": "Rain",
+                "contexts": ["a", "b"],
+                "tool_calls": [{"name": "search", "arguments": {"q": 1}}],
+            },
+            "labels": {"kind": "w"},
+        }
+    ]
+
+
+def test_conversations_of_deepeval_are_scripts_with_a_criterion(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turns = json.dumps([{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]).replace(
+        '"', '""'
+    )
+    write_source(folder, "suite.csv", f'scenario,turns,expected_outcome\ngreeting,"{turns}",A greeting\n')
+    (case,) = run_import(capsys, "deepeval", "suite.csv").suite()["cases"]
+    assert case == {"id": "1", "messages": ["Hello"], "checks": [{"judge": "A greeting"}]}
+
+
+LOG = {
+    "version": 2,
+    "status": "success",
+    "eval": {"task": "capitals", "scorers": [{"name": "includes"}, {"name": "model_graded_qa"}]},
+    "plan": {"name": "plan"},
+    "samples": [
+        {
+            "id": "peru",
+            "epoch": 1,
+            "input": "Peru?",
+            "target": "Lima",
+            "output": {"choices": [{"message": {"content": "It is Lima."}}], "usage": {"input_tokens": 3}},
+            "scores": {"includes": {"value": "C"}, "model_graded_qa": {"value": "P"}},
+            "events": [],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_logs_of_inspect_are_recorded_answers_with_their_scores(
+    folder: Path, capsys: pytest.CaptureFixture[str], packed: bool
+) -> None:
+    path = folder / ("suite.eval" if packed else "suite.json")
+    if packed:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("header.json", json.dumps({key: LOG[key] for key in LOG if key != "samples"}))
+            archive.writestr("samples/peru_epoch_1.json", json.dumps(LOG["samples"][0]))  # type: ignore[index]  # a list
+    else:
+        path.write_text(json.dumps(LOG))
+    (case,) = run_import(capsys, "inspect", path).suite()["cases"]
+    assert case == {
+        "id": "peru",
+        "input": "Peru?",
+        "expected": "Lima",
+        "checks": [{"regex": "(?i)(?:Lima)", "name": "includes"}],
+        "prediction": {"answer": "It is Lima.", "usage": {"input_tokens": 3}},
+        "labels": {"score.includes": 1.0, "score.model_graded_qa": 0.5},
+    }
+
+
+def test_datasets_of_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_source(folder, "suite.jsonl", lines({"input": "Peru?", "target": "B", "choices": ["Quito", "Lima"]}))
+    (case,) = run_import(capsys, "inspect-ai", "suite.jsonl").suite()["cases"]
+    assert case == {"id": "1", "input": {"input": "Peru?", "choices": ["Quito", "Lima"]}, "expected": "B"}
+
+
+def test_datasets_of_ragas_with_lists_as_python_writes_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "user_input,retrieved_contexts,response,reference\nPeru?,\"['a', 'b']\",Lima,Lima\n"
+    write_source(folder, "suite.csv", text)
+    (case,) = run_import(capsys, "ragas", "suite.csv").suite()["cases"]
+    assert case["prediction"] == {"answer": "Lima", "contexts": ["a", "b"]}
+    assert case["expected"] == "Lima"
+
+
+def test_datasets_of_braintrust(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_source(folder, "suite.json", [{"input": {"q": "Peru?"}, "expected": {"city": "Lima"}, "metadata": {"n": 1}}])
+    (case,) = run_import(capsys, "braintrust", "suite.json").suite()["cases"]
+    assert case == {
+        "id": "1",
+        "input": {"q": "Peru?"},
+        "checks": [{"json_equals": {"city": "Lima"}}],
+        "labels": {"n": 1},
+    }
+
+
+def test_examples_of_langsmith(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = {"id": "e1", "inputs": {"q": "Peru?"}, "outputs": {"text": "Lima"}, "dataset_id": "d", "split": "test"}
+    write_source(folder, "suite.jsonl", lines(example))
+    result = run_import(capsys, "langsmith", "suite.jsonl")
+    (case,) = result.suite()["cases"]
+    assert case == {"id": "e1", "input": {"q": "Peru?"}, "expected": "Lima", "labels": {"split": "test"}}
+    assert "1 not imported" in result.out
+
+
+def test_tables_by_the_columns_that_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_source(folder, "suite.csv", "q,a,kind,rest\nPeru?,Lima,city,x\n")
+    result = run_import(capsys, "table", "suite.csv", "--input", "q", "--expected", "a", "--label", "kind")
+    (case,) = result.suite()["cases"]
+    assert case == {"id": "1", "input": "Peru?", "expected": "Lima", "labels": {"kind": "city"}}
+    assert "4 constructs: 3 same, 0 near, 1 not imported" in result.out
+
+
+def test_parquet_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    parquet.write_table(pyarrow.table({"q": ["Peru?"], "a": [["Lima", "lima"]]}), folder / "suite.parquet")
+    (case,) = run_import(capsys, "table", "suite.parquet", "--input", "q", "--expected", "a").suite()["cases"]
+    assert case == {"id": "1", "input": "Peru?", "expected": ["Lima", "lima"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content", "fault"),
+    [
+        (["table", "--input", "nope"], "q\n1\n", "suite.csv:2:1  found no column 'nope', expected one of q"),
+        (["ragas"], "q\n1\n", "found no column of an input among q"),
+        (["deepeval"], "", "found an empty file"),
+        (["deepeval"], "input,x\n1\n", "suite.csv:2:1  found 1 cells, expected 2"),
+    ],
+)
+def test_faults_name_file_and_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], content: str, fault: str
+) -> None:
+    write_source(folder, "suite.csv", content)
+    assert main(["import", arguments[0], "suite.csv", *arguments[1:]]) == 1
+    assert fault in capsys.readouterr().err
+
+
+def test_an_unknown_format_is_named_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["import", "prompfoo", "x"])
+    assert "did you mean 'promptfoo'?" in capsys.readouterr().err
+
+
+FOLDERS = {
+    "braintrust": "braintrust",
+    "deepeval": "deepeval",
+    "inspect": "inspect-ai",
+    "openai-evals": "openai-evals",
+    "pydantic-evals": "pydantic-evals",
+    "ragas": "ragas",
+}
+
+
+@pytest.mark.skipif(not IMPORTERS.is_dir(), reason="the files of other tools are not beside this repository")
+def test_every_published_file_is_imported_or_refused_and_every_part_has_one_fate() -> None:
+    for name, format_name in FOLDERS.items():
+        for path in sorted((IMPORTERS / name).iterdir()):
+            try:
+                source = import_source(format_name, path, path.name, ImportOptions())
+            except SuiteError:
+                continue
+            assert source is not None
+            assert bool(source.suite) is not bool(source.refusal)
+            for ledger in source.ledgers:
+                found = [each.path for each in ledger.constructs()]
+                assert len(found) == len(set(found))
+                uncovered = [
+                    steps
+                    for steps in source_paths(ledger.data)
+                    if not any(steps[:end] in found for end in range(len(steps) + 1))
+                ]
+                assert uncovered == []
