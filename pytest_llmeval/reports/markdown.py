@@ -110,7 +110,9 @@ def _verdict(report: RunReport) -> list[str]:
         return []
     counts = totals(report.suites)
     failed = bool(report.faults) or counts.colour == "red"
-    word = "FAILED" if failed else "Passed" if counts.colour == "green" else "Incomplete"
+    open_ = {gate.outcome for suite in report.suites for gate in suite.gates} - {"passed", "failed"}
+    others = "Undecided" if open_ == {"undecided"} else "Incomplete"
+    word = "FAILED" if failed else "Passed" if counts.colour == "green" else others
     faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
     return [f"**{word}**: {'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
 

@@ -368,3 +368,16 @@ def test_texts_of_sources_are_texts_in_suites(folder: Path, capsys: pytest.Captu
 
     data = read_document(Path("imported/suite.eval.yaml"), "suite").data
     assert [case["input"]["country"] for case in data["cases"]] == values
+
+
+def test_files_elsewhere_on_the_machine_are_not_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elsewhere = folder.resolve().parent / "elsewhere.txt"
+    elsewhere.write_text("a secret of mine", encoding="utf-8")
+    written = str(
+        imported(capsys, folder, tests=[{"vars": {"a": f"file://{elsewhere}", "b": "file://../elsewhere.txt"}}])
+    )
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert "a secret of mine" not in written + "".join(path.read_text(encoding="utf-8") for path in files)
+    assert "neither in the folder of the configuration nor in the current one" in (
+        written + capsys.readouterr().out + "".join(path.read_text(encoding="utf-8") for path in files)
+    )

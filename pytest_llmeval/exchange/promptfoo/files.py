@@ -50,7 +50,7 @@ class ConfigFiles:
                 raise LeftOutError(f"there is no file {name}")
         except (OSError, ValueError):
             raise LeftOutError(f"there is no file {name!r}") from None
-        return path
+        return self._confined(path, name)
 
     def paths(self, reference: str) -> list[Path]:
         """Return the files of a reference that may be a pattern.
@@ -67,7 +67,16 @@ class ConfigFiles:
             raise LeftOutError(f"the pattern {name!r} cannot be read ({error})") from None
         if not found:
             raise LeftOutError(f"no file matches {name}")
-        return [each for each in found if each.suffix.lower() not in CODE_SUFFIXES]
+        return [self._confined(each, name) for each in found if each.suffix.lower() not in CODE_SUFFIXES]
+
+    def _confined(self, path: Path, name: str) -> Path:
+        """Return a path; what an untrusted configuration names elsewhere on the machine would end up in the suite."""
+        real = path.resolve()
+        if not any(real.is_relative_to(folder.resolve()) for folder in (self.folder, Path.cwd())):
+            raise LeftOutError(
+                f"{name} is neither in the folder of the configuration nor in the current one: copy it there"
+            )
+        return path
 
     def _inert(self, reference: str) -> str:
         """Return the name in a reference, which must be that of data."""
