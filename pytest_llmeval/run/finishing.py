@@ -228,11 +228,13 @@ def _shortfalls(judged: JudgedRun, run: RunRecord, terms: RunTerms, mode: Snapsh
         )
     if not terms.require_gates or terms.shard or (terms.is_kept and run.deselected):
         return
-    if not gates:
-        yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates, expected at least one"
+    snapshots = [(each.key.shown, verdict) for each in judged.suites for verdict in each.report.snapshot]
+    if not (gates or snapshots):
+        yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates or a snapshot, expected at least one"
+    waiting += [f"{shown}: snapshot {each.reason}" for shown, each in snapshots if each.outcome == "not_judged"]
     yield from (f"{REQUIRE_GATES}: {each}" for each in waiting[:_LISTED])
     if len(waiting) > _LISTED:
-        yield f"{REQUIRE_GATES}: ... and {counted(len(waiting) - _LISTED, 'gate')} more"
+        yield f"{REQUIRE_GATES}: ... and {len(waiting) - _LISTED} more"
 
 
 def _failures(judged: JudgedRun) -> Iterator[str]:

@@ -147,4 +147,14 @@ def test_where_gates_are_required_there_must_be_one(bot: "Project") -> None:
     bot.asking("s.eval.yaml", "bot:answer", "a")
     ran = bot.run(REQUIRE)
     assert ran.code == 1
-    assert f"{REQUIRE}: no gate was judged: found no suite with gates, expected at least one" in ran.text
+    assert f"{REQUIRE}: no gate was judged: found no suite with gates or a snapshot, expected at least one" in ran.text
+
+
+def test_gates_are_not_all_there_is_to_require_where_a_suite_has_a_snapshot(project: "Project") -> None:
+    project.suite("a.eval.yaml", [{"id": "near", "expected": "A", "prediction": "A"}], gates=["f1 >= 0"])
+    for prediction, options in (("B", ("--snapshot-update",)), ("C", ("-k", "near", REQUIRE))):
+        cases = [{"id": "far", "expected": "B", "prediction": prediction}]
+        project.suite("b.eval.yaml", cases, snapshot=True)
+        ran = project.run(*options)
+    assert ran.code == 1
+    assert f"{REQUIRE}: b.eval.yaml: snapshot not judged: 0 of 1 cases ran" in ran.text
