@@ -1,6 +1,6 @@
 """All that the main process of a run learns: results by item, and how the run went."""
 
-__all__ = ("Item", "ItemReport", "ItemResult", "RunRecord", "SuitePart", "settled")
+__all__ = ("Item", "ItemReport", "ItemResult", "RunRecord", "SuitePart")
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -197,17 +197,3 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
                 elif isinstance(here, str | bool):
                     setattr(whole, name, here or there)
         return whole
-
-
-def settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
-    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
-    if not record.duration_s:
-        record = structs.replace(record, duration_s=result.duration)
-    if result.outcome == "skipped" and record.outcome != "not_run":
-        # By skip or xfail: what was scored on the way counts nowhere.
-        return structs.replace(record, outcome="skipped", observations={}, errors={})
-    if result.outcome == "error" and record.outcome == "passed":
-        return structs.replace(record, outcome="errored", reason="teardown failed")
-    if result.outcome == "failed" and record.outcome == "passed":
-        return structs.replace(record, outcome="failed", reason="the test failed after scoring")
-    return record
