@@ -20,7 +20,6 @@ __all__ = (
 )
 
 from pytest_llmeval.tasks.memory_qa.agents import as_target
-from pytest_llmeval.tasks.memory_qa.datasets import load_dataset
 from pytest_llmeval.tasks.memory_qa.qa import (
     ALL_METRICS,
     Agent,
@@ -34,6 +33,7 @@ from pytest_llmeval.tasks.memory_qa.qa import (
     is_unanswerable,
     judge_answer,
     run_eval,
+    to_table,
     token_f1,
 )
-from pytest_llmeval.tasks.memory_qa.table import to_table
+from pytest_llmeval.tasks.memory_qa.sources import load_dataset

@@ -7,10 +7,15 @@ import pytest
 from paths import CONFORMANCE
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.tasks.emotion_cause.pairs import format_pair, parse_internal
+from pytest_llmeval.tasks.emotion_cause.pairs import (
+    clean_span,
+    conversation_number,
+    format_pair,
+    locate_span,
+    parse_internal,
+    validate_submission,
+)
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS, SCORED
-from pytest_llmeval.tasks.emotion_cause.spans import clean_span, locate_span
-from pytest_llmeval.tasks.emotion_cause.submission import conversation_number, validate_submission
 
 FOLDER = CONFORMANCE / "emotion_cause"
 

@@ -17,11 +17,12 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     SpanPair,
     Subtask,
     UtterancePair,
+    clean_span,
     format_pair,
+    locate_span,
     parse_pair,
 )
 from pytest_llmeval.tasks.emotion_cause.scores import SCORED, span_counts
-from pytest_llmeval.tasks.emotion_cause.spans import clean_span, locate_span
 
 EVALUATORS = {1: EmotionCause(subtask=1), 2: EmotionCause(subtask=2, two_step=True)}
 KINDS = ("strict", "proportional", "fuzzy")

@@ -16,8 +16,7 @@ from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.tasks.emotion_cause.pair_files import ID, PairFile, read_pair_file
 
 if TYPE_CHECKING:
-    from pytest_llmeval.tasks.emotion_cause.pairs import Subtask
-    from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault
+    from pytest_llmeval.tasks.emotion_cause.pairs import SubmissionFault, Subtask
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -62,7 +61,7 @@ def _add_subtask(parser: ArgumentParser) -> None:
 
 
 def _convert(options: Namespace) -> int:
-    from pytest_llmeval.tasks.emotion_cause.convert import convert_pairs, internal_text, official_text
+    from pytest_llmeval.tasks.emotion_cause.pair_files import convert_pairs, internal_text, official_text
 
     file = _read(options.file)
     conversations = _read_official(options.conversations) if options.conversations is not None else None
@@ -81,7 +80,7 @@ def _convert(options: Namespace) -> int:
 
 
 def _validate(options: Namespace) -> int:
-    from pytest_llmeval.tasks.emotion_cause.submission import validate_submission
+    from pytest_llmeval.tasks.emotion_cause.pairs import validate_submission
 
     file = _read(options.file)
     gold = _read_official(options.gold) if options.gold is not None else None

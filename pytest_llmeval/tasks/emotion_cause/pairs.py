@@ -1,4 +1,14 @@
-"""Emotion-cause pairs: parsing, the official spelling, faults."""
+"""Emotion-cause pairs: parsing, the official spelling, spans located among tokens, and validation of submissions."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from string import punctuation
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
 __all__ = (
     "EMOTIONS",
@@ -6,24 +16,25 @@ __all__ = (
     "PairFault",
     "Rule",
     "SpanPair",
+    "SubmissionFault",
     "Subtask",
     "UtterancePair",
+    "clean_span",
+    "conversation_number",
     "format_pair",
     "internal_number",
+    "joined_tokens",
+    "locate_span",
     "parse_cause_utterance",
     "parse_emotion",
     "parse_internal",
     "parse_pair",
     "quoted",
+    "tokens",
     "two_items",
+    "validate_submission",
 )
 
-import json
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
-
-from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
 Subtask: TypeAlias = Literal[1, 2]
 """1: the cause is a span of tokens of an utterance. 2: the cause is an utterance."""
@@ -253,3 +264,194 @@ def quoted(value: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Thai, Lao, Burmese, Khmer, Kana and Han: their words have no spaces between them."""
+
+_HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
+
+
+def tokens(text: str) -> list[str]:
+    """Return the tokens of an utterance: what stands between white space, as in the official script.
+
+    In a text with characters of a script without spaces each of these is a token, and so is each mark.
+
+    >>> tokens("Hi , tushy !"), tokens("我难过，OK？")
+    (['Hi', ',', 'tushy', '!'], ['我', '难', '过', '，', 'OK', '？'])
+    """
+    return _TOKEN.findall(text) if _HAS_UNSPACED.search(text) else text.split()
+
+
+def joined_tokens(utterance: str, start: int, end: int) -> str:
+    """Return the words of a span of an utterance."""
+    return ("" if _HAS_UNSPACED.search(utterance) else " ").join(tokens(utterance)[start:end])
+
+
+def clean_span(text: str) -> str:
+    """Return a span without ASCII punctuation and white space around it; empty if it is nothing else.
+
+    Example:
+        >>> clean_span("What ? !")
+        'What'
+    """
+    start, end = 0, len(text)
+    while start < end and _is_outer(text[start]):
+        start += 1
+    while start < end and _is_outer(text[end - 1]):
+        end -= 1
+    return text[start:end]
+
+
+def _is_outer(character: str) -> bool:
+    return character in punctuation or character.isspace()
+
+
+def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
+    """Return the position of a span in an utterance, by the rule of the official script.
+
+    The span is cleaned as by `clean_span`; both are split into `tokens`, at white space unless the utterance is in a
+    script without spaces. The span is where its tokens first follow one another in the utterance.
+
+    Returns:
+        The first token, counted from 0, and the token after the last; ``(0, 0)``, a span without token, if the span
+        does not occur.
+
+    Example:
+        >>> locate_span("tushy !", "Hi , tushy !")
+        (2, 3)
+    """
+    utterance = tokens(utterance_text)
+    if _HAS_UNSPACED.search(utterance_text):
+        span = _TOKEN.findall(span_text)
+        while span and not span[0].isalnum():
+            del span[0]
+        while span and not span[-1].isalnum():
+            del span[-1]
+    else:
+        span = clean_span(span_text).split()
+    size = len(span)
+    for start in range(len(utterance) - size + 1 if size else 0):
+        if utterance[start : start + size] == span:
+            return start, start + size
+    return 0, 0
+
+
+_ID, _PAIRS = "conversation_ID", "emotion-cause_pairs"
+
+
+class SubmissionFault(NamedTuple):
+    """One fault of a submission.
+
+    Attributes:
+        conversation: Its number, or the value in its place; ``None`` if the fault is not in one conversation.
+        position: Of the pair in its conversation, counted from 1; 0 where the fault is of no one pair.
+        pair: The unchanged pair; ``None`` if the fault is not in one pair.
+        rule: Which rule is broken.
+        message: ``found ..., expected ...``.
+    """
+
+    conversation: Any
+    position: int
+    pair: Any
+    rule: Rule
+    message: str
+
+    def __str__(self) -> str:
+        place = [] if self.conversation is None else [f"conversation {_shown(self.conversation)}"]
+        if self.position:
+            place.append(f"pair {self.position} {quoted(self.pair)}")
+        return f"{', '.join(place) or 'submission'}: {self.rule}: {self.message}"
+
+
+def validate_submission(
+    data: Any, subtask: Subtask, gold: Sequence[Mapping[str, Any]] | None = None
+) -> list[SubmissionFault]:
+    """Return all faults of a submission, in its order; last the conversations that are missing.
+
+    The same submissions have faults as the official script stops at, but for the spellings and the two oddities that
+    `parse_pair` names. Conversations that `gold` lacks are not scored, so their pairs may be anything.
+
+    Args:
+        data: What the JSON file holds: ``[{"conversation_ID": 1, "emotion-cause_pairs": [...]}]``.
+        subtask: 1 or 2.
+        gold: The official gold file; without it all conversations are checked, and none can be missing.
+
+    Raises:
+        ValueError: A conversation of `gold` has no number.
+    """
+    if isinstance(data, dict) and _ID in data:
+        data = [data]
+    if not isinstance(data, list):
+        return [SubmissionFault(None, 0, None, "submission form", f"found {quoted(data)}, expected a list")]
+    wanted = None if gold is None else dict.fromkeys(map(_gold_number, gold))
+    faults: list[SubmissionFault] = []
+    seen: dict[int, int] = {}
+    for place, entry in enumerate(data, start=1):
+        number = conversation_number(entry.get(_ID)) if isinstance(entry, dict) else None
+        if number is None:
+            faults.append(_unnumbered(entry, place))
+        elif number in seen:
+            message = f"found it twice, again as entry {place} (first as entry {seen[number]}), expected it once"
+            faults.append(SubmissionFault(number, 0, None, "conversation repeated", message))
+        else:
+            seen[number] = place
+            if wanted is None or number in wanted:
+                faults += _pair_faults(number, entry, subtask)
+    return faults + list(_missing(wanted or (), seen))
+
+
+def conversation_number(value: Any) -> int | None:
+    """Return the number of a conversation, ``11``, ``"11"`` or ``11.0``; ``None`` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if isinstance(value, str) or number == value else None
+
+
+def _gold_number(conversation: Mapping[str, Any]) -> int:
+    number = conversation_number(conversation.get(_ID))
+    if number is None:
+        raise ValueError(f"gold: found {_ID} {quoted(conversation.get(_ID))}, expected a whole number")
+    return number
+
+
+def _unnumbered(entry: Any, place: int) -> SubmissionFault:
+    expected = f"expected an object with {_ID} and {_PAIRS}"
+    if not isinstance(entry, dict):
+        return SubmissionFault(
+            None, 0, None, "conversation form", f"found {quoted(entry)} as entry {place}, {expected}"
+        )
+    if _ID not in entry:
+        message = f"found no {_ID} in entry {place}, {expected}"
+        return SubmissionFault(None, 0, None, "conversation form", message)
+    message = f"found {_ID} {quoted(entry[_ID])} in entry {place}, expected a whole number"
+    return SubmissionFault(entry[_ID], 0, None, "conversation id", message)
+
+
+def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Iterator[SubmissionFault]:
+    pairs = entry.get(_PAIRS)
+    if not isinstance(pairs, list):
+        found = f"{quoted(pairs)} as {_PAIRS}" if _PAIRS in entry else f"no key {_PAIRS}"
+        yield SubmissionFault(number, 0, None, "pair list", f"found {found}, expected a list of pairs")
+        return
+    for position, pair in enumerate(pairs, start=1):
+        try:
+            parse_pair(pair, subtask)
+        except PairFault as fault:
+            yield SubmissionFault(number, position, pair, fault.rule, str(fault))
+
+
+def _missing(wanted: Iterable[int], seen: Mapping[int, int]) -> Iterator[SubmissionFault]:
+    for number in wanted:
+        if number not in seen:
+            message = "found no entry, expected one, with an empty list if there are no pairs"
+            yield SubmissionFault(number, 0, None, "conversation missing", message)
+
+
+def _shown(conversation: Any) -> str:
+    return str(conversation) if isinstance(conversation, int) else quoted(conversation)

@@ -11,7 +11,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import Source, shown_path
-from pytest_llmeval.tasks.emotion_cause.gold import gold_pair, utterance_texts
+from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pair_files import KEEP, PAIRS, PairConversation, PairFile, read_pair_file
 from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, Pair, Subtask, format_pair, parse_internal, quoted
 

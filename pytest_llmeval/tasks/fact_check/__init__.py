@@ -1,7 +1,7 @@
 """Fact checks: verdict, cited evidence and explanation.
 
-From a reply to metrics: `answer` reads the reply, `claim` the ground truth, `verdicts` knows the labels, `tally`
-counts, `details` writes for people, and `evaluator` puts them together. Evidence is compared in `measures.evidence`.
+`answer` reads the claim and the reply, `mentions` and `citations` find sources in texts, `evidence` matches them,
+`scores` counts, and `evaluator` puts them together.
 """
 
 __all__ = ("register",)

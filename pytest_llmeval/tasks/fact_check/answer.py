@@ -1,17 +1,81 @@
-"""Answers to claims: the JSON object in a reply, parsed without repair."""
-
-__all__ = ("ANSWER_KEYS", "Answer", "find_object", "read_answer")
+"""The verdict labels, the ground truth of a claim, and the JSON object in a reply, parsed without repair."""
 
 import json
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from pytest_llmeval.core.case import Missing
-from pytest_llmeval.core.wording import printable
+from pytest_llmeval.core.wording import printable, suggest
 from pytest_llmeval.evaluators.answers import as_text, describe_found
-from pytest_llmeval.tasks.fact_check.verdicts import NOT_ENOUGH
+
+__all__ = (
+    "ANSWER_KEYS",
+    "NOT_ENOUGH",
+    "VERDICTS",
+    "Answer",
+    "Claim",
+    "claim_faults",
+    "find_object",
+    "read_answer",
+    "read_claim",
+    "read_verdict",
+    "verdict_fault",
+)
+
+
+VERDICTS: Final = ("Supported", "Refuted", "Not Enough Evidence")
+"""The labels, as `taxonomies/verdicts.yaml` has them."""
+
+NOT_ENOUGH: Final = VERDICTS[2]
+"""What an answer without a verdict says."""
+
+_LONGEST: Final = 100
+_SEPARATORS = re.compile(r"[\s_-]+")
+_AROUND = " .,;:!?\"'`*()[]\u3002\uff0c\u201c\u201d\u2018\u2019\u300c\u300d\u300a\u300b"
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    """Return every name, as `_normal` writes it, with its label."""
+    from pytest_llmeval.data.labels import load_taxonomy
+
+    rows: list[Mapping[str, Any]] = load_taxonomy("verdicts")["verdicts"]
+    return {_normal(name): row["label"] for row in rows for name in (row["label"], row["zh"], *row["aliases"])}
+
+
+def _normal(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return _SEPARATORS.sub(" ", text).strip(_AROUND)
+
+
+def read_verdict(value: Any, *, strict: bool = True) -> str | None:
+    """Return the label that a value denotes; ``None`` if it is not a label.
+
+    Args:
+        value: The value of the verdict.
+        strict: Whether only the labels themselves count, letter by letter. Otherwise their other names do, too,
+            whatever the case of letters and the marks around them.
+    """
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return None
+    if strict:
+        return value if value in VERDICTS else None
+    return _names().get(_normal(value))
+
+
+def verdict_fault(value: Any, *, strict: bool = True) -> str | None:
+    """Say why a value of the ground truth is no verdict; ``None`` if it is one."""
+    if read_verdict(value, strict=strict) is not None:
+        return None
+    hint = suggest(value, VERDICTS) if isinstance(value, str) else ""
+    if strict and not hint and (meant := read_verdict(value, strict=False)) is not None:
+        hint = f" (did you mean {meant!r}? `verdict_labels: synonyms` accepts both)"
+    return f"found {describe_found(value)}, expected one of {', '.join(VERDICTS)}{hint}"
+
 
 _JUSTIFICATION: Final = ("justification", "reasoning")
 ANSWER_KEYS: Final = ("verdict", *_JUSTIFICATION)
@@ -184,3 +248,80 @@ def _sources(value: Any, faults: list[str]) -> tuple[Any, ...]:
 
 def _is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
+
+
+_TEXTS: Final = ("claim", "justification")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is right.
+
+    Attributes:
+        text: The claim; empty where it is not given.
+        verdict: One of the labels; ``None`` where there is none.
+        justification: Empty where there is none.
+        sources: The evidence; ``None`` if unknown.
+    """
+
+    text: str = ""
+    verdict: str | None = None
+    justification: str = ""
+    sources: tuple[Any, ...] | None = None
+
+
+def read_claim(expected: Any, given: Any, *, strict: bool) -> Claim:
+    """Read ground truth that has no faults.
+
+    Args:
+        expected: Null, or an object with ``verdict``, ``justification``, ``evidence_sources`` and perhaps ``claim``.
+        given: What was asked: the claim, or an object that has it.
+        strict: As for `read_verdict`.
+    """
+    data: Mapping[str, Any] = expected if isinstance(expected, Mapping) else {}
+    asked = given.get("claim") if isinstance(given, Mapping) else given
+    text = asked if isinstance(asked, str) else data.get("claim")
+    sources = data.get("evidence_sources")
+    return Claim(
+        text=text or "",
+        verdict=read_verdict(data.get("verdict"), strict=strict),
+        justification=data.get("justification") or "",
+        sources=None if sources is None else tuple(sources),
+    )
+
+
+def claim_faults(expected: Any, *, strict: bool) -> Iterator[str]:
+    """Yield what is wrong with ground truth; nothing is wrong with what is null or missing."""
+    if expected is None:
+        return
+    if not isinstance(expected, Mapping):
+        yield f"found {describe_found(expected)}, expected an object with verdict, justification and evidence_sources"
+        return
+    verdict = expected.get("verdict")
+    wrong = None if verdict is None else verdict_fault(verdict, strict=strict)
+    if wrong is not None:
+        yield f"verdict: {wrong}"
+    for key in _TEXTS:
+        value = expected.get(key)
+        if value is not None and not isinstance(value, str):
+            yield f"{key}: found {describe_found(value)}, expected text"
+    yield from _source_faults(expected.get("evidence_sources"))
+
+
+def _source_faults(sources: Any) -> Iterator[str]:
+    if sources is None:
+        return
+    if not isinstance(sources, (list, tuple)):
+        yield f"evidence_sources: found {describe_found(sources)}, expected a list"
+        return
+    for place, source in enumerate(sources):
+        if isinstance(source, str):
+            continue
+        if not isinstance(source, Mapping):
+            found = describe_found(source)
+            yield f"evidence_sources[{place}]: found {found}, expected text or an object with content and url"
+            continue
+        for key in ("content", "url"):
+            value = source.get(key)
+            if value is not None and not isinstance(value, str):
+                yield f"evidence_sources[{place}].{key}: found {describe_found(value)}, expected text"

@@ -1,11 +1,67 @@
-"""Citations in a text: addresses, names of sources, percentages and large numbers, in linear time."""
-
-__all__ = ("Citation", "Kind", "find_citations", "find_names")
+"""Words and citations of a text, in linear time, and the original comparison of evidence by them."""
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.data.labels import load_taxonomy
+from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource
+from pytest_llmeval.evaluators.measures.scripts import is_east_asian, separate_east_asian
+
+__all__ = (
+    "Citation",
+    "Kind",
+    "OriginalPiece",
+    "Tokenizer",
+    "content_words",
+    "find_citations",
+    "find_names",
+    "original_citations",
+    "paired_words",
+    "split_words",
+)
+
+
+Tokenizer: TypeAlias = Literal["auto", "words"]
+
+_WORD = re.compile(r"\w+")
+_FUNCTION_WORDS = "a an and are as at but by for from in is of on or the to was were with"
+_STOP_WORDS = frozenset([*_FUNCTION_WORDS.split(), "according", "based", "reported", "said", "stated"])
+_EAST_ASIAN_STOP_WORDS = _STOP_WORDS | frozenset("的了和与及或在是为于由从对等也并而其该此这那有年月日据称说")
+
+
+def split_words(lower: str, tokenizer: Tokenizer) -> list[str]:
+    """Return the words of a text in small letters; with ``auto`` every East Asian character is one."""
+    if tokenizer == "words" or lower.isascii():
+        return _WORD.findall(lower)
+    return _WORD.findall(separate_east_asian(lower, keep_marks=False))
+
+
+def content_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
+    """Return the words that are no stop words."""
+    return frozenset(words) - (_STOP_WORDS if tokenizer == "words" else _EAST_ASIAN_STOP_WORDS)
+
+
+def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
+    """Return the words that are no stop words, with each two neighbouring East Asian characters as one.
+
+    Single characters are shared by unlike names: 新华社 and 新浪 have a third of theirs in common.
+    """
+    if tokenizer == "words":
+        return content_words(words, tokenizer)
+    found: set[str] = set()
+    before = after = False
+    for place, word in enumerate(words):
+        before, alone = after, not is_east_asian(word)
+        after = place + 1 < len(words) and not alone and is_east_asian(words[place + 1])
+        if after:
+            found.add(word + words[place + 1])
+        elif not before:
+            found.add(word)
+    return frozenset(found) - _EAST_ASIAN_STOP_WORDS - frozenset(load_taxonomy("citations")["zh"]["stop_words"])
+
 
 Kind: TypeAlias = Literal["url", "name", "number"]
 
@@ -150,3 +206,48 @@ def _study(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:
     return next(iter(deque(pattern.finditer(text, start, end), maxlen=1)), None)
+
+
+_SCHEME = re.compile(r"https?://(?!/|\Z)")
+
+
+def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
+    """Yield what a text cites beside the listed sources."""
+    known = {each for source in listed for each in (source.text, *source.urls)}
+    return (each.text for each in find_citations(text) if each.text not in known)
+
+
+class OriginalPiece:
+    """A piece of evidence, with what comparing it needs."""
+
+    def __init__(self, source: EvidenceSource, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.source = source
+        self.lower = source.text.lower()
+        self.host = _host(source.text)
+        # A plain citation has no addresses: that the text of a source is one is the business of `host`.
+        self.addresses = frozenset(source.urls)
+
+    @cached_property
+    def hosts(self) -> frozenset[str | None]:
+        """The hosts of all addresses."""
+        return frozenset({self.host, *map(_host, self.addresses)})
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that are no stop words."""
+        return content_words(split_words(self.lower, self._tokenizer), self._tokenizer)
+
+    def reason(self, gold: "OriginalPiece") -> str:
+        """Return why this citation matches a source, whatever its words; empty if only these can tell."""
+        if self.lower in gold.lower or gold.lower in self.lower:
+            return "contains"
+        if not self.addresses.isdisjoint(gold.addresses):
+            return "address"
+        listed = gold.source.text in gold.addresses
+        return "host" if gold.host is not None and gold.host in (self.hosts if listed else {self.host}) else ""
+
+
+def _host(text: str) -> str | None:
+    scheme = _SCHEME.search(text)
+    return text[scheme.end() :].partition("/")[0] if scheme else None

@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.reports.reading import read_report
-from pytest_llmeval.tasks.fact_check.tally import EXPLANATION, HIGHEST_GRADE, OVERALL, defect
+from pytest_llmeval.tasks.fact_check.scores import EXPLANATION, HIGHEST_GRADE, OVERALL, defect
 
 _RESULTS: Final = "enhanced_test_results.json"
 _ANALYSIS: Final = "error_analysis.json"

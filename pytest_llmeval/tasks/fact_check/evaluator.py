@@ -1,7 +1,5 @@
 """Evaluator ``fact_check``: verdict, evidence and explanation of an answer to a claim."""
 
-__all__ = ("FactCheck",)
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,33 +9,77 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
+from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.judge.judged_case import defect_rates
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.evidence_sources import listed
+from pytest_llmeval.evaluators.measures.evidence_sources import listed as listed_sources
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.tasks.fact_check.answer import ANSWER_KEYS, Answer, read_answer
-from pytest_llmeval.tasks.fact_check.claim import Claim, claim_faults, read_claim
+from pytest_llmeval.tasks.fact_check.answer import (
+    ANSWER_KEYS,
+    VERDICTS,
+    Answer,
+    Claim,
+    claim_faults,
+    read_answer,
+    read_claim,
+    read_verdict,
+)
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
-from pytest_llmeval.tasks.fact_check.explaining import answer_lines
-from pytest_llmeval.tasks.fact_check.scores import evidence_scores, mean, verdict_scores
-from pytest_llmeval.tasks.fact_check.tally import (
+from pytest_llmeval.tasks.fact_check.scores import (
     EVIDENCE_METRICS,
     EXPLANATION,
     OVERALL,
     Tally,
     answer_details,
     evidence_details,
+    evidence_scores,
     explanation_details,
+    mean,
+    verdict_scores,
 )
-from pytest_llmeval.tasks.fact_check.verdicts import VERDICTS, read_verdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
     from pytest_llmeval.judge.contract import Question, Verdict
+
+__all__ = (
+    "FactCheck",
+    "answer_lines",
+)
+
+
+def answer_lines(details: Mapping[str, Any], *, verdict_right: bool, explained: bool) -> list[str]:
+    """Say what differs: the verdict, sources that are not cited, citations that match no source, defects.
+
+    Args:
+        details: Of the observation.
+        verdict_right: Whether the verdict is the expected one, or none is expected.
+        explained: Whether the explanation has the highest score, or none.
+    """
+    lines = []
+    if not verdict_right:
+        found = details["predicted_verdict"] or "none"
+        lines.append(f"verdict: found {found}, expected {details['gold_verdict']}")
+    if details["unparsed"]:
+        lines.append("the answer is not in a form that can be read")
+    for name, words in (
+        ("missed_evidence", "source not cited"),
+        ("unmatched_citations", "citation that matches no source"),
+    ):
+        lines += [f"{words}: {each}" for each in details.get(name, ())]
+        if (total := details.get(f"{name}_count", 0)) > len(details.get(name, ())):
+            lines.append(f"{words}: {total - len(details[name])} more")
+    if not explained:
+        if reasoning := details.get("explanation_reasoning"):
+            lines.append(f"explanation: {reasoning}")
+        if defects := details.get("explanation_defects"):
+            lines.append(f"defects of the explanation: {listed(defects)}")
+    return lines
+
 
 _WEIGHTS: Final = {"verdict": 0.4, "evidence": 0.3, "explanation": 0.3}
 _NORMALIZE: Final = "normalize"
@@ -253,10 +295,10 @@ class FactCheck(JudgedEvaluator):
             "justification": answer.justification,
         }
         perhaps = {
-            "sources": listed(answer.sources),
+            "sources": listed_sources(answer.sources),
             "gold_verdict": claim.verdict,
             "gold_justification": claim.justification,
-            "gold_sources": listed(claim.sources),
+            "gold_sources": listed_sources(claim.sources),
         }
         texts |= {name: text for name, text in perhaps.items() if text}
         return (Question(get_mode(_MODE), texts, instruction_language(claim.text, case.labels.get("language"))),)

@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 def register(registry: "Registry") -> None:
     """Add the sources of the benchmarks."""
-    registry.register_source(f"{__name__}.locomo:LocomoSource", name="locomo")
-    registry.register_source(f"{__name__}.longmemeval:LongMemEvalSource", name="longmemeval")
+    registry.register_source(f"{__name__}.sources:LocomoSource", name="locomo")
+    registry.register_source(f"{__name__}.sources:LongMemEvalSource", name="longmemeval")

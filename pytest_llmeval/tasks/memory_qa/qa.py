@@ -4,6 +4,28 @@ Thin functions over the same core as suites, for programs that drive their own l
 aggregating are separate steps, so that metrics can be computed again without running the model.
 """
 
+import errno
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import Fault, MissingDataError, SuiteError, format_error
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.data.files.writing import append_text
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.judge.answers import batch_judge, import_cache, is_unanswerable, judge_answer
+from pytest_llmeval.run.score import score
+from pytest_llmeval.services.secrets import presentable
+from pytest_llmeval.suite.registry import default_registry, get_evaluator
+
 __all__ = (
     "ALL_METRICS",
     "Agent",
@@ -11,32 +33,83 @@ __all__ = (
     "QAPair",
     "QuestionType",
     "Sample",
+    "SavedResults",
     "batch_judge",
     "compute_metrics",
     "import_cache",
     "is_unanswerable",
     "judge_answer",
     "run_eval",
+    "to_table",
     "token_f1",
 )
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from enum import StrEnum
-from itertools import chain
-from pathlib import Path
-from typing import Any, Protocol
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import MissingDataError, format_error
-from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.judge.answers import batch_judge, import_cache, is_unanswerable, judge_answer
-from pytest_llmeval.run.score import score
-from pytest_llmeval.services.secrets import presentable
-from pytest_llmeval.suite.registry import default_registry, get_evaluator
-from pytest_llmeval.tasks.memory_qa.saved import SavedResults
+_FIELDS = ("sample_id", "question_id", "question_type", "question", "ground_truth", "prediction")
+_END = b"\n"
+
+
+@dataclass
+class SavedResults:
+    """What an earlier run was answered, and where this one adds its results.
+
+    Attributes:
+        path: The file; ``None`` if nothing is saved.
+    """
+
+    path: Path | None
+    _answered: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, save: str | Path | None, resume: str | Path | None) -> "SavedResults":
+        """Read the file to resume, and make sure that the one to save to holds nothing else.
+
+        Raises:
+            FileExistsError: The file to save to exists.
+            SuiteError: A line of the file to resume is no result.
+        """
+        earlier = Path(resume) if resume is not None else None
+        path = Path(save) if save is not None else earlier
+        if path is not None and path != earlier and path.exists():
+            raise FileExistsError(errno.EEXIST, f"{os.strerror(errno.EEXIST)}; resume= goes on with it", str(path))
+        saved = cls(path)
+        if earlier is not None and earlier.exists():
+            data = earlier.read_bytes()
+            whole = data[: data.rfind(_END) + 1]  # a kill may have cut off the last line
+            for row in _rows(earlier, whole):
+                if not row.get("error"):
+                    saved._answered[row["sample_id"], row["question_id"], row["question"]] = row
+            if path == earlier and whole != data:
+                os.truncate(earlier, len(whole))
+        return saved
+
+    def known(self, sample: str, question_id: str, question: str) -> Mapping[str, Any] | None:
+        """Return the result of the earlier run for a question, if it was answered."""
+        return self._answered.get((sample, question_id, question))
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Add a result to the file.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if self.path is not None:
+            append_text(self.path, json.dumps(result) + "\n")
+
+
+def _rows(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(data.split(_END), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or any(not isinstance(row.get(name), str) for name in _FIELDS):
+            expected = f"an object with text under {', '.join(_FIELDS)}"
+            raise SuiteError([Fault(str(path), number, 1, "", f"found no result of run_eval, expected {expected}")])
+        yield row
+
 
 _METEOR = "meteor"
 _TEXT = ("exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", _METEOR)
@@ -313,3 +386,73 @@ def token_f1(prediction: str, ground_truth: str) -> float:
         "f1"
     ]
     return value or 0.0
+
+
+_ABSENT = "n/a"
+
+
+def to_table(systems: Mapping[str, Mapping[str, Any]], metric: str = "judge_score", *, digits: int = 3) -> str:
+    """Return one metric of several systems by question type, as a Markdown table that reads well in a terminal, too.
+
+    A score that does not exist is ``n/a``. A judge score that rests on fewer verdicts than there are questions says so:
+    ``0.500 (1/2)``.
+
+    Args:
+        systems: Name to what `compute_metrics` returns.
+        metric: The metric.
+        digits: Digits behind the decimal point.
+
+    Raises:
+        ValueError: A system has no such metric.
+
+    Example:
+        >>> from pytest_llmeval.qa import EvalResult, QuestionType, compute_metrics
+        >>> kinds = (QuestionType.TEMPORAL, QuestionType.MULTI_HOP)
+        >>> results = [EvalResult("s", kind, kind, "When?", "May", "May") for kind in kinds]
+        >>> print(to_table({"a": compute_metrics(results, [1, None], metrics=["judge_score"])}))
+        | system   |   multi_hop |   temporal |     overall |
+        |:---------|------------:|-----------:|------------:|
+        | a        |         n/a |      1.000 | 1.000 (1/2) |
+    """
+    from tabulate import tabulate
+
+    for name, metrics in systems.items():
+        if metric not in metrics["overall"]:
+            raise ValueError(f"system {name!r}: {unknown_name('metric', metric, metrics['overall'])}")
+    there = {kind for metrics in systems.values() for kind in metrics["by_type"]}
+    kinds = [kind.value for kind in QuestionType if kind.value in there]
+    rows = [
+        [
+            name,
+            *(
+                _cell(metrics["by_type"].get(kind, {}), metric, _judged_count(metrics, metric, kind), digits)
+                for kind in kinds
+            ),
+            _cell(
+                {**metrics["overall"], "count": sum(each["count"] for each in metrics["by_type"].values())},
+                metric,
+                _judged_count(metrics, metric, None),
+                digits,
+            ),
+        ]
+        for name, metrics in systems.items()
+    ]
+    align = ("left", *["right"] * (len(kinds) + 1))
+    return tabulate(rows, ["system", *kinds, "overall"], tablefmt="pipe", disable_numparse=True, colalign=align)
+
+
+def _judged_count(metrics: Mapping[str, Any], metric: str, kind: str | None) -> int | None:
+    """Return how many verdicts a score rests on; ``None`` where it rests on none of its kind."""
+    judged = metrics.get("judged") if metric == "judge_score" else None
+    if judged is None:
+        return None
+    found: int | None = judged["overall"] if kind is None else judged["by_type"].get(kind)
+    return found
+
+
+def _cell(scores: Mapping[str, Any], metric: str, judged: int | None, digits: int) -> str:
+    value = scores.get(metric)
+    if value is None:
+        return _ABSENT
+    few = "" if judged is None or judged == scores["count"] else f" ({judged}/{scores['count']})"
+    return f"{value:.{digits}f}{few}"

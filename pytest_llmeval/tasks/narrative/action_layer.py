@@ -13,8 +13,7 @@ from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Event
-from pytest_llmeval.tasks.narrative.explaining import action_lines
-from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
+from pytest_llmeval.tasks.narrative.explaining import action_lines, gap_counts, gap_details
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -18,11 +18,9 @@ from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
 from pytest_llmeval.tasks.narrative.document import PARTS, Story, is_blank, json_fault, parse_document, read_story
-from pytest_llmeval.tasks.narrative.explaining import STORY_BUCKETS
-from pytest_llmeval.tasks.narrative.gaps import GAPS, gaps_table
+from pytest_llmeval.tasks.narrative.explaining import GAPS, STORY_BUCKETS, gaps_table
+from pytest_llmeval.tasks.narrative.labelling import normalize_labels, repair_spans, warn_of_drift
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
-from pytest_llmeval.tasks.narrative.normalizing import normalize_labels
-from pytest_llmeval.tasks.narrative.quotes import repair_spans, warn_of_drift
 from pytest_llmeval.tasks.narrative.rules import handle_missing_ground_truth, listed
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import Alignment, NameMatch
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, read_gold
-from pytest_llmeval.tasks.narrative.explaining import character_lines
-from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
+from pytest_llmeval.tasks.narrative.explaining import character_lines, gap_counts, gap_details
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

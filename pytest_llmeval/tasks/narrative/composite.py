@@ -1,40 +1,128 @@
 """Evaluator ``narrative``: all components of a story annotation, and an overall score."""
 
-__all__ = ("COMPONENTS", "Narrative")
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.errors import format_error
+from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums
 from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
+from pytest_llmeval.suite.registry import get_evaluator
 from pytest_llmeval.tasks.narrative import report
 from pytest_llmeval.tasks.narrative.action_layer import ActionLayer
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, mean_of_present
 from pytest_llmeval.tasks.narrative.characters import Characters
 from pytest_llmeval.tasks.narrative.events import describe_events, observe_events, summarize_events
-from pytest_llmeval.tasks.narrative.explaining import event_lines, label_lines
-from pytest_llmeval.tasks.narrative.gaps import GAPS, gaps_table
-from pytest_llmeval.tasks.narrative.own_components import OwnComponents
+from pytest_llmeval.tasks.narrative.explaining import GAPS, event_lines, gaps_table, label_lines
+from pytest_llmeval.tasks.narrative.labelling import check_labels
 from pytest_llmeval.tasks.narrative.relationships import Relationships
 from pytest_llmeval.tasks.narrative.sentiment import Sentiment
 from pytest_llmeval.tasks.narrative.text_span import TextSpan
-from pytest_llmeval.tasks.narrative.validity import check_labels
 
 if TYPE_CHECKING:
     import os
 
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.core.tables import ReportTable
+
+__all__ = (
+    "COMPONENTS",
+    "Narrative",
+    "OwnComponents",
+)
+
+
+@dataclass(frozen=True)
+class OwnComponents:
+    """Evaluators by the name of their component; the first metric of each is its score.
+
+    Attributes:
+        given: Name to an evaluator, the name of a registered one (a conftest's too), or ``package.module:Class``.
+        taken: Names that are in use.
+
+    Raises:
+        ValueError: A name is taken or no name, or its value is of another type.
+        EvaluatorError: There is no such evaluator.
+    """
+
+    given: Mapping[str, Any]
+    taken: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name, value in self.given.items():
+            if name in self.taken or not name.isidentifier():
+                raise ValueError(f"components: found the name {name!r}, expected a new one of letters and digits")
+            if not isinstance(value, str | Evaluator):
+                message = f"components.{name}: found {value!r}, expected an evaluator or its name"
+                raise ValueError(message)  # noqa: TRY004 (options raise ValueError)
+        self.evaluators  # noqa: B018 (raises for unknown evaluators)
+
+    @cached_property
+    def evaluators(self) -> dict[str, Evaluator]:
+        """The evaluators by the name of their component."""
+        return {name: _evaluator(value, name) for name, value in self.given.items()}
+
+    def describe(self) -> list[Metric]:
+        """Return the scores of the components."""
+        return [
+            Metric(f"narrative_{name}", signature=self._score(evaluator).signature)
+            for name, evaluator in self.evaluators.items()
+        ]
+
+    def measure(self, name: str, case: Case) -> Observation:
+        """Return what a component counts in a case; its details have its metrics."""
+        evaluator = self.evaluators[name]
+        found = evaluator.measure(case)
+        scores = evaluator.scores(found)
+        reason = found.undefined.get(first := self._score(evaluator).name)
+        undefined = {} if scores.get(first) is not None else {f"narrative_{name}": reason or "nothing to judge"}
+        counts = {f"{name}:{count}": value for count, value in found.counts.items()}
+        judged = {} if undefined else {f"{name}:judged stories": 1}
+        return Observation(counts | judged, {name: {**found.details, **scores}}, undefined, found.malformed)
+
+    def summarize(self, sums: Sums) -> "dict[str, FloatArray]":
+        """Return the scores of the components; NaN where no story could be judged."""
+        import numpy as np
+
+        scores = {}
+        for name, evaluator in self.evaluators.items():
+            start = f"{name}:"
+            columns = {each.removeprefix(start): column for each, column in sums.items() if each.startswith(start)}
+            with np.errstate(all="ignore"):
+                column = evaluator.summarize(Sums(columns, sums.length))[self._score(evaluator).name]
+            scores[name] = np.where(sums[f"{name}:judged stories"] > 0, column, np.nan)
+        return scores
+
+    @staticmethod
+    def _score(evaluator: Evaluator) -> Metric:
+        return evaluator.describe()[0]
+
+
+def _evaluator(given: str | Evaluator, name: str) -> Evaluator:
+    if isinstance(given, Evaluator):
+        return given
+    if ":" not in given:
+        return get_evaluator(given)
+    module, _, attribute = given.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except Exception as error:
+        raise ValueError(f"components.{name}: {given!r}: {format_error(error)}") from error
+    if not isinstance(found, type) or not issubclass(found, Evaluator):
+        message = f"components.{name}: found {given!r}, expected a subclass of Evaluator"
+        raise ValueError(message)  # noqa: TRY004 (options raise ValueError)
+    return found()
+
 
 COMPONENTS = ("characters", "relationships", "sentiment", "action_layer", "text_span")
 """The parts of an annotation, each with its own evaluator."""

@@ -13,8 +13,7 @@ from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, r
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
-from pytest_llmeval.tasks.narrative.explaining import relationship_lines
-from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
+from pytest_llmeval.tasks.narrative.explaining import gap_counts, gap_details, relationship_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

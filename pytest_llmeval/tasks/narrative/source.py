@@ -20,7 +20,7 @@ from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import case_id, id_fault
 from pytest_llmeval.tasks.narrative.document import read_story
 from pytest_llmeval.tasks.narrative.json_v3 import annotation_problems
-from pytest_llmeval.tasks.narrative.quotes import warn_of_drift
+from pytest_llmeval.tasks.narrative.labelling import warn_of_drift
 
 _SUFFIX = ".json"
 

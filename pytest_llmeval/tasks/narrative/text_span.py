@@ -17,9 +17,8 @@ from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_bou
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event
-from pytest_llmeval.tasks.narrative.explaining import span_lines
-from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
-from pytest_llmeval.tasks.narrative.quotes import describe_drift, drifted_spans
+from pytest_llmeval.tasks.narrative.explaining import gap_counts, gap_details, span_lines
+from pytest_llmeval.tasks.narrative.labelling import describe_drift, drifted_spans
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -12,7 +12,7 @@ def register(registry: "Registry") -> None:
     """Add the evaluator, the sources of queries and of TREC, and the command."""
     registry.register(f"{__name__}.evaluator:Retrieval", name="retrieval")
     registry.register_source(f"{__name__}.source:CaseRetrievalSource", name="case_retrieval")
-    registry.register_source(f"{__name__}.trec:TrecSource", name="trec")
+    registry.register_source(f"{__name__}.source:TrecSource", name="trec")
     registry.register_command(
         "retrieval",
         f"{__name__}.commands:add_arguments",

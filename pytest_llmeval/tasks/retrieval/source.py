@@ -1,17 +1,25 @@
-"""Cases from a JSONL file of queries and their positives."""
+"""Cases from queries and their positives: a JSONL file, or the qrels and runs of TREC."""
 
-__all__ = ("CaseRetrievalSource",)
-
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from ctypes import c_float
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import read_jsonl
-from pytest_llmeval.data.files.places import render_path
-from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.formats.fields import case_id, json_text, kind, wrong_values
+from pytest_llmeval.data.files.places import FaultLog, render_path
+from pytest_llmeval.data.files.text import read_text
+from pytest_llmeval.data.formats.base import CaseFile, FileSource, Source, shown_path
+from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text, kind, wrong_values
+
+__all__ = (
+    "CaseRetrievalSource",
+    "TrecSource",
+)
+
 
 _IDS = ("query_id", "id")
 
@@ -63,3 +71,118 @@ def _faults(row: Any) -> Sequence[tuple[Sequence[str], str]]:
         wrong = [name for name, value in labels.items() if isinstance(value, list | dict)]
         faults += [(("labels", name), f"found {kind(labels[name])}, expected text") for name in wrong]
     return faults
+
+
+_QRELS = ("query", "iteration", "document", "relevance")
+_RUN = ("query", "Q0", "document", "rank", "score", "tag")
+
+
+class _Line(NamedTuple):
+    """A judgement or a result: a document of a query, with its relevance or its score."""
+
+    number: int
+    query: str
+    document: str
+    value: float
+
+
+@dataclass(frozen=True)
+class TrecSource(Source):
+    """Judgements in lines ``QUERY 0 DOCUMENT RELEVANCE``, and results in lines ``QUERY Q0 DOCUMENT RANK SCORE TAG``.
+
+    A case is a query, and its id is the query's; the input is that id, too. What is expected are the documents with a
+    relevance above 0, the most relevant first. As in trec_eval, results are ordered by score in single precision, equal
+    ones by id of the document backwards, and ranks are passed over.
+
+    Attributes:
+        qrels: The judgements; relative to the suite file's folder, or absolute.
+        predictions: The run, or ``None`` where a target answers. A judged query without results has an empty list. A
+            query with results but no judgement is a case without ground truth.
+    """
+
+    format: ClassVar[str] = "trec"
+    beyond_gold: ClassVar[Any] = []
+
+    qrels: str
+    predictions: str | None = None
+
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the queries, in the order of the judgements; see `Source.load`."""
+        judged = _by_query(folder / self.qrels, _QRELS, faults) or {}
+        results = _by_query(folder / self.predictions, _RUN, faults) if self.predictions is not None else None
+        cases = []
+        for query in [*judged, *(query for query in results or () if query not in judged)]:
+            lines = judged.get(query)
+            found = MISSING if results is None else [each.document for each in _ranked(results.get(query, ()))]
+            line = lines[0].number if lines else 0
+            cases.append(Case(query, query, None if lines is None else _expected(lines), found, line=line))
+        return cases
+
+    def faulty(self, faults: Iterable[Fault]) -> int:
+        """Return 0: a faulty line costs its query a document, but not the case."""
+        del faults
+        return 0
+
+    def file_of(self, case: Case) -> str:
+        """Return the file that names the query first."""
+        return self.qrels if case.line or self.predictions is None else self.predictions
+
+
+def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict[str, list[_Line]] | None:
+    """Read a file, ``None`` if that cannot be; faults are added to `faults`, and good lines survive them."""
+    log = FaultLog(shown_path(path))
+    queries: dict[str, list[_Line]] = {}
+    first: dict[tuple[str, str], int] = {}
+    try:
+        for line in _lines(read_text(path, log.file, f"lines of {len(columns)} columns"), columns, log):
+            place = (line.query, line.document)
+            if place in first:
+                message = f"found the document {line.document!r} of query {line.query!r} twice, expected it once"
+                log.add(line.number, 1, "document", f"{message} (first in line {first[place]})")
+                continue
+            first[place] = line.number
+            queries.setdefault(line.query, []).append(line)
+    except SuiteError as error:
+        faults.extend(error.faults)
+        return None
+    faults.extend(log.listed())
+    return queries
+
+
+def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_Line]:
+    expected = " ".join(columns)
+    whole = columns is _QRELS
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = line.split()
+        if not cells:
+            continue
+        if len(cells) != len(columns):
+            faults.add(number, 1, "", f"found {len(cells)} columns, expected {len(columns)}: {expected}")
+            continue
+        name = "relevance" if whole else "score"
+        cell = cells[columns.index(name)]
+        value = _number(cell, whole=whole)
+        if value is None:
+            faults.add(number, 1, name, f"found {cell!r}, expected {'a whole' if whole else 'a finite'} number")
+        elif wrong := id_fault(cells[0]):
+            faults.add(number, 1, "query", wrong)
+        else:
+            yield _Line(number, cells[0], cells[2], value)
+
+
+def _number(cell: str, *, whole: bool) -> float | None:
+    try:
+        value = int(cell) if whole else float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _expected(lines: Iterable[_Line]) -> dict[str, Any]:
+    relevant = sorted((line for line in lines if line.value > 0), key=lambda line: -line.value)
+    return {"positives": [{"id": line.document, "relevance": line.value} for line in relevant]}
+
+
+def _ranked(lines: Iterable[_Line]) -> list[_Line]:
+    # trec_eval stores scores in single precision: scores equal in that precision are ties.
+    return sorted(lines, key=lambda line: (c_float(line.value).value, line.document), reverse=True)

@@ -9,7 +9,7 @@ from paths import CONFORMANCE
 from pytest_llmeval import Case, score
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
-from pytest_llmeval.tasks.emotion_cause.spans import locate_span
+from pytest_llmeval.tasks.emotion_cause.pairs import locate_span
 
 EPSILON = 1e-8
 PAIRS = EmotionCause(subtask=2)

@@ -5,19 +5,20 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.tasks.emotion_cause.gold import gold_pair, utterance_texts
+from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     EMOTIONS,
     PairFault,
     SpanPair,
     Subtask,
     UtterancePair,
+    clean_span,
     format_pair,
+    locate_span,
     parse_internal,
     parse_pair,
 )
 from pytest_llmeval.tasks.emotion_cause.scores import FOUR, SCORED
-from pytest_llmeval.tasks.emotion_cause.spans import clean_span, locate_span
 
 SPAN = SpanPair(3, 1, 21, 27, "surprise")
 UTTERANCE = UtterancePair(3, 1, "surprise")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault, conversation_number, validate_submission
+from pytest_llmeval.tasks.emotion_cause.pairs import SubmissionFault, conversation_number, validate_submission
 
 PAIRS = "emotion-cause_pairs"
 MISSING = "found no entry, expected one, with an empty list if there are no pairs"

@@ -11,8 +11,7 @@ from pytest_llmeval import Case, score
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
 from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
-from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS
-from pytest_llmeval.tasks.emotion_cause.submission import validate_submission
+from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, validate_submission
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import EvidenceMatcher
-from pytest_llmeval.tasks.fact_check.addresses import canonical_address, find_addresses
-from pytest_llmeval.tasks.fact_check.quantities import find_quantities
+from pytest_llmeval.tasks.fact_check.mentions import canonical_address, find_addresses, find_quantities
 
 
 def why(cited: Any, gold: Any, matcher: EvidenceMatcher | None = None) -> str | None:

@@ -6,9 +6,18 @@ import pytest
 from pytest_llmeval import MISSING
 from pytest_llmeval.data.labels import load_taxonomy
 from pytest_llmeval.tasks.fact_check import answer
-from pytest_llmeval.tasks.fact_check.answer import Answer, find_object, read_answer
-from pytest_llmeval.tasks.fact_check.claim import Claim, claim_faults, read_claim
-from pytest_llmeval.tasks.fact_check.verdicts import NOT_ENOUGH, VERDICTS, read_verdict, verdict_fault
+from pytest_llmeval.tasks.fact_check.answer import (
+    NOT_ENOUGH,
+    VERDICTS,
+    Answer,
+    Claim,
+    claim_faults,
+    find_object,
+    read_answer,
+    read_claim,
+    read_verdict,
+    verdict_fault,
+)
 
 OBJECT = {"verdict": "Refuted", "justification": "It says so.", "confidence": "High"}
 TEXT = json.dumps(OBJECT)

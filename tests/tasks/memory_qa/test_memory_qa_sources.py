@@ -6,8 +6,7 @@ import pytest
 from loading import Loaded, load_source, write
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.tasks.memory_qa.locomo import LocomoSource
-from pytest_llmeval.tasks.memory_qa.longmemeval import LongMemEvalSource
+from pytest_llmeval.tasks.memory_qa.sources import LocomoSource, LongMemEvalSource
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -4,8 +4,8 @@ import pytest
 
 from pytest_llmeval import get_evaluator
 from pytest_llmeval.tasks.narrative.composite import Narrative
+from pytest_llmeval.tasks.narrative.labelling import find_label
 from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
-from pytest_llmeval.tasks.narrative.normalizing import find_label
 
 LABELS = ("Family & Kinship", "sibling", "positive")
 

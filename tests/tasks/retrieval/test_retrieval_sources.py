@@ -10,8 +10,7 @@ from loading import cases_of
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.tasks.retrieval.source import CaseRetrievalSource
-from pytest_llmeval.tasks.retrieval.trec import TrecSource
+from pytest_llmeval.tasks.retrieval.source import CaseRetrievalSource, TrecSource
 
 QRELS = """\
 301 0 d1 1

@@ -1,0 +1,407 @@
+"""What texts mention: addresses of web pages, quantities with scale and unit, and sources that are quoted by name."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from pytest_llmeval.data.labels import load_taxonomy
+
+__all__ = (
+    "Quantity",
+    "canonical_address",
+    "find_addresses",
+    "find_attributions",
+    "find_quantities",
+    "is_address",
+    "is_quantity",
+    "readings",
+    "site_name",
+)
+
+
+_CLOSING = (
+    r"\s<>\[\]{}\"`|\\^\u00b7\u2018-\u201f\u2026\u2013\u2014"
+    r"\u3000-\u3003\u3008-\u3011\u3014-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+)
+_BODY = rf"(?:(?![,;](?:[^\x00-\x7f]|https?://|www\.))[^{_CLOSING}])"
+_WITH_SCHEME = re.compile(rf"(?:https?://|(?<![\w@./-])www\.(?=\w)){_BODY}++", re.IGNORECASE)
+_BARE = re.compile(rf"(?<![\w@.:/-])[a-z\d-]++(?:\.[a-z\d-]++)++(?::\d++)?(?:/{_BODY}*+)?", re.IGNORECASE)
+_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+_HOST_END = re.compile(r"[:/]")
+_TRAILING = ".,;:!?'*"
+_READ_ON = re.compile(r"[,;]|[^\x00-\x7f]")
+_ROUTES = ("/", "!")
+
+
+def find_addresses(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each address in a text, in order, without the punctuation behind it.
+
+    An address begins with ``http://``, ``https://`` or ``www.``, or is a host such as ``example.org`` with a path or a
+    well-known ending. It ends at white space, quotes, square brackets and Chinese punctuation; a round bracket belongs
+    to it if it was opened in it.
+    """
+    found = [match.span() for match in _WITH_SCHEME.finditer(text)]
+    found += [match.span() for match in _BARE.finditer(text) if _is_host(text, match)]
+    end = 0
+    for first, last in sorted(found):
+        if first < end:
+            continue
+        end = last
+        stop = first + len(_trimmed(text[first:last]))
+        if canonical_address(text[first:stop]) is not None:
+            yield first, stop
+
+
+def _is_host(text: str, match: re.Match[str]) -> bool:
+    host, _, path = match[0].partition("/")
+    ending = host.partition(":")[0].rpartition(".")[2]
+    if text[match.end() : match.end() + 1] == "@":
+        return False
+    return ending in _data()["endings"] or ("/" in match[0] and bool(path) and ending.isalpha() and len(ending) > 1)
+
+
+def _trimmed(address: str) -> str:
+    """Return an address without punctuation at its end, and without a closing bracket that it does not open."""
+    depth = 0
+    for place, char in enumerate(address):
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            address = address[:place]
+            break
+    return address.rstrip(_TRAILING)
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is an address and nothing else."""
+    text = text.strip()
+    return next(find_addresses(text), None) == (0, len(text)) or (
+        _SCHEME.match(text) is not None and not re.search(r"\s", text) and canonical_address(text) is not None
+    )
+
+
+def readings(address: str) -> Iterator[str]:
+    """Yield an address as it stands in a text, and as far as it goes without what may be the text that follows.
+
+    Commas, semicolons and letters beyond ASCII may belong to an address or to the sentence round it.
+    """
+    yield address
+    scheme = _SCHEME.match(address)
+    doubtful = _READ_ON.search(address, scheme.end() if scheme else 0)
+    if doubtful:
+        yield _trimmed(address[: doubtful.start()])
+
+
+@lru_cache(maxsize=4096)
+def canonical_address(text: str) -> str | None:
+    """Return host, path and query of an address, the same for all its spellings; ``None`` for what is none.
+
+    Scheme, ``www.``, default port, user, fragment, a slash at the end, the order of parameters and those that only
+    track readers do not matter; a host in any script equals its form in ASCII. A fragment that a page routes by
+    (``#/`` or ``#!``) belongs to the address.
+
+    >>> canonical_address("HTTPS://www.Example.org:443/news/?b=2&a=1&utm_source=x#top")
+    'example.org/news?a=1&b=2'
+    """
+    from yarl import URL
+
+    text = text.strip()
+    try:
+        url = URL(text if _SCHEME.match(text) else f"https://{text}")
+        port = url.explicit_port
+        host = (url.raw_host or "").lower().rstrip(".").removeprefix("www.")
+    except (ValueError, IndexError):  # the latter comes from yarl for brackets that hold no address
+        return None
+    if not host or not ("." in host or _SCHEME.match(text)):
+        return None
+    usual = {"http": 80, "https": 443}[url.scheme]
+    query = sorted(part for part in url.raw_query_string.split("&") if part and not _tracks(part.partition("=")[0]))
+    route = url.raw_fragment if url.raw_fragment.startswith(_ROUTES) else ""
+    return "".join(
+        (
+            host,
+            "" if port in (None, usual) else f":{port}",
+            url.raw_path.rstrip("/"),
+            f"?{'&'.join(query)}" if query else "",
+            f"#{route.rstrip('/')}" if route else "",
+        )
+    )
+
+
+def site_name(canonical: str) -> str:
+    """Return the name of the site of a canonical address, without what it ends in.
+
+    >>> site_name("news.bbc.co.uk/world")
+    'bbc'
+    """
+    labels = _HOST_END.split(canonical, maxsplit=1)[0].split(".")
+    labels = labels[:-1] or labels
+    if len(labels) > 1 and labels[-1] in _data()["second_level"]:
+        labels.pop()
+    return labels[-1]
+
+
+def _tracks(name: str) -> bool:
+    name = name.lower()
+    return name in _data()["tracking"] or name.startswith(_prefixes())
+
+
+@cache
+def _data() -> Mapping[str, frozenset[str]]:
+    data: Mapping[str, Any] = load_taxonomy("citations")["addresses"]
+    return {key: frozenset(values) for key, values in data.items()}
+
+
+@cache
+def _prefixes() -> tuple[str, ...]:
+    return tuple(sorted(name.removesuffix("*") for name in _data()["tracking"] if name.endswith("*")))
+
+
+_PLAIN = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+_PLUS_MINUS = "\u2212+-"
+_SHORT = 4
+_NARROW = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), 0xFF0E, 0xFF05, 0xFF0B, 0xFF0D)}
+"""Full-width digits, point, percent and signs to their usual forms; no place moves."""
+_DIGITS = 40
+"""Longer numbers are compared as they are written."""
+
+
+class Quantity(NamedTuple):
+    """A number in a text.
+
+    Attributes:
+        key: The same for all spellings of the same number with the same unit: ``5.2%`` for ``5.20 percent``.
+        start: Where it begins, sign and currency included.
+        end: Where it ends, unit included.
+        citable: Whether it is a percentage, or has separators of thousands.
+    """
+
+    key: str
+    start: int
+    end: int
+    citable: bool
+
+
+def find_quantities(text: str) -> Iterator[Quantity]:
+    """Yield the numbers of a text.
+
+    A number is a whole run of digits with its separators, so there is no 5.2 in 15.2 or 5.2.1, and none in a word such
+    as G20. Scale and unit belong to it: 1.2 million is 1,200,000 and 5.2% is neither 5.2 nor 5.2 percentage points.
+
+    >>> [each.key for each in find_quantities("It rose 5.2 % to 1.2 million (百分之15.20, not 5.2 percentage points).")]
+    ['5.2%', '1200000', '15.2%', '5.2points']
+    """
+    for match in _pattern().finditer(text.translate(_NARROW)):
+        sign, number, scale, unit = match["sign"], match["number"], match["scale"], match["unit"]
+        signs, words = _units()
+        named = signs.get(_folded(sign.lstrip(_PLUS_MINUS).strip()))
+        if named and unit == "m":  # no length has a currency
+            scale, unit = "million", None
+        named = named or words.get(_folded(unit or ""), "")
+        value = _value(number, scale)
+        minus = "-" if sign.startswith(("-", "\u2212")) and value != "0" else ""
+        citable = named in ("%", "\u2030") or ("," in number and _PLAIN.fullmatch(number) is not None)
+        yield Quantity(f"{minus}{value}{named}", match.start(), match.end(), citable)
+
+
+def is_quantity(text: str) -> bool:
+    """Return whether a text is a number and nothing else."""
+    first = next(find_quantities(text), None)
+    return first is not None and not text[: first.start].strip() and not text[first.end :].strip()
+
+
+def _value(number: str, scale: str | None) -> str:
+    if not _PLAIN.fullmatch(number) or len(number) > _DIGITS:
+        return f"{number}{_folded(scale or '')}"
+    value = Decimal(number.replace(",", "")) * _scales().get(_folded(scale or ""), 1)
+    return f"{value.normalize():f}"
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """Return the pattern of a number with what belongs to it; it never looks further back than a few characters."""
+    signs, words = _units()
+    sign = rf"(?:(?<![A-Za-z\d_%\uff05)\]])[{_PLUS_MINUS}])?(?:(?:{_any_unit(signs)})[ \u00a0]?)?"
+    after = rf"(?:[ \u00a0]?(?P<scale>{_any_unit(_scales())}))?+(?:[ \u00a0]?(?P<unit>{_any_unit(words)}))?+"
+    return re.compile(rf"(?<![A-Za-z\d_])(?<!\d[.,])(?P<sign>{sign})(?P<number>\d++(?:[.,]\d++)*+){after}")
+
+
+def _any_unit(names: Iterable[str]) -> str:
+    """Return a pattern for any of the names, the longest that fits; one in Latin letters stands for a whole word."""
+    patterns = []
+    for name in sorted(names, key=len, reverse=True):
+        pattern = re.escape(name) if len(name) < _SHORT else f"(?i:{re.escape(name)})"
+        patterns.append(rf"{pattern}(?![A-Za-z])" if name[-1].isascii() and name[-1].isalpha() else pattern)
+    return "|".join(patterns)
+
+
+def _folded(name: str) -> str:
+    return name if len(name) < _SHORT else name.lower()
+
+
+@cache
+def _units() -> tuple[dict[str, str], dict[str, str]]:
+    """Return signs and words, each with its unit."""
+    units = load_taxonomy("citations")["units"]
+    signs = {_folded(name): unit for unit, each in units.items() for name in each.get("signs", ())}
+    words = {_folded(name): unit for unit, each in units.items() for name in each["words"]}
+    return signs, words
+
+
+@cache
+def _scales() -> dict[str, int]:
+    scales = load_taxonomy("citations")["scales"]
+    return {_folded(name): int(factor) for factor, names in scales.items() for name in names}
+
+
+_CAPITALISED = r"[A-Z][\w&\u2019-]*+"
+_NAME = re.compile(rf"{_CAPITALISED}(?:\x20(?:(?:and|for|of|the|&)\x20(?:the\x20)?)?{_CAPITALISED})*+")
+_YEAR = r"(?:\s?\(\d{4}[a-z]?\))?"
+_CLAUSE = re.compile(r"[^\u3002\uff01\uff1f\uff1b\uff0c\u3001\uff1a!?;,:\n()\uff08\uff09]+")
+_MARKS = " \t\u200b\u3000\"'*\u2018\u2019\u201c\u201d\u300a\u300b\u300c\u300d"
+_TITLE = re.compile("[\u3000 ]?\u300a([^\u300a\u300b]{2,30})\u300b")
+_PART = re.compile("[^\u53ca\u548c\u4e0e]+")
+_HAN = re.compile("[\u4e00-\u9fff]")
+_LONGEST = 30
+_SHORTEST = 2
+_NEAR = 6
+"""Characters that may stand between a title and the verb."""
+
+
+def find_attributions(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each name that something is attributed to; ``taxonomies/citations.yaml`` has the words.
+
+    >>> text = "Reuters (2023) says so, as per the BBC. 根据国家统计局的数据，上升。外交部发言人昨日表示，属实。"
+    >>> [text[start:end] for start, end in find_attributions(text)]
+    ['Reuters', 'BBC', '国家统计局', '外交部发言人']
+    """
+    yield from _english(text)
+    if _HAN.search(text):
+        yield from _chinese(text)
+
+
+def _english(text: str) -> Iterator[tuple[int, int]]:
+    words = _english_words()
+    for match in _NAME.finditer(text):
+        start, end = match.start(), match.end()
+        if words.introduction.search(text, max(start - _LONGEST, 0), start):
+            yield start, end
+        elif words.saying.match(text, end):
+            start = _without_openers(text, start, end, words.no_names)
+            if start < end:
+                yield start, end
+
+
+def _without_openers(text: str, start: int, end: int, no_names: frozenset[str]) -> int:
+    """Return where a name begins behind the words that only begin a sentence."""
+    while start < end:
+        word = text[start:end].partition(" ")[0]
+        if word not in no_names and not word.islower():
+            break
+        start = min(start + len(word) + 1, end)
+    return start
+
+
+def _chinese(text: str) -> Iterator[tuple[int, int]]:
+    words = _chinese_words()
+    for clause in _CLAUSE.finditer(text):
+        start, end = clause.span()
+        opening = words.opening.search(text, start, end)
+        if opening:
+            yield from words.introduced(text, opening.end(), end)
+            continue
+        for saying, by_body in ((words.body_says, True), (words.speaker_says, False)):
+            found = saying.search(text, start, end)
+            names = words.speakers(text, start, found.start(), by_body=by_body) if found else []
+            yield from names
+            if names:
+                break
+
+
+class _English(NamedTuple):
+    introduction: re.Pattern[str]
+    saying: re.Pattern[str]
+    no_names: frozenset[str]
+
+
+class _Chinese(NamedTuple):
+    opening: re.Pattern[str]
+    name_end: re.Pattern[str]
+    body_says: re.Pattern[str]
+    speaker_says: re.Pattern[str]
+    body: re.Pattern[str]
+    adverb: re.Pattern[str]
+    conjunction: re.Pattern[str]
+    no_name: re.Pattern[str]
+    no_names: frozenset[str]
+
+    def introduced(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the name that begins here: a title in its marks, or up to the first word that ends names."""
+        title = _TITLE.search(text, start, end)
+        for pattern, first in ((self.name_end, start), (self.adverb, start + _SHORTEST)):
+            ending = pattern.search(text, first, end)
+            end = ending.start() if ending else end
+        if title and title.start() <= end:
+            yield title.span(1)
+        elif name := self.name(text, start, end):
+            yield name
+
+    def speakers(self, text: str, start: int, end: int, *, by_body: bool) -> list[tuple[int, int]]:
+        """Return the names in what stands before a verb: all of it from the beginning of the clause, or its parts."""
+        first = self.conjunction.match(text, start, end)
+        start = first.end() if first else start
+        titles = list(_TITLE.finditer(text, start, end))
+        if titles and end - titles[-1].end() <= _NEAR:
+            return [titles[-1].span(1)]
+        adverb = self.adverb.search(text, start + _SHORTEST, end)
+        end = adverb.start() if adverb else end
+        whole = self.name(text, start, end)
+        if not by_body:
+            return [whole] if whole else []
+        parts = (self.name(text, *part.span()) for part in _PART.finditer(text, start, end))
+        bodies = [name for name in (whole, *parts) if name and self.body.fullmatch(text, *name)]
+        return bodies[:1] if whole in bodies else bodies
+
+    def name(self, text: str, start: int, end: int) -> tuple[int, int] | None:
+        """Return a stretch without the marks round it, if it can be a name."""
+        while start < end and text[start] in _MARKS:
+            start += 1
+        while start < end and text[end - 1] in _MARKS:
+            end -= 1
+        name = text[start:end]
+        long_enough = _SHORTEST <= len(name) <= _LONGEST
+        return (start, end) if long_enough and name not in self.no_names and not self.no_name.search(name) else None
+
+
+@cache
+def _english_words() -> _English:
+    data: Any = load_taxonomy("citations")["en"]
+    introduction = re.compile(rf"(?<!\w)(?i:{_any_of(data['before_name'])})\s(?:the\s)?\Z")
+    return _English(
+        introduction,
+        re.compile(rf"{_YEAR}\s(?:(?:{_any_of(data['adverbs'])})\s)?(?:{_any_of(data['after_name'])})(?!\w)"),
+        frozenset(data["no_names"]),
+    )
+
+
+@cache
+def _chinese_words() -> _Chinese:
+    data: Any = load_taxonomy("citations")["zh"]
+    before = _any_of(name for name in data["before_name"] if name != "据")
+    bodies, titles = _any_of(data["bodies"]), _any_of(data["titles"])
+    return _Chinese(
+        opening=re.compile(rf"{before}|(?<![{data['not_before']}])据"),
+        name_end=re.compile(rf"{_any_of(data['name_ends'])}|[\d\u2018-\u201d]"),
+        body_says=re.compile(rf"{_any_of(data['after_body'])}|(?<![{data['not_before_says']}])称"),
+        speaker_says=re.compile(rf"(?:{_any_of(data['after_speaker'])})(?=\Z|[\u201c\"])"),
+        body=re.compile(rf".*(?:{bodies})|.*(?:{titles})[\u4e00-\u9fff]{{0,4}}|[A-Z][A-Za-z .&-]*"),
+        adverb=re.compile(rf"{_any_of(data['adverbs'])}|\d"),
+        conjunction=re.compile(_any_of(data["conjunctions"])),
+        no_name=re.compile(rf"[{data['not_in_names']}\d]|\A(?:{_any_of(data['no_beginnings'])})"),
+        no_names=frozenset(data["no_names"]),
+    )
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))

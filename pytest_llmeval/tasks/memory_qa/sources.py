@@ -1,0 +1,273 @@
+"""The official files of LoCoMo and LongMemEval, as cases and as samples for programs with their own loop."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.data.files.documents import Document, load_json
+from pytest_llmeval.data.formats.base import CaseFile, FileSource, check_names, shown_path
+from pytest_llmeval.data.formats.fields import case_id, json_text, kind, wrong_values
+from pytest_llmeval.data.labels import load_taxonomy
+from pytest_llmeval.tasks.memory_qa.qa import QAPair, QuestionType, Sample
+
+__all__ = (
+    "LocomoSource",
+    "LongMemEvalSource",
+    "load_dataset",
+)
+
+
+_ADVERSARIAL = 5
+
+
+@dataclass(frozen=True)
+class LocomoSource(FileSource):
+    """A list of ``{sample_id, conversation, qa}``.
+
+    The id of a case is ``sample_id/index``, since each conversation numbers its questions from 0. Labels
+    are ``question_type``, ``category`` and ``conversation_id``. A category outside 1 to 5 counts as
+    ``single_hop``, as where the question types come from; the label ``category`` keeps the number.
+
+    Attributes:
+        history: Whether the input has the ``conversation`` beside ``question`` and ``conversation_id``; all
+            questions about it share one object. Not needed where the answers are recorded.
+        conversations: The ``sample_id`` of the conversations to read; empty for all.
+        question_types: The question types to read; empty for all.
+    """
+
+    format: ClassVar[str] = "locomo"
+    short_ids: ClassVar[bool] = True
+
+    history: bool = True
+    conversations: tuple[str, ...] = ()
+    question_types: tuple[str, ...] = ()
+
+    def selects(self, case: Case) -> bool:
+        """Return whether conversation and question type are asked for."""
+        return (not self.conversations or case.labels["conversation_id"] in self.conversations) and (
+            not self.question_types or case.labels["question_type"] in self.question_types
+        )
+
+    def read(self, file: CaseFile) -> None:
+        """Add the questions of all conversations."""
+        document = load_json(file.path, file.shown, depth=4)
+        if not isinstance(document.data, list):
+            file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of conversations")
+            return
+        names = [self._read_sample(file, document, index) for index in range(len(document.data))]
+        check_names(file, "conversations", self.conversations, {name for name in names if name})
+        check_names(
+            file,
+            "question_types",
+            self.question_types,
+            load_taxonomy("question_types")["locomo"]["categories"].values(),
+        )
+
+    def _read_sample(self, file: CaseFile, document: Document, index: int) -> str | None:
+        """Add the questions of one conversation and return its id."""
+        sample = document.data[index]
+        if not isinstance(sample, dict):
+            file.faults.extend([document.fault([index], f"found {kind(sample)}, expected an object")])
+            return None
+        name = case_id(sample.get("sample_id"))
+        conversation = sample.get("conversation")
+        checks = (
+            ("sample_id", name is not None, "text"),
+            ("qa", isinstance(sample.get("qa"), list), "a list of questions"),
+            (
+                "conversation",
+                not self.history or isinstance(conversation, dict),
+                "an object (or `history: false`)",
+            ),
+        )
+        faults = wrong_values(sample, checks)
+        file.faults.extend(document.fault([index, *path], message) for path, message in faults)
+        if not faults:
+            shared = {"conversation_id": name} | ({"conversation": conversation} if self.history else {})
+            for number in range(len(sample["qa"])):
+                self._read_question(file, document, (index, "qa", number), shared)
+        return name
+
+    def _read_question(
+        self, file: CaseFile, document: Document, path: tuple[int, str, int], shared: Mapping[str, Any]
+    ) -> None:
+        item = document.data[path[0]]["qa"][path[2]]
+        if not isinstance(item, dict):
+            file.faults.extend([document.fault(path, f"found {kind(item)}, expected an object")])
+            return
+        checks = (
+            ("question", isinstance(item.get("question"), str), "text"),
+            ("category", type(item.get("category")) is int, "a whole number"),
+        )
+        faults = wrong_values(item, checks)
+        file.faults.extend(document.fault([*path, *rest], message) for rest, message in faults)
+        if faults:
+            return
+        category = item["category"]
+        line, column = document.locate(path)
+        case = Case(
+            id=f"{shared['conversation_id']}/{path[2]}",
+            input={"question": item["question"], **shared},
+            expected=_answer(item),
+            labels={
+                "question_type": _question_type(category),
+                "category": str(category),
+                "conversation_id": shared["conversation_id"],
+            },
+            line=line,
+        )
+        file.add(case, f"[{path[0]}].sample_id", column)
+
+
+def _question_type(category: int) -> str:
+    types = load_taxonomy("question_types")["locomo"]
+    name: str = types["categories"].get(str(category), types["other_category"])
+    return name
+
+
+def _answer(item: Mapping[str, Any]) -> str:
+    """Return the text of the right answer; an adversarial question prefers the one that it provokes."""
+    answer = item.get("answer")
+    if item["category"] == _ADVERSARIAL and item.get("adversarial_answer") is not None:
+        answer = item["adversarial_answer"]
+    return "" if answer is None else json_text(answer)
+
+
+_HISTORY = ("haystack_dates", "haystack_session_ids", "haystack_sessions")
+_ABSTENTION = "_abs"
+_EVIDENCE_MARK = "has_answer"
+
+
+@dataclass(frozen=True)
+class LongMemEvalSource(FileSource):
+    """A list of ``{question_id, question_type, question, answer, question_date, haystack_sessions, ...}``.
+
+    Labels are ``question_type`` (with underscores), and ``abstention: "true"`` where the id ends in ``_abs``:
+    there the right answer is that the sessions do not say. A question type that the benchmark does not have yet is
+    kept unchanged.
+
+    Attributes:
+        history: Whether the input has the ``haystack_*`` lists beside ``question`` and ``question_date``,
+            without the marks on turns that hold the answer. Not needed where the answers are recorded.
+        question_types: The question types to read, with underscores; empty for all.
+    """
+
+    format: ClassVar[str] = "longmemeval"
+
+    history: bool = True
+    question_types: tuple[str, ...] = ()
+
+    def selects(self, case: Case) -> bool:
+        """Return whether the question type is asked for."""
+        return not self.question_types or case.labels["question_type"] in self.question_types
+
+    def read(self, file: CaseFile) -> None:
+        """Add the questions."""
+        document = load_json(file.path, file.shown, depth=2)
+        if not isinstance(document.data, list):
+            file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of questions")
+            return
+        for index in range(len(document.data)):
+            self._read_question(file, document, index)
+        known = {case.labels["question_type"] for case in file.cases.values()}
+        known.update(load_taxonomy("question_types")["longmemeval"]["question_types"])
+        check_names(file, "question_types", self.question_types, known)
+
+    def _read_question(self, file: CaseFile, document: Document, index: int) -> None:
+        item = document.data[index]
+        faults = list(self._faults(item))
+        file.faults.extend(document.fault([index, *path], message) for path, message in faults)
+        if faults:
+            return
+        name = str(case_id(item["question_id"]))
+        question_type = item["question_type"].replace("-", "_")
+        labels = {"question_type": question_type}
+        if name.endswith(_ABSTENTION):
+            labels["abstention"] = "true"
+        given = {key: item[key] for key in ("question", "question_date") if key in item}
+        if self.history:
+            given |= {key: _without_marks(item[key]) for key in _HISTORY if key in item}
+        line, column = document.locate([index])
+        answer = item.get("answer")
+        expected = "" if answer is None else json_text(answer)
+        file.add(Case(name, given, expected, labels=labels, line=line), f"[{index}].question_id", column)
+
+    def _faults(self, item: Any) -> Sequence[tuple[Sequence[str], str]]:
+        """Return path and message of each fault of a question."""
+        if not isinstance(item, dict):
+            return [((), f"found {kind(item)}, expected an object")]
+        sessions = isinstance(item.get("haystack_sessions"), list)
+        checks = (
+            ("question_id", case_id(item.get("question_id")) is not None, "text"),
+            ("question", isinstance(item.get("question"), str), "text"),
+            ("haystack_sessions", sessions or not self.history, "a list (or `history: false`)"),
+            ("question_type", isinstance(item.get("question_type"), str), "text"),
+        )
+        return wrong_values(item, checks)
+
+
+def _without_marks(history: Any) -> Any:
+    """Return sessions without the mark on turns that hold the answer; the rest is shared, not copied."""
+    if isinstance(history, list):
+        return [_without_marks(each) for each in history]
+    if isinstance(history, dict) and _EVIDENCE_MARK in history:
+        return {key: value for key, value in history.items() if key != _EVIDENCE_MARK}
+    return history
+
+
+_SOURCES: dict[str, type[FileSource]] = {"locomo": LocomoSource, "longmemeval": LongMemEvalSource}
+
+_FILES = {"locomo": "locomo10.json", "longmemeval": "such as longmemeval_s.json"}
+
+
+def load_dataset(name: str, path: str | Path | None = None, **options: Any) -> list[Sample]:
+    """Return the samples of a benchmark's official file, as `run_eval` takes them.
+
+    A sample of LoCoMo is a conversation with all of its questions; one of LongMemEval is a question with the sessions
+    that came before it, and its date. Question ids are those of the cases that the source of the same name gives.
+
+    Args:
+        name: ``locomo`` or ``longmemeval``.
+        path: The file, which is required: nothing is downloaded.
+        options: Of the source, such as ``question_types=("temporal",)``.
+
+    Raises:
+        ValueError: The benchmark is unknown, or there is no path.
+        TypeError: The source has no such option.
+        SuiteError: With every fault of the file.
+    """
+    if name not in _SOURCES:
+        raise ValueError(unknown_name("benchmark", name, _SOURCES))
+    if path is None:
+        raise ValueError(f"found no path, expected load_dataset({name!r}, PATH) with the official file, {_FILES[name]}")
+    source = _SOURCES[name](path=str(Path(path).absolute()), **options)
+    faults: list[Fault] = []
+    cases = source.load(Path(), faults)
+    known = {each.value for each in QuestionType}
+    for case in cases:
+        if (found := case.labels["question_type"]) not in known:
+            message = f"found {found!r}, expected one of: {', '.join(sorted(known))}"
+            faults.append(Fault(shown_path(Path(source.path)), case.line, 1, "question_type", message))
+    if faults:
+        raise SuiteError(faults)
+    return list(_samples(cases))
+
+
+def _samples(cases: list[Case]) -> Iterator[Sample]:
+    by_sample: dict[str, list[Case]] = {}
+    for case in cases:
+        by_sample.setdefault(case.input.get("conversation_id", case.id), []).append(case)
+    for name, group in by_sample.items():
+        given = group[0].input
+        # What is left of a question of LongMemEval are its sessions and dates.
+        history = given.get("conversation") or {key: value for key, value in given.items() if key != "question"}
+        yield Sample(name, history, [_pair(case) for case in group])
+
+
+def _pair(case: Case) -> QAPair:
+    kind = QuestionType(case.labels["question_type"])
+    return QAPair(case.id, case.input["question"], case.expected, kind)
