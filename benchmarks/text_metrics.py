@@ -14,7 +14,7 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.evaluators.measures import scripts, tokens, treebank
+from pytest_llmeval.evaluators.measures import tokens
 from pytest_llmeval.evaluators.text import TextEvaluator
 
 Pair = tuple[str, str]
@@ -97,8 +97,8 @@ def timed(function: Callable[[Pair], Scores], work: Sequence[Pair], rounds: int)
 def forget() -> None:
     """Empty the caches."""
     tokens.porter_stem.cache_clear()
-    scripts.separate_east_asian.cache_clear()
-    for function in (treebank._first, treebank._inner, treebank._last, treebank._only):  # noqa: SLF001  # caches
+    tokens.separate_east_asian.cache_clear()
+    for function in (tokens._first, tokens._inner, tokens._last, tokens._only):  # noqa: SLF001  # caches
         function.cache_clear()
 
 

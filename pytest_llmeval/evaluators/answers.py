@@ -1,12 +1,20 @@
-"""Reading answers and expected answers of a case as text."""
-
-__all__ = ("as_references", "as_text", "describe_found", "json_in")
+"""Reading answers: as text, as references, or as JSON, bare or inside a fence."""
 
 import json
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from pytest_llmeval.core.case import Missing
+
+__all__ = (
+    "NoJsonError",
+    "as_references",
+    "as_text",
+    "describe_found",
+    "json_in",
+    "read_json",
+)
+
 
 _SHOWN = 40
 """Characters of a text that a message quotes."""
@@ -81,3 +89,88 @@ def describe_found(value: Any) -> str:
         case _:
             found = f"a value of type {type(value).__name__}"
     return found
+
+
+_FENCE = re.compile(
+    r"```[ \t]*(?:\w+(?=[\s{\[]))?(.*?)(?:\n[ \t]*```|```[ \t]*(?=[\r\n]|\Z)|\Z)",
+    re.DOTALL,
+)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[\[\]{}]', re.DOTALL)
+_LAST_WORD = re.compile(r"[\w.+\\-]*\s*")
+
+
+class NoJsonError(ValueError):
+    """A text has no JSON in it that can be read."""
+
+
+def read_json(text: str) -> Any:
+    r"""Return the JSON value of an answer.
+
+    Args:
+        text: JSON, or prose with JSON in one fenced block.
+
+    Raises:
+        NoJsonError: It is not JSON, is cut off, repeats a key, or has several fenced blocks of JSON.
+
+    Example:
+        >>> read_json('Here you are:\n```json\n{"total": 12}\n```')
+        {'total': 12}
+        >>> read_json('{"total": 1')  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        pytest_llmeval.evaluators.answers.NoJsonError: found truncated JSON ...
+    """
+    whole = text.strip("\ufeff \t\r\n")
+    fenced = [match.group(1).strip() for match in _FENCE.finditer(whole)]
+    found, faults = [], []
+    for candidate in [whole] if not fenced or whole[:1] in ("{", "[") else fenced:
+        try:
+            found.append(_parsed(candidate))
+        except NoJsonError as error:
+            faults.append(error)
+    if len(found) == 1:
+        return found[0]
+    raise NoJsonError(f"found {len(found)} fenced blocks of JSON, expected one") if found else faults[-1]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        if _is_truncated(text, error):
+            end = text[-20:]
+            raise NoJsonError(f"found truncated JSON (the text ends with {end!r}), expected all of it") from None
+        where = f"line {error.lineno}, column {error.colno}"
+        raise NoJsonError(f"found {describe_found(text)}, expected JSON ({error.msg} at {where})") from None
+    except RecursionError:
+        raise NoJsonError("found JSON that is nested too deeply, expected less") from None
+    except NoJsonError:
+        raise
+    except ValueError as error:
+        raise NoJsonError(f"found JSON with a number that cannot be read ({error})") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise NoJsonError(f"found the key {twice!r} twice in one object, expected it once")
+    return data
+
+
+def _constant(name: str) -> NoReturn:
+    raise NoJsonError(f"found {name}, expected a finite number or null")
+
+
+def _is_truncated(text: str, error: json.JSONDecodeError) -> bool:
+    """Return whether the text is the beginning of JSON that ends before its last bracket or quote."""
+    if text[:1] not in ("{", "["):
+        return False
+    depth = 0
+    for match in _STRING.finditer(text):
+        mark = match.group()
+        if mark[0] == '"' and not match.group(1):
+            return error.pos >= match.start()
+        depth += (mark in "[{") - (mark in "]}")
+    return depth > 0 and _LAST_WORD.fullmatch(text, error.pos) is not None

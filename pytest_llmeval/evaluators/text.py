@@ -15,10 +15,8 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
-from pytest_llmeval.evaluators.measures.bleu import BLEU, bleu_scores
 from pytest_llmeval.evaluators.measures.meteor import meteor_score
-from pytest_llmeval.evaluators.measures.overlap import exact_match, token_f1
-from pytest_llmeval.evaluators.measures.rouge import ROUGE, rouge_scores
+from pytest_llmeval.evaluators.measures.overlap import BLEU, ROUGE, bleu_scores, exact_match, rouge_scores, token_f1
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 from pytest_llmeval.evaluators.word_lines import word_lines
 

@@ -13,13 +13,10 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.fields.build import build_root
-from pytest_llmeval.evaluators.fields.nodes import Elements, FieldNode, compare
-from pytest_llmeval.evaluators.fields.options import Comparator, options_digest
-from pytest_llmeval.evaluators.fields.outcome import FieldsOutcome
-from pytest_llmeval.evaluators.fields.reading import NoJsonError, read_json
-from pytest_llmeval.evaluators.measures.counted import precision_recall_f1
+from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
+from pytest_llmeval.evaluators.fields.build import Comparator, build_root, options_digest
+from pytest_llmeval.evaluators.fields.nodes import Elements, FieldNode, FieldsOutcome, compare
+from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler

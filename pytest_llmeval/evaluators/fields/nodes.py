@@ -1,6 +1,4 @@
-"""Comparators of structures: objects field by field, lists element by element."""
-
-__all__ = ("AnyValue", "Elements", "FieldNode", "Plain", "Record", "Whole", "compare")
+"""Comparators of structures: objects field by field, lists element by element, and what they found."""
 
 import json
 from abc import ABC, abstractmethod
@@ -8,18 +6,151 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.fields.assignment import assign
-from pytest_llmeval.evaluators.fields.outcome import FieldsOutcome, Found, element_path, field_path
 from pytest_llmeval.evaluators.fields.values import EXACT, SCALARS, ValueComparator, exact_key
+
+__all__ = (
+    "AnyValue",
+    "Elements",
+    "FieldNode",
+    "FieldsOutcome",
+    "Found",
+    "Plain",
+    "Record",
+    "Whole",
+    "assign",
+    "compare",
+    "element_path",
+    "field_path",
+)
+
+
+_LONGEST = 120
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
+
+
+def field_path(path: str, name: str) -> str:
+    """Return the path of a field of an object.
+
+    >>> field_path("vendor", "name"), field_path("", "total")
+    ('vendor.name', 'total')
+    """
+    return f"{path}.{name}" if path else name
+
+
+def element_path(path: str, index: int | None = None) -> str:
+    """Return the path of an element of a list; without an index, the path that all its elements share.
+
+    >>> element_path("items"), element_path("items", 2)
+    ('items[]', 'items[2]')
+    """
+    return f"{path}[]" if index is None else f"{path}[{index}]"
+
+
+class Found(NamedTuple):
+    """A field on one side.
+
+    Attributes:
+        path: With ``[]`` for the elements of lists.
+        place: With the index of each element.
+        value: Its value.
+    """
+
+    path: str
+    place: str
+    value: Any
+
+
+@dataclass(slots=True)
+class FieldsOutcome:
+    """The fields of two structures.
+
+    Attributes:
+        right: Paths of fields that agree.
+        wrong: Fields that differ, with the value that was found.
+        missing: Fields that are expected and were not found.
+        extra: Fields that were found and are not expected.
+        whole: Path of each list and named object that is expected, and whether all of it is right.
+    """
+
+    right: list[str] = field(default_factory=list)
+    wrong: list[tuple[Found, Any]] = field(default_factory=list)
+    missing: list[Found] = field(default_factory=list)
+    extra: list[Found] = field(default_factory=list)
+    whole: list[tuple[str, bool]] = field(default_factory=list)
+
+    @property
+    def faults(self) -> int:
+        """How many fields are not right."""
+        return len(self.wrong) + len(self.missing) + len(self.extra)
+
+    def lines(self) -> list[str]:
+        """Say what is not right, each field with what was found and what was expected."""
+        lines = [f"{each.place}: found {_shown(value)}, expected {_shown(each.value)}" for each, value in self.wrong]
+        lines += [f"{each.place}: missing, expected {_shown(each.value)}" for each in self.missing]
+        return lines + [f"{each.place}: extra, found {_shown(each.value)}" for each in self.extra]
+
+
+def _shown(value: Any) -> str:
+    text = _ENCODER.encode(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
+
+
+_FEW = 4
+"""Up to this length of the shorter side a search over subsets is faster than SciPy, and needs no import of it."""
+
+
+def assign(weights: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Pair rows with columns one-to-one so that the sum of the weights is as large as possible.
+
+    Args:
+        weights: A weight of at least 0 for each row and column.
+
+    Returns:
+        The pairs with a weight above 0, by row. Ties are broken by the numbers of rows and columns alone.
+
+    Example:
+        >>> assign([[3, 2], [2, 0]])
+        [(0, 1), (1, 0)]
+    """
+    if not weights or not weights[0]:
+        return []
+    if len(weights[0]) <= _FEW:
+        return _by_subsets(weights)
+    if len(weights) <= _FEW:
+        turned = _by_subsets(list(zip(*weights, strict=True)))
+        return sorted((row, column) for column, row in turned)
+    import numpy as np
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(np.array(weights, dtype=float), maximize=True)
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    return [(row, column) for row, column in pairs if weights[row][column]]
+
+
+def _by_subsets(weights: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Go through the rows, keeping the best pairs for each subset of the columns that is taken."""
+    best: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {0: (0, ())}
+    for row, line in enumerate(weights):
+        before = dict(best)
+        for column, weight in enumerate(line):
+            if not weight:
+                continue
+            taken = 1 << column
+            for subset, (total, pairs) in before.items():
+                reached = best.get(subset | taken)
+                if not subset & taken and (reached is None or total + weight > reached[0]):
+                    best[subset | taken] = (total + weight, (*pairs, (row, column)))
+    return list(max(best.values(), key=lambda each: each[0])[1])
+
 
 _MOST_PAIRS = 250_000
 """Comparisons of elements for one list: a long list of a model must not stop the run."""
 
-_ENCODER = json.JSONEncoder(sort_keys=True, default=str)
+_KEY_ENCODER = json.JSONEncoder(sort_keys=True, default=str)
 
 
 class FieldNode(ABC):
@@ -353,7 +484,7 @@ class _Side:
 
     def sorted(self) -> list[int]:
         """Return the indices, sorted by what stands there."""
-        return sorted(self.left, key=lambda index: _ENCODER.encode(self.values[index]))
+        return sorted(self.left, key=lambda index: _KEY_ENCODER.encode(self.values[index]))
 
     def paired(self, other: "_Side", node: FieldNode) -> list[tuple[int, int]]:
         """Take out and return elements that are equal by their normal forms."""

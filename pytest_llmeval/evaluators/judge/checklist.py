@@ -15,7 +15,7 @@ from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import INSTRUCTIONS
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
+from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.questions.checklist import checklist_mode

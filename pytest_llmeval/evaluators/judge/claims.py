@@ -10,7 +10,6 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.judge.claim_details import claim_details
 from pytest_llmeval.evaluators.judge.claim_steps import (
     ANSWER_IN_CONTEXTS,
     ANSWER_IN_REFERENCE,
@@ -23,8 +22,9 @@ from pytest_llmeval.evaluators.judge.claim_steps import (
     Items,
     Step,
     Unknown,
+    claim_details,
+    claim_texts,
 )
-from pytest_llmeval.evaluators.judge.claim_texts import claim_texts
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.questions.claims import CLAIM_MODES, claim_mode_version

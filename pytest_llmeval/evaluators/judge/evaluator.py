@@ -19,8 +19,10 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.judge.judged_case import (
     GRADES_OF_FIELDS,
     JudgedCase,
+    case_texts,
     defect_counts,
     defect_rates,
+    prompt_texts,
     reason_lines,
     unnamed_defects,
     verdict_details,
@@ -37,8 +39,6 @@ from pytest_llmeval.evaluators.judge.people import (
     people_of,
     without_people,
 )
-from pytest_llmeval.evaluators.judge.prompt_texts import prompt_texts
-from pytest_llmeval.evaluators.judge.texts import case_texts
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.questions.criteria import GRADES, criteria_mode, numbered_steps, steps_question

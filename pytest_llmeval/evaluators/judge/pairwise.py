@@ -14,7 +14,7 @@ from pytest_llmeval.core.missing import ITSELF, NoAnswer
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references
-from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
+from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator

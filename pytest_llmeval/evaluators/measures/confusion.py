@@ -3,6 +3,15 @@
 Everything is computed for many confusion matrices at once: each cell is a column with one entry per matrix.
 """
 
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.labels import NO_LABEL, label_name, label_order, read_cells
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+
 __all__ = (
     "MERGED",
     "Margins",
@@ -14,18 +23,11 @@ __all__ = (
     "merged",
     "per_label",
     "precision",
+    "precision_recall_f1",
     "ratio",
     "recall",
 )
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from pytest_llmeval.core.labels import NO_LABEL, label_name, label_order, read_cells
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
 
 MERGED = "true"
 """Key that `merged` gives to the labels it merges."""
@@ -213,3 +215,27 @@ def matthews(margins: Margins) -> "FloatArray":
     covariance = margins.hits.sum(axis=0) * gold - (margins.gold * margins.predicted).sum(axis=0)
     spread = (gold**2 - (margins.gold**2).sum(axis=0)) * (predicted**2 - (margins.predicted**2).sum(axis=0))
     return np.where((spread == 0) & (gold != 0), 0.0, ratio(covariance, np.sqrt(spread)))
+
+
+def precision_recall_f1(
+    right: "FloatArray", found: "FloatArray", expected: "FloatArray", cases: "FloatArray"
+) -> "tuple[FloatArray, FloatArray, FloatArray]":
+    """Return precision, recall and F1 of summed counts.
+
+    Where nothing is expected and nothing found, all three are 1; where something is expected and nothing found,
+    precision is 0; where nothing is expected but something found, recall is undefined.
+
+    Args:
+        right: How many are on both sides.
+        found: How many there are.
+        expected: How many there should be.
+        cases: How many cases were counted; without any, nothing is defined.
+    """
+    import numpy as np
+
+    nothing = (found + expected == 0) & (cases > 0)
+    with np.errstate(all="ignore"):
+        precision = np.where(nothing, 1.0, np.where((found == 0) & (expected > 0), 0.0, right / found))
+        recall = np.where(nothing, 1.0, right / expected)
+        f1 = np.where(nothing, 1.0, 2 * right / (found + expected))
+    return precision, recall, f1

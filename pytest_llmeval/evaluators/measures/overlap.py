@@ -1,9 +1,23 @@
-"""Token ids, and counts of common n-grams."""
+"""Counts of common n-grams, and the metrics made of them: BLEU as NLTK computes it, ROUGE as rouge-score does."""
 
-__all__ = ("exact_match", "harmonic_mean", "number_tokens", "shared_count", "shared_ngrams", "token_f1")
-
+import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
+from typing import Final
+
+__all__ = (
+    "BLEU",
+    "ROUGE",
+    "bleu_scores",
+    "exact_match",
+    "harmonic_mean",
+    "number_tokens",
+    "rouge_scores",
+    "shared_count",
+    "shared_ngrams",
+    "token_f1",
+)
+
 
 _SHORT = 32
 """Below this length, counting in a loop is faster than making counters."""
@@ -107,3 +121,83 @@ def harmonic_mean(precision: float, recall: float) -> float:
     """Return 2PR / (P + R), and 0 where both are 0."""
     total = precision + recall
     return 2 * precision * recall / total if total > 0 else 0.0
+
+
+BLEU: Final = {"bleu1": 1, "bleu2": 2, "bleu4": 4}
+"""The names that `bleu_scores` knows, with the highest order of n-grams, all weighted equally."""
+
+_EPSILON = 0.1
+"""What smoothing method 1 (Chen and Cherry 2014) puts in place of a count of 0."""
+
+
+def bleu_scores(prediction: Sequence[str], reference: Sequence[str], names: Sequence[str] = tuple(BLEU)) -> list[float]:
+    """Return BLEU of one sentence against one reference.
+
+    BLEU-N = BP · exp(Σ log(p_n) / N) with clipped n-gram precisions p_n and brevity penalty
+    BP = min(1, exp(1 - len(reference) / len(prediction))); a p_n of 0 / k becomes 0.1 / k. In [0, 1]; 0 where no
+    token is shared. Definitions: Papineni et al. 2002; NLTK's ``sentence_bleu``, whose order of operations is kept.
+
+    Args:
+        prediction: Tokens of the answer.
+        reference: Tokens of the expected answer.
+        names: Which of `BLEU` to compute.
+
+    Returns:
+        One score for each name.
+    """
+    longest = max(BLEU[name] for name in names)
+    left, right, size = number_tokens(prediction, reference)
+    shared = shared_ngrams(left, right, size, longest)
+    if not shared[0]:
+        return [0.0] * len(names)
+    penalty = 1.0 if len(left) > len(right) else math.exp(1 - len(right) / len(left))
+    logs = [math.log((count or _EPSILON) / max(1, len(left) - order)) for order, count in enumerate(shared)]
+    return [penalty * math.exp(_mean_log(logs, BLEU[name])) for name in names]
+
+
+def _mean_log(logs: Sequence[float], orders: int) -> float:
+    weight = 1 / orders
+    return math.fsum(weight * log for log in logs[:orders])
+
+
+ROUGE: Final = ("rouge1", "rouge2", "rougeL")
+"""The names that `rouge_scores` knows."""
+
+
+def rouge_scores(prediction: Sequence[str], reference: Sequence[str], names: Sequence[str] = ROUGE) -> list[float]:
+    """Return F-measures of the n-grams, or of the longest common subsequence, that two token lists share.
+
+    With *c* shared units, P = c / units of the prediction, R = c / units of the reference, F = 2PR / (P + R).
+    In [0, 1]; 0 where nothing is shared. Definitions: Lin 2004, "ROUGE: A Package for Automatic Evaluation of
+    Summaries".
+
+    Args:
+        prediction: Tokens of the answer.
+        reference: Tokens of the expected answer.
+        names: Which of `ROUGE` to compute.
+
+    Returns:
+        One F-measure for each name.
+    """
+    left, right, size = number_tokens(prediction, reference)
+    ones, twos = shared_ngrams(left, right, size, 2)
+    scores = []
+    for name in names:
+        if name == "rouge1":
+            shared, shorter = ones, 0
+        elif name == "rouge2":
+            shared, shorter = twos, 1
+        else:
+            shared, shorter = (_longest_common_subsequence(left, right) if ones else 0), 0
+        scores.append(_f_measure(shared, len(left) - shorter, len(right) - shorter))
+    return scores
+
+
+def _f_measure(shared: int, left: int, right: int) -> float:
+    return harmonic_mean(shared / left, shared / right) if shared else 0.0
+
+
+def _longest_common_subsequence(left: Sequence[int], right: Sequence[int]) -> int:
+    from rapidfuzz.distance import LCSseq
+
+    return LCSseq.similarity(left, right)

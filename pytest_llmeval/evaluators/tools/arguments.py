@@ -11,11 +11,8 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.evaluators.fields.assignment import assign
-from pytest_llmeval.evaluators.fields.build import build_record
-from pytest_llmeval.evaluators.fields.nodes import Record, compare
-from pytest_llmeval.evaluators.fields.options import Comparator
-from pytest_llmeval.evaluators.fields.outcome import FieldsOutcome
+from pytest_llmeval.evaluators.fields.build import Comparator, build_record
+from pytest_llmeval.evaluators.fields.nodes import FieldsOutcome, Record, assign, compare
 from pytest_llmeval.evaluators.measures.spans import first_pairs
 from pytest_llmeval.evaluators.tools.calls import ToolCall
 

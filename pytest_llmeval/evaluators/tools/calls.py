@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.fields.reading import NoJsonError, read_json
+from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
 
 _FAILED: Final = frozenset(
     ("error", "errored", "failed", "failure", "interrupted", "retried", "retry", "timeout", "timed_out")

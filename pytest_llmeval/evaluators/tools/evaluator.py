@@ -13,10 +13,9 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
-from pytest_llmeval.evaluators.fields.build import build_record
-from pytest_llmeval.evaluators.fields.options import Comparator, options_digest
+from pytest_llmeval.evaluators.fields.build import Comparator, build_record, options_digest
 from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
-from pytest_llmeval.evaluators.measures.counted import precision_recall_f1
+from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
 from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, CallPairing, pair_calls
 from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_expected, read_trace
 from pytest_llmeval.evaluators.tools.limits import CallLimits

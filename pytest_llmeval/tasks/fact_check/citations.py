@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.data.labels import load_taxonomy
 from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource
-from pytest_llmeval.evaluators.measures.scripts import is_east_asian, separate_east_asian
+from pytest_llmeval.evaluators.measures.tokens import is_east_asian, separate_east_asian
 
 __all__ = (
     "Citation",

@@ -7,9 +7,16 @@ from hypothesis import strategies as st
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 
-from pytest_llmeval.evaluators.measures.bleu import bleu_scores
-from pytest_llmeval.evaluators.measures.overlap import exact_match, number_tokens, shared_count, shared_ngrams, token_f1
-from pytest_llmeval.evaluators.measures.rouge import ROUGE, rouge_scores
+from pytest_llmeval.evaluators.measures.overlap import (
+    ROUGE,
+    bleu_scores,
+    exact_match,
+    number_tokens,
+    rouge_scores,
+    shared_count,
+    shared_ngrams,
+    token_f1,
+)
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 
 FEW_WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "."]), min_size=1, max_size=14)

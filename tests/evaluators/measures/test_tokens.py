@@ -3,8 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.evaluators.measures import tokens
-from pytest_llmeval.evaluators.measures.scripts import separate_east_asian, unicode_words
-from pytest_llmeval.evaluators.measures.tokens import get_tokenizer, porter_stem, register_tokenizer
+from pytest_llmeval.evaluators.measures.tokens import (
+    get_tokenizer,
+    porter_stem,
+    register_tokenizer,
+    separate_east_asian,
+    unicode_words,
+)
 
 RULES = ("f1", "rouge", "bleu", "meteor")
 ASCII = st.text(st.characters(max_codepoint=127), max_size=60)
