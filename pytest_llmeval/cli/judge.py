@@ -94,8 +94,7 @@ def _recordings(options: Namespace) -> "Recordings":
 
 
 def _judge_options(options: Namespace) -> "JudgeOptions":
-    from pytest_llmeval.judge.budget import parse_budget
-    from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.options import JudgeOptions, parse_budget
 
     if options.concurrency < 1:
         raise LlmevalError(f"--concurrency: found {options.concurrency}, expected a whole number of at least 1")

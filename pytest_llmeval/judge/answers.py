@@ -17,8 +17,14 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.direct import DirectJudges, Judgeable, Panel
-from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
+from pytest_llmeval.judge.questions.modes import (
+    ADVERSARIAL,
+    MODE_OF_TYPE,
+    get_mode,
+    instruction_language,
+    is_unanswerable,
+    route,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.score_file import ScoreFile

@@ -347,8 +347,7 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
         pytest.UsageError: One of them is wrong.
     """
     from pytest_llmeval.core.errors import FieldsError
-    from pytest_llmeval.judge.budget import parse_budget
-    from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.options import JudgeOptions, parse_budget
     from pytest_llmeval.judge.spec import JudgeSpec
 
     def option(name: str) -> str | None:

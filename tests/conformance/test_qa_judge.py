@@ -10,8 +10,7 @@ from paths import CONFORMANCE
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeRequest
-from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.questions.rules import is_unanswerable, route
+from pytest_llmeval.judge.questions.modes import get_mode, is_unanswerable, route
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType, batch_judge
 
 FOLDER = CONFORMANCE / "qa"

@@ -10,8 +10,8 @@ from stored_judgements import question
 from pytest_llmeval import BudgetError, JudgeError, score
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.judge.asking import Juror, PanelQuestion
-from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeReply, Question, Usage
+from pytest_llmeval.judge.options import Budget
 
 GARBLED = JudgeReply("high", Usage(20, 2))
 

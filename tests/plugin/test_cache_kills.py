@@ -17,7 +17,7 @@ _SETUP = """
 import sys
 from pathlib import Path
 from stored_judgements import entry
-from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.judge.store.cache import Cache
 
 path, name = Path(sys.argv[1]), sys.argv[2]

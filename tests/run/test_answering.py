@@ -17,10 +17,9 @@ from stored_judgements import question
 from pytest_llmeval import Case, Evaluator, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
+from pytest_llmeval.judge.options import Budget, JudgeMode, JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase

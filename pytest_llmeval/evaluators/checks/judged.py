@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_llmeval.evaluators.answers import as_text
 from pytest_llmeval.evaluators.checks.contract import CheckKind, CheckOutcome, Subject, quoted
 from pytest_llmeval.judge.contract import Mode, Question
-from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
-from pytest_llmeval.judge.questions.rules import instruction_language
+from pytest_llmeval.judge.questions.modes import get_mode, instruction_language
+from pytest_llmeval.judge.questions.suite_modes import Rubric, rubric_mode
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Verdict

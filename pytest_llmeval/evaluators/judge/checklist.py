@@ -18,8 +18,8 @@ from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.judge.questions.checklist import checklist_mode
-from pytest_llmeval.judge.questions.rules import instruction_language
+from pytest_llmeval.judge.questions.modes import instruction_language
+from pytest_llmeval.judge.questions.suite_modes import checklist_mode
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -12,15 +12,15 @@ from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.cited_sentences import cited_by, split_sentences
 from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.questions.claims import (
+from pytest_llmeval.judge.questions.items import (
     ask_for_citations,
     ask_for_claim_relevance,
     ask_for_claims,
     ask_for_passage_relevance,
     ask_for_support,
 )
+from pytest_llmeval.judge.questions.modes import instruction_language
 from pytest_llmeval.judge.questions.replies import shortened
-from pytest_llmeval.judge.questions.rules import instruction_language
 
 __all__ = (
     "ANSWER_IN_CONTEXTS",

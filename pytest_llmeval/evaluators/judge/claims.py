@@ -27,7 +27,7 @@ from pytest_llmeval.evaluators.judge.claim_steps import (
 )
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.judge.questions.claims import CLAIM_MODES, claim_mode_version
+from pytest_llmeval.judge.questions.items import CLAIM_MODES, claim_mode_version
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -41,13 +41,28 @@ from pytest_llmeval.evaluators.judge.people import (
 )
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.judge.questions.criteria import GRADES, criteria_mode, numbered_steps, steps_question
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
-from pytest_llmeval.judge.questions.modes import PRESETS, get_mode, preset_form
+from pytest_llmeval.judge.questions.modes import (
+    ADVERSARIAL,
+    MODE_OF_TYPE,
+    PRESETS,
+    get_mode,
+    instruction_language,
+    preset_form,
+    route,
+)
 from pytest_llmeval.judge.questions.probabilities import expected_mode, levels_fault
-from pytest_llmeval.judge.questions.prompt_files import PromptFile, prompt_mode, read_prompt
-from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
-from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, route
+from pytest_llmeval.judge.questions.suite_modes import (
+    GRADES,
+    PromptFile,
+    Rubric,
+    criteria_mode,
+    numbered_steps,
+    prompt_mode,
+    read_prompt,
+    rubric_mode,
+    steps_question,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

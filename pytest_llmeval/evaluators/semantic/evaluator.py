@@ -17,7 +17,7 @@ from pytest_llmeval.evaluators.semantic.models import sentence_model, word_model
 from pytest_llmeval.evaluators.word_lines import word_lines
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.judge.questions.similarity import SIMILARITY
+from pytest_llmeval.judge.questions.suite_modes import SIMILARITY
 from pytest_llmeval.judge.spec import JudgeSpec, Price
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients.base import AsyncJudge, count
 from pytest_llmeval.judge.clients.openai import OpenAI
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Message, Usage
-from pytest_llmeval.judge.questions.similarity import similarity_reply, similarity_texts
+from pytest_llmeval.judge.questions.suite_modes import similarity_reply, similarity_texts
 from pytest_llmeval.judge.spec import JudgeSpec
 
 _MOST_TEXTS: Final = 128

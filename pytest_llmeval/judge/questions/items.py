@@ -1,15 +1,31 @@
-"""Numbered items: each gets its verdict once, or the reply cannot be read; how a panel decides about each of them."""
-
-__all__ = ("closing_list", "items_schema", "listing", "read_items", "read_reason", "read_truth")
+"""Numbered items, claims and passages among them: each gets its verdict once, or the reply cannot be read."""
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.explanations import listed
-from pytest_llmeval.judge.contract import Listing, Verdict
+from pytest_llmeval.judge.contract import Listing, Mode, Question, Verdict
+from pytest_llmeval.judge.questions.modes import read_mode_file
 from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, shortened, unreadable
+
+__all__ = (
+    "CLAIM_MODES",
+    "ask_for_citations",
+    "ask_for_claim_relevance",
+    "ask_for_claims",
+    "ask_for_passage_relevance",
+    "ask_for_support",
+    "claim_mode_version",
+    "closing_list",
+    "items_schema",
+    "listing",
+    "read_items",
+    "read_reason",
+    "read_truth",
+)
+
 
 _SHOWN: Final = 40
 _VERDICTS: Final = "verdicts"
@@ -138,3 +154,214 @@ def _agreed(items: Sequence[Mapping[str, Any]], agreed: dict[str, Any]) -> dict[
         elif name not in agreed:
             agreed[name] = "; ".join(dict.fromkeys(item[name] for item in items if item[name]))
     return agreed
+
+
+CLAIM_MODES: Final = ("claims", "claim_support", "claim_relevance", "passage_relevance", "citation_support")
+"""The modes of this module, each with a file of instructions."""
+
+Passages: TypeAlias = Mapping[int, str]
+"""Passages by number; numbers may be missing, as those of blank passages are."""
+
+_ClaimNumbers: TypeAlias = tuple[int, ...]
+_MOST_CLAIMS = float(10**6)
+
+
+def claim_mode_version(name: str) -> str:
+    """Return the version of one of `CLAIM_MODES`."""
+    return str(read_mode_file(name)["version"])
+
+
+def ask_for_claims(sentences: Sequence[str], question: str | None, language: str) -> Question:
+    """Return the question that splits a text into claims.
+
+    Its verdict has ``claims`` in its details: a list of ``{claim, sentence}``, each claim once.
+    """
+    texts = {"question": question} if question else {}
+    return Question(_splitting(len(sentences)), {**texts, **_numbered("sentence", sentences)}, language)
+
+
+def ask_for_support(claims: Sequence[str], passages: Passages, language: str) -> Question:
+    """Return the question which passages support which claims.
+
+    Its verdict has ``verdicts`` in its details: for each claim, in order, ``{supported, passages, reason}``.
+    """
+    shown = {f"passage_{number}": text for number, text in passages.items()}
+    return Question(_supporting(len(claims), tuple(passages)), {**_numbered("claim", claims), **shown}, language)
+
+
+def ask_for_claim_relevance(question: str, claims: Sequence[str], language: str) -> Question:
+    """Return the question which claims bear on what was asked: ``{relevant, reason}`` for each, in order."""
+    numbers = tuple(range(1, len(claims) + 1))
+    texts = {"question": question, **_numbered("claim", claims)}
+    return Question(_relevance("claim_relevance", "claim", numbers), texts, language)
+
+
+def ask_for_passage_relevance(question: str, passages: Passages, language: str) -> Question:
+    """Return the question which passages bear on what was asked: ``{relevant, reason}`` for each, in order."""
+    texts = {"question": question, **{f"passage_{number}": text for number, text in passages.items()}}
+    return Question(_relevance("passage_relevance", "passage", tuple(passages)), texts, language)
+
+
+def ask_for_citations(
+    sentences: Sequence[str], citations: Sequence[tuple[int, int]], passages: Passages, language: str
+) -> Question:
+    """Return the question which citations hold: ``{supported, reason}`` for each, in order.
+
+    Args:
+        sentences: All of the answer.
+        citations: Number of the sentence, from 1, and of the passage that it cites.
+        passages: Those that are cited.
+        language: Of the instructions.
+    """
+    lines = "\n".join(f"sentence {sentence} cites passage {passage}" for sentence, passage in citations)
+    shown = {f"passage_{number}": text for number, text in passages.items()}
+    mode = _citing(len(sentences), tuple(citations), tuple(passages))
+    return Question(mode, {**_numbered("sentence", sentences), **shown, "citations": lines}, language)
+
+
+def _numbered(name: str, texts: Sequence[str]) -> dict[str, str]:
+    return {f"{name}_{number}": text for number, text in enumerate(texts, 1)}
+
+
+def _fields(name: str, numbers: Sequence[int]) -> list[str]:
+    return [f"{name}_{number}" for number in numbers]
+
+
+def _mode(
+    name: str,
+    fields: Sequence[str],
+    read: Callable[[str], Verdict],
+    schema: Mapping[str, Any],
+    truth: str | None = None,
+) -> Mode:
+    """Return a mode that judges items, each true or not, or one that lists them, for which one juror is enough."""
+    file = read_mode_file(name)
+    return Mode(
+        name,
+        file["version"],
+        file["instructions"],
+        tuple(fields),
+        (0.0, _MOST_CLAIMS if truth is None else 1.0),
+        read,
+        schema,
+        asks_again=True,
+        decides=True,
+        listing=None if truth is None else listing(truth),
+        asks_one=truth is None,
+    )
+
+
+@lru_cache(maxsize=256)
+def _splitting(sentences: int) -> Mode:
+    numbers = range(1, sentences + 1)
+    texts = {"type": "array", "items": {"type": "string"}}
+    return _mode(
+        "claims",
+        ["question", *_fields("sentence", numbers)],
+        partial(_read_claims, numbers=tuple(numbers)),
+        items_schema("sentences", sentence=_INTEGER, claims=texts),
+    )
+
+
+@lru_cache(maxsize=256)
+def _supporting(claims: int, passages: _ClaimNumbers) -> Mode:
+    numbers = range(1, claims + 1)
+    return _mode(
+        "claim_support",
+        [*_fields("claim", numbers), *_fields("passage", passages)],
+        partial(_read_support, claims=tuple(numbers), passages=passages),
+        items_schema("verdicts", claim=_INTEGER, reason=_STRING, supported=_BOOLEAN, passages=_INTEGERS),
+        "supported",
+    )
+
+
+@lru_cache(maxsize=256)
+def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
+    return _mode(
+        name,
+        ["question", *_fields(item, numbers)],
+        partial(_read_relevance, item=item, numbers=numbers),
+        items_schema("verdicts", **{item: _INTEGER}, reason=_STRING, relevant=_BOOLEAN),
+        "relevant",
+    )
+
+
+@lru_cache(maxsize=256)
+def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _ClaimNumbers) -> Mode:
+    return _mode(
+        "citation_support",
+        [*_fields("sentence", range(1, sentences + 1)), *_fields("passage", passages), "citations"],
+        partial(_read_citations, citations=citations),
+        items_schema("verdicts", sentence=_INTEGER, passage=_INTEGER, reason=_STRING, supported=_BOOLEAN),
+        "supported",
+    )
+
+
+_INTEGER: Final = {"type": "integer"}
+_INTEGERS: Final = {"type": "array", "items": _INTEGER}
+_STRING: Final = {"type": "string"}
+_BOOLEAN: Final = {"type": "boolean"}
+
+
+def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
+    found = read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
+    claims: dict[str, dict[str, Any]] = {}
+    for number, item in zip(numbers, found, strict=True):
+        texts = item.get("claims")
+        if not isinstance(texts, list) or not all(isinstance(each, str) and each.strip() for each in texts):
+            raise unreadable(reply, f"found no list of texts as claims of sentence {number}, expected one")
+        for text in texts:
+            # What is said twice in the same words is one claim, and counts once.
+            claims.setdefault(" ".join(text.casefold().split()), {"claim": plain(text.strip()), "sentence": number})
+    return Verdict(float(len(claims)), details={"claims": list(claims.values())})
+
+
+def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) -> Verdict:
+    verdicts = []
+    found = read_items(reply, "verdicts", ("claim",), [(each,) for each in claims], "supported")
+    for number, item in zip(claims, found, strict=True):
+        what = f"claim {number}"
+        supported, by = read_truth(reply, item, "supported", what), item.get("passages")
+        if not isinstance(by, list) or not all(type(each) is int for each in by):
+            raise unreadable(reply, f"found no list of numbers as passages of {what}, expected one")
+        if len(set(by)) < len(by):
+            raise unreadable(reply, f"found a passage twice for {what}, expected each once")
+        if unknown := [each for each in by if each not in passages]:
+            raise unreadable(reply, f"found passage {unknown[0]} for {what}, expected one of {_shown(passages)}")
+        if supported and not by:
+            raise unreadable(reply, f"found {what} supported without a passage, expected those that support it")
+        if by and not supported:
+            raise unreadable(reply, f"found {what} not supported, but with passage {by[0]}, expected none")
+        verdicts.append({"supported": supported, "passages": sorted(by), "reason": read_reason(item)})
+    return _verdicts(verdicts, "supported")
+
+
+def _read_relevance(reply: str, item: str, numbers: _ClaimNumbers) -> Verdict:
+    found = read_items(reply, "verdicts", (item,), [(each,) for each in numbers], "relevant")
+    return _verdicts(
+        [
+            {"relevant": read_truth(reply, each, "relevant", f"{item} {number}"), "reason": read_reason(each)}
+            for number, each in zip(numbers, found, strict=True)
+        ],
+        "relevant",
+    )
+
+
+def _read_citations(reply: str, citations: tuple[tuple[int, int], ...]) -> Verdict:
+    found = read_items(reply, "verdicts", ("sentence", "passage"), citations, "supported")
+    return _verdicts(
+        [
+            {"supported": read_truth(reply, each, "supported", f"sentence {place[0]}"), "reason": read_reason(each)}
+            for place, each in zip(citations, found, strict=True)
+        ],
+        "supported",
+    )
+
+
+def _verdicts(verdicts: list[dict[str, Any]], truth: str) -> Verdict:
+    """Return verdicts on items as one; its score is the share of those that hold."""
+    return Verdict(sum(each[truth] for each in verdicts) / len(verdicts), details={"verdicts": verdicts})
+
+
+def _shown(numbers: _ClaimNumbers) -> str:
+    return listed([str(each) for each in numbers], 10)

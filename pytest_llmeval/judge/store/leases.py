@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.judge.store.database import Store
 from pytest_llmeval.services.machine import is_dead
 

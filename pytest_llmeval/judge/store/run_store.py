@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, format_error
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.asking import JurorQuestion, JurorVerdict
-from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeReply, Message, Usage, Verdict
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.options import JudgeMode
+from pytest_llmeval.judge.options import Budget, JudgeMode
 from pytest_llmeval.judge.prices import cost_usd
 from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.service import JudgeOffError
@@ -25,9 +24,8 @@ from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.store.cache import Cache, WorkingCache
     from pytest_llmeval.judge.store.leases import Reservation
-    from pytest_llmeval.judge.store.working import WorkingCache
 
 LEASE_S = 30.0
 ACTIVITY = "activity "

@@ -285,8 +285,7 @@ class FactCheck(JudgedEvaluator):
         if not self._judges:
             return ()
         from pytest_llmeval.judge.contract import Question
-        from pytest_llmeval.judge.questions.modes import get_mode
-        from pytest_llmeval.judge.questions.rules import instruction_language
+        from pytest_llmeval.judge.questions.modes import get_mode, instruction_language
 
         claim, answer = self._claim(case), read_answer(case.prediction)
         texts = {

@@ -12,7 +12,7 @@ from pytest_llmeval import Case, EvaluatorError, JudgeRequest, get_evaluator, sc
 from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators.judge.checklist import Checklist
-from pytest_llmeval.judge.questions.checklist import checklist_mode, read_checklist
+from pytest_llmeval.judge.questions.suite_modes import checklist_mode, read_checklist
 from pytest_llmeval.judge.spec import JudgeSpec
 
 TWO = Checklist(("Greet.", "Name a date."))

@@ -11,7 +11,7 @@ from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import OTHER_ANSWER, answer_print
 from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.questions.rubric import Level, Rubric
+from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.gates import GateResult, parse_gate

@@ -20,7 +20,7 @@ from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.measures.agreement import level_of
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.judge.questions.rubric import Level, Rubric
+from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
 
 SIX = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 CONTINUOUS = JudgeAgreement(mode="continuous")

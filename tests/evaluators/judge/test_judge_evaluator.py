@@ -11,9 +11,9 @@ from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import Totals
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.judge.contract import Question, Verdict
+from pytest_llmeval.judge.questions.modes import MODE_OF_TYPE
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.judge.questions.rubric import Level, Rubric
-from pytest_llmeval.judge.questions.rules import MODE_OF_TYPE
+from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 

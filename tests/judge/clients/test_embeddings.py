@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect_embeddings
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question
 from pytest_llmeval.judge.questions.render import render
-from pytest_llmeval.judge.questions.similarity import SIMILARITY, read_similarity
+from pytest_llmeval.judge.questions.suite_modes import SIMILARITY, read_similarity
 from pytest_llmeval.judge.spec import JudgeSpec
 
 VECTORS = {"north": (0, 2), "east": (3, 0), "north-east": (1, 1), "south": (0, -1)}

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.questions.claims import (
+from pytest_llmeval.judge.questions.items import (
     CLAIM_MODES,
     ask_for_citations,
     ask_for_claim_relevance,

@@ -10,10 +10,18 @@ import jsonschema  # type: ignore[import-untyped]  # its types are a distributio
 import pytest
 
 from pytest_llmeval.judge.contract import Mode
-from pytest_llmeval.judge.questions.modes import MODES, PRESETS, get_mode, optional_fields, read_mode_file
+from pytest_llmeval.judge.questions.modes import (
+    ADVERSARIAL,
+    MODE_OF_TYPE,
+    MODES,
+    PRESETS,
+    get_mode,
+    optional_fields,
+    read_mode_file,
+    route,
+)
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.judge.questions.rubric import Level, Rubric, rubric_mode
-from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, route
+from pytest_llmeval.judge.questions.suite_modes import Level, Rubric, rubric_mode
 from pytest_llmeval.tasks.memory_qa.qa import QuestionType
 
 LEVELS = (Level(1, "rude"), Level(3, "polite"), Level(2.5, "neutral"))

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.pairs import pairwise_mode, read_better
+from pytest_llmeval.judge.questions.suite_modes import pairwise_mode, read_better
 
 DIGEST = ("1", "e4a0bf62ebce")
 """Version and digest of what the file says: whoever changes it gives it a new version, and notes both here."""

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
-from pytest_llmeval.judge.questions.criteria import GRADES, criteria_mode
 from pytest_llmeval.judge.questions.probabilities import (
     TokenChoice,
     enveloped,
@@ -17,7 +16,7 @@ from pytest_llmeval.judge.questions.probabilities import (
     levels_fault,
     score_probabilities,
 )
-from pytest_llmeval.judge.questions.rubric import Level, rubric_mode
+from pytest_llmeval.judge.questions.suite_modes import GRADES, Level, criteria_mode, rubric_mode
 
 MODE = expected_mode(criteria_mode(GRADES), "score", (1, 2, 3, 4, 5))
 REQUEST = JudgeRequest((), expected_of="score")

@@ -7,7 +7,7 @@ from pathlib import Path
 from stored_judgements import entry
 from working_caches import Clock
 
-from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.judge.store.cache import Cache
 from pytest_llmeval.judge.store.leases import LONGEST_S
 from pytest_llmeval.services.machine import process_name

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case
-from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.run.shards.selection import Shard, groups_of, shard_of
 from pytest_llmeval.suite.suite import Suite, System
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec

@@ -1,0 +1,447 @@
+"""Modes that suites declare: instructions, criteria, rubrics, pairs, similarity, and prompts of their own.
+
+Criteria work as in G-Eval (Liu et al. 2023): the judge writes steps once, and grades every answer by them.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from string import Template
+from typing import Any, ClassVar, Final
+
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.files.text import read_text
+from pytest_llmeval.judge.contract import JudgeRequest, Mode, Question, Verdict
+from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
+from pytest_llmeval.judge.questions.items import (
+    closing_list,
+    items_schema,
+    listing,
+    read_items,
+    read_reason,
+    read_truth,
+)
+from pytest_llmeval.judge.questions.modes import read_mode_file
+from pytest_llmeval.judge.questions.render import DATA_CLOSE, DATA_OPEN
+from pytest_llmeval.judge.questions.replies import (
+    closing_object,
+    object_schema,
+    plain,
+    read_rubric,
+    rubric_schema,
+    says,
+    shortened,
+    unreadable,
+)
+
+__all__ = (
+    "GRADES",
+    "ROOTS",
+    "SIMILARITY",
+    "Level",
+    "PromptFile",
+    "Rubric",
+    "checklist_mode",
+    "criteria_mode",
+    "numbered_steps",
+    "pairwise_mode",
+    "prompt_mode",
+    "read_better",
+    "read_checklist",
+    "read_prompt",
+    "read_similarity",
+    "read_steps",
+    "rubric_mode",
+    "similarity_reply",
+    "similarity_texts",
+    "steps_question",
+)
+
+
+_NAME: Final = "checklist"
+_SCHEMA: Final = items_schema(
+    "verdicts", instruction={"type": "integer"}, reason={"type": "string"}, followed={"type": "boolean"}
+)
+
+
+@lru_cache(maxsize=256)
+def checklist_mode(count: int) -> Mode:
+    """Return the mode that judges a number of instructions."""
+    file = read_mode_file(_NAME)
+    question, answer = file["fields"]
+    return Mode(
+        name=_NAME,
+        version=file["version"],
+        instructions=file["instructions"],
+        fields=(question, *(f"instruction_{number}" for number in range(1, count + 1)), answer),
+        scale=(0.0, 1.0),
+        read=partial(read_checklist, count=count),
+        reply_schema=_SCHEMA,
+        asks_again=True,
+        decides=True,
+        listing=listing("followed"),
+    )
+
+
+def read_checklist(reply: str, count: int) -> Verdict:
+    """Read a JSON object whose ``verdicts`` have each instruction once.
+
+    Args:
+        reply: The text.
+        count: How many instructions there are.
+
+    Returns:
+        The share of instructions that are followed; under ``verdicts`` of the details, in their order, whether each is,
+        and why.
+
+    Raises:
+        JudgeError: An instruction has no verdict or two, one that does not exist has one, or a verdict is unreadable.
+    """
+    numbers = range(1, count + 1)
+    items = read_items(reply, "verdicts", ("instruction",), [(number,) for number in numbers], "followed")
+    verdicts = [
+        {"followed": read_truth(reply, each, "followed", f"instruction {number}"), "reason": read_reason(each)}
+        for number, each in zip(numbers, items, strict=True)
+    ]
+    return Verdict(sum(each["followed"] is True for each in verdicts) / count, details={"verdicts": verdicts})
+
+
+GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
+"""The reply to a question by criteria, if the user says nothing else."""
+
+_MOST_STEPS: Final = 12
+_STEPS: Final = "steps"
+
+
+@cache
+def _steps_mode() -> Mode:
+    file = read_mode_file("criteria_steps")
+    return Mode(
+        name="criteria_steps",
+        version=file["version"],
+        instructions=file["instructions"],
+        fields=tuple(file["fields"]),
+        scale=(1.0, float(_MOST_STEPS)),
+        read=read_steps,
+        reply_schema=object_schema(steps={"type": "array", "items": {"type": "string"}}),
+        asks_again=True,
+        asks_one=True,
+    )
+
+
+def steps_question(criteria: str, form: ReplyForm, language: str) -> Question:
+    """Return the question for the steps, which is the same for all cases and repeats."""
+    texts = {"criteria": criteria, "grades": form.graded[form.score].expected(language)}
+    return Question(_steps_mode(), texts, language, shared=True, foreseen=Verdict(1.0, details={_STEPS: ["a step"]}))
+
+
+def read_steps(reply: str) -> Verdict:
+    """Read a JSON object with a list of ``steps``.
+
+    Returns:
+        The number of steps, and the steps under that name of the details.
+
+    Raises:
+        JudgeError: No object ends the reply, or its steps are no list of 1 to 12 texts.
+    """
+    steps = closing_list(reply, _STEPS)
+    texts = [plain(each.strip()) for each in steps if isinstance(each, str)]
+    if len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
+        found = shortened(json.dumps(steps, ensure_ascii=False), 60)
+        raise unreadable(reply, f"found {found} as steps, expected a list of 1 to {_MOST_STEPS} texts")
+    return Verdict(float(len(texts)), "", {_STEPS: texts})
+
+
+def numbered_steps(steps: Sequence[str]) -> str:
+    """Return steps as the judge is shown them, one a line."""
+    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, 1))
+
+
+def criteria_mode(form: ReplyForm) -> Mode:
+    """Return the mode that grades by criteria and steps, which are texts of the question."""
+    file = read_mode_file("criteria")
+    return Mode(
+        name="criteria",
+        version=f"{file['version']}-{form.digest[:8]}",
+        instructions={name: f"{text}\n\n{form.instructions(name)}" for name, text in file["instructions"].items()},
+        fields=tuple(file["fields"]),
+        scale=form.scale,
+        read=form.read,
+        reply_schema=form.schema,
+    )
+
+
+_FEWEST_LEVELS = 2
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of a rubric.
+
+    Attributes:
+        score: Its number.
+        meaning: What an answer of this level is like.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    score: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """What to grade by.
+
+    Attributes:
+        criteria: What makes an answer good, in the user's words.
+        levels: At least two, with different scores.
+        pass_mark: An answer passes with this score or a higher one; the judge does not see it.
+
+    Raises:
+        ValueError: Criteria or a meaning are blank, a score is there twice, or the pass mark is beyond the levels.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    criteria: str
+    levels: tuple[Level, ...]
+    pass_mark: float
+
+    def __post_init__(self) -> None:
+        scores = [level.score for level in self.levels]
+        if not self.criteria.strip() or not all(level.meaning.strip() for level in self.levels):
+            raise ValueError("found blank criteria or a level without a meaning, expected text")
+        if len(scores) < _FEWEST_LEVELS or len(set(scores)) < len(scores) or not all(map(math.isfinite, scores)):
+            raise ValueError(f"found levels with the scores {scores}, expected two or more different numbers")
+        if not min(scores) < self.pass_mark <= max(scores):
+            raise ValueError(
+                f"found pass_mark {self.pass_mark}, expected a number above the lowest level, {min(scores)}, "
+                f"and at most the highest, {max(scores)}"
+            )
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The scores of the levels, lowest first."""
+        return tuple(sorted(level.score for level in self.levels))
+
+
+def _number(score: float) -> str:
+    return str(int(score)) if score.is_integer() else repr(score)
+
+
+@lru_cache(maxsize=64)
+def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
+    """Return the mode that grades by criteria and levels.
+
+    Its version holds a digest of both, so that scores by different rubrics cannot be taken for comparable.
+
+    Args:
+        criteria: Of a `Rubric`; inserted into the instructions unchanged.
+        levels: Of the same, in any order; the judge sees the highest first.
+    """
+    file = read_mode_file("rubric")
+    ordered = sorted(levels, key=lambda level: -level.score)
+    listed = "\n".join(f"{_number(float(level.score))}  {level.meaning.strip()}" for level in ordered)
+    scores = tuple(float(level.score) for level in reversed(ordered))
+    digest = hashlib.sha256(json.dumps([criteria, listed]).encode()).hexdigest()[:8]
+    return Mode(
+        name="rubric",
+        version=f"{file['version']}-{digest}",
+        instructions={
+            language: Template(text).substitute(criteria=criteria.strip(), levels=listed)
+            for language, text in file["instructions"].items()
+        },
+        fields=tuple(file["fields"]),
+        scale=(scores[0], scores[-1]),
+        read=partial(read_rubric, levels=scores),
+        reply_schema=rubric_schema(scores),
+    )
+
+
+_SCORES: Final = {"first": 1.0, "tie": 0.5, "second": 0.0}
+_PAIR_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"reasoning": {"type": "string"}, "better": {"type": "string", "enum": ["first", "second", "tie"]}},
+    "required": ["reasoning", "better"],
+    "additionalProperties": False,
+}
+_SAYS = says("better", "(?:first|second|tie)(?![a-z0-9_])")
+_SHOWN = 60
+
+
+@lru_cache(maxsize=64)
+def pairwise_mode(criteria: str | None = None) -> Mode:
+    """Return the mode whose score is 1 where the first answer is better, 0 where the second is, and 0.5 for a tie.
+
+    Args:
+        criteria: What makes an answer better; inserted into the instructions unchanged. The version of the mode then
+            holds their digest. Default: those of the mode.
+    """
+    file = read_mode_file("pairwise")
+    version = file["version"]
+    if criteria is not None:
+        version += f"-{hashlib.sha256(criteria.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return Mode(
+        name="pairwise",
+        version=version,
+        instructions={
+            language: Template(text).substitute(criteria=file["criteria"][language] if criteria is None else criteria)
+            for language, text in file["instructions"].items()
+        },
+        fields=tuple(file["fields"]),
+        scale=(0.0, 1.0),
+        read=read_better,
+        reply_schema=_PAIR_SCHEMA,
+        decides=True,
+        tied=_SCORES["tie"],
+    )
+
+
+def read_better(reply: str) -> Verdict:
+    """Read a JSON object whose ``better`` is ``first``, ``second`` or ``tie``.
+
+    Raises:
+        JudgeError: No JSON object ends the reply, it says something else, or the text before it contradicts it.
+    """
+    data = closing_object(reply, _verdict, _SAYS)
+    better = data.get("better")
+    if not isinstance(better, str) or better.strip().lower() not in _SCORES:
+        found = shortened(json.dumps(better, ensure_ascii=False), _SHOWN) if "better" in data else "nothing"
+        raise unreadable(reply, f"found {found} as better, expected first, second or tie")
+    reasoning = data.get("reasoning")
+    return Verdict(_SCORES[better.strip().lower()], plain(reasoning.strip()) if isinstance(reasoning, str) else "")
+
+
+def _verdict(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"better": data["better"]} if "better" in data else {}
+
+
+_FIELDS: Final = ("answer", "reference")
+_DIGITS: Final = 6
+_KEY: Final = "similarity"
+
+
+def similarity_texts(request: JudgeRequest) -> tuple[str, str]:
+    """Return the two texts of a request."""
+    data = json.loads(request.messages[-1].content.removeprefix(DATA_OPEN).removesuffix(DATA_CLOSE))
+    return data["answer"], data["reference"]
+
+
+def similarity_reply(cosine: float) -> str:
+    """Return the reply that a cosine is."""
+    return json.dumps({_KEY: round(min(1.0, max(-1.0, cosine)), _DIGITS)})
+
+
+def read_similarity(reply: str) -> Verdict:
+    """Read a JSON object with a ``similarity`` from -1 to 1.
+
+    Raises:
+        JudgeError: There is none.
+    """
+    value: Any = closing_object(reply).get(_KEY)
+    if type(value) not in (int, float) or not -1 <= value <= 1:
+        raise unreadable(reply, f"found {value!r} as similarity, expected a number from -1 to 1")
+    return Verdict(float(value))
+
+
+SIMILARITY: Final = Mode(
+    name="embedding_similarity",
+    version="1",
+    instructions={"en": "The cosine of the embeddings of both texts."},
+    fields=_FIELDS,
+    scale=(-1.0, 1.0),
+    read=read_similarity,
+)
+"""The question how similar two texts are; a model of embeddings answers it."""
+
+
+_ANSWERED: Final = ("answer", "contexts", "messages", "prediction", "tool_calls")
+ROOTS: Final = (*_ANSWERED, "expected", "input", "labels", "question", "reference")
+"""What a placeholder may begin with."""
+
+_WHOLE: Final = ("question", "reference")
+_VERSION: Final = "1"
+_LIKE_ONE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?%\}", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)((?:\.[\w-]+)*)\s*\}\}")
+
+
+@dataclass(frozen=True)
+class PromptFile:
+    """A prompt. Nothing that a case contains becomes a part of it.
+
+    Attributes:
+        name: Of the file, for messages.
+        text: With the name of a text of the data in place of each placeholder.
+        placeholders: Their names, such as ``input.question``, each once, in order.
+        digest: Of the file as it stands.
+    """
+
+    name: str
+    text: str
+    placeholders: tuple[str, ...]
+    digest: str
+
+
+def read_prompt(path: Path) -> PromptFile:
+    """Read a prompt.
+
+    Raises:
+        SuiteError: The file cannot be read, a placeholder is unknown, or none shows the judge any of the prediction.
+    """
+    text = read_text(path, str(path), "a prompt").replace("\r\n", "\n")
+    faults: list[Fault] = []
+    names: dict[str, None] = {}
+
+    def named(match: re.Match[str]) -> str:
+        if fault := _placeholder_fault(match[0]):
+            line = text.count("\n", 0, match.start()) + 1
+            column = match.start() - text.rfind("\n", 0, match.start())
+            faults.append(Fault(str(path), line, column, "", fault))
+            return ""
+        name = match[0].strip("{} \t\n")
+        names[name] = None
+        return f"`{name}`"
+
+    filled = _LIKE_ONE.sub(named, text)
+    if not faults and not any(name.partition(".")[0] in _ANSWERED for name in names):
+        wanted = f"expected one of {', '.join(_ANSWERED)}, such as '{{{{ answer }}}}'"
+        faults.append(Fault(str(path), 1, 1, "", f"found no placeholder for what was answered, {wanted}"))
+    if faults:
+        raise SuiteError(faults)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return PromptFile(path.name, filled.strip(), tuple(names), digest)
+
+
+def _placeholder_fault(written: str) -> str | None:
+    match = _PLACEHOLDER.fullmatch(written)
+    if not written.endswith(("}}", "%}")):
+        return "found '{{' without '}}' after it, expected a placeholder such as '{{ input.question }}'"
+    if match is None:
+        return f"found {written!r}, expected a placeholder such as '{{{{ input.question }}}}'"
+    root, steps = match.groups()
+    if root not in ROOTS:
+        known = ", ".join(sorted(ROOTS))
+        return f"found the unknown placeholder {written!r}, expected one of {known}{suggest(root, ROOTS)}"
+    if steps and root in _WHOLE:
+        return f"found {written!r}, expected '{{{{ {root} }}}}', which is a text"
+    return None
+
+
+def prompt_mode(prompt: PromptFile, form: ReplyForm) -> Mode:
+    """Return the mode that asks as a prompt says; its version is a digest of prompt and form."""
+    return Mode(
+        name="prompt",
+        version=f"{_VERSION}-{hashlib.sha256(f'{prompt.digest} {form.digest}'.encode()).hexdigest()[:8]}",
+        instructions={name: f"{prompt.text}\n\n{form.instructions(name)}" for name in ("en", "zh")},
+        fields=prompt.placeholders,
+        scale=form.scale,
+        read=form.read,
+        reply_schema=form.schema,
+    )
