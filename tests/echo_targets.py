@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.targets.contract import BatchTarget
+from pytest_llmeval.targets.spec import BatchTarget
 
 
 def echoed(messages: Any) -> str:

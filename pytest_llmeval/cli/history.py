@@ -89,7 +89,7 @@ def _suite(name: str) -> Path:
     if Path(name).is_file():
         return Path(name)
     from pytest_llmeval.cli.suite_file import suite_files
-    from pytest_llmeval.data.files.beside import stem_of
+    from pytest_llmeval.data.files.folders import stem_of
     from pytest_llmeval.snapshots.timelines import noted_paths
 
     files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}

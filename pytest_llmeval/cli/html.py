@@ -56,7 +56,7 @@ def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
     """
     from pytest_llmeval.reports.html.page import page_run
     from pytest_llmeval.reports.reading import read_report
-    from pytest_llmeval.run.past_runs import with_past
+    from pytest_llmeval.run.finishing import with_past
 
     paths = [*reports, *([] if baseline is None else [baseline])]
     read = [read_report(path) for path in paths]

@@ -267,7 +267,7 @@ def _approved(found: "Migration") -> str:
     from datetime import UTC, datetime
 
     from pytest_llmeval.judge.panel import PanelSpec
-    from pytest_llmeval.run.bridging import approve_migration
+    from pytest_llmeval.run.judge_migration import approve_migration
     from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
 
     shown, notes = approve_migration(found, Stamp(day_of(datetime.now(UTC)), head_commit(found.suite.path.parent)))

@@ -53,8 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _merge(options: Namespace) -> int:
     from pytest_llmeval.cli.finished import say_finished
     from pytest_llmeval.run.collecting import RunTerms
-    from pytest_llmeval.run.finishing import finish_run
-    from pytest_llmeval.run.past_runs import write_run
+    from pytest_llmeval.run.finishing import finish_run, write_run
     from pytest_llmeval.run.shards.merging import merge_shards
     from pytest_llmeval.snapshots.mode import SnapshotMode
 

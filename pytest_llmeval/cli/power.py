@@ -16,7 +16,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
 from pytest_llmeval.scoring.gates import split_statistic
-from pytest_llmeval.scoring.watch_power import EARLIER_RUNS, WATCHED_RUNS
+from pytest_llmeval.scoring.watched_gates import EARLIER_RUNS, WATCHED_RUNS
 
 if TYPE_CHECKING:
     from pytest_llmeval.cli.spread import Planned

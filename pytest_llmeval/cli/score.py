@@ -41,8 +41,7 @@ def _score(options: Namespace) -> int:
     from pytest_llmeval.cli.finished import say_finished
     from pytest_llmeval.run.checkout import Checkout
     from pytest_llmeval.run.collecting import RunTerms
-    from pytest_llmeval.run.finishing import finish_run
-    from pytest_llmeval.run.past_runs import write_run
+    from pytest_llmeval.run.finishing import finish_run, write_run
     from pytest_llmeval.snapshots.mode import SnapshotMode
 
     here, path = Path.cwd(), options.suite.resolve()

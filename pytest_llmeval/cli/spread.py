@@ -24,7 +24,7 @@ from pytest_llmeval.scoring.intervals import present
 from pytest_llmeval.scoring.power import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.table import Table
-from pytest_llmeval.scoring.watch_power import WATCHED_RUNS
+from pytest_llmeval.scoring.watched_gates import WATCHED_RUNS
 from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

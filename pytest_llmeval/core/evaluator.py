@@ -11,10 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.explanations import detail_lines
 from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.parts import own_or_answer
-from pytest_llmeval.core.wording import limit
+from pytest_llmeval.core.wording import detail_lines, limit
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Observation

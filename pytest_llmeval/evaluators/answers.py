@@ -1,11 +1,5 @@
 """Reading answers: as text, as references, or as JSON, bare or inside a fence."""
 
-import json
-import re
-from typing import Any, NoReturn
-
-from pytest_llmeval.core.case import Missing
-
 __all__ = (
     "NoJsonError",
     "as_references",
@@ -15,6 +9,12 @@ __all__ = (
     "read_json",
 )
 
+
+import json
+import re
+from typing import Any, NoReturn
+
+from pytest_llmeval.core.case import Missing
 
 _SHOWN = 40
 """Characters of a text that a message quotes."""

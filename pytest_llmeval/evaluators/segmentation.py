@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.wording import listed
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.segmentation import (
     BoundaryMatch,

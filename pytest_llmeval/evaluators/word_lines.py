@@ -5,7 +5,7 @@ __all__ = ("word_lines",)
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from pytest_llmeval.core.explanations import listed
+from pytest_llmeval.core.wording import listed
 
 _MOST = 10
 

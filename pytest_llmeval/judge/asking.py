@@ -250,7 +250,7 @@ class PanelQuestion:
         """Return what the verdicts of the jurors, in their order, are as one."""
         if self.panel.is_alone:
             return verdicts[0]
-        from pytest_llmeval.judge.panel import reduced
+        from pytest_llmeval.judge.reduction import reduced
 
         given = dict(zip(self.jurors, verdicts, strict=not self.asks_one))
         return reduced(self.question.mode, given, self.panel.reduce, self.panel.least)

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.judge.store.cache import RunNotes, WorkingCache
+from pytest_llmeval.judge.store.working import RunNotes, WorkingCache
 from pytest_llmeval.services.activity import Activity, Snapshot
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.machine import process_name
-from pytest_llmeval.services.refusals import Refusals
-from pytest_llmeval.services.retrying import RunCalls
+from pytest_llmeval.services.retrying import Refusals, RunCalls
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.asking import JudgePanel, Juror

@@ -14,7 +14,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.services.activity import Activity
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.cache import WorkingCache
+    from pytest_llmeval.judge.store.working import WorkingCache
 
 
 _POLL_S = 0.01

@@ -1,5 +1,15 @@
 """Options of the command line and the configuration for judges, and the budget of a run."""
 
+__all__ = (
+    "MODES",
+    "Budget",
+    "JudgeMode",
+    "JudgeOptions",
+    "parse_budget",
+    "records",
+)
+
+
 import math
 import re
 from collections.abc import Iterable
@@ -10,16 +20,6 @@ from typing import Literal, TypeAlias
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
-
-__all__ = (
-    "MODES",
-    "Budget",
-    "JudgeMode",
-    "JudgeOptions",
-    "parse_budget",
-    "records",
-)
-
 
 _CENTS = 2
 _PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)

@@ -119,11 +119,10 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         stay_in_one_process(config)
         config.pluginmanager.register(PlanHooks(config, runner, loader), "llmeval_plan")
     elif not worker:
-        from pytest_llmeval.plugin.presentation import RepeatedErrors
+        from pytest_llmeval.plugin.presentation import CATEGORIES, RepeatedErrors
         from pytest_llmeval.plugin.progress import Progress
         from pytest_llmeval.plugin.pytest_private import know_passing
         from pytest_llmeval.plugin.session import Run
-        from pytest_llmeval.plugin.verdict_reports import CATEGORIES
 
         know_passing(CATEGORIES)
         refuse_anchor_alone(config)
@@ -254,7 +253,7 @@ class ItemHooks:
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Make a module of a suite file."""
-        from pytest_llmeval.data.files.beside import OWN_FOLDER
+        from pytest_llmeval.data.files.folders import OWN_FOLDER
         from pytest_llmeval.plugin.collect import EvalModule
 
         if file_path.parent.name == OWN_FOLDER:
@@ -287,7 +286,7 @@ class ControllerHooks:
 
     def __init__(self, run: "Run", paths: list[Path]) -> None:
         from pytest_llmeval.plugin.payload import keys_of
-        from pytest_llmeval.plugin.verdict_reports import category_of
+        from pytest_llmeval.plugin.presentation import category_of
 
         self._keys_of = keys_of
         self._category_of = category_of
@@ -387,7 +386,7 @@ class ControllerHooks:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""
-        from pytest_llmeval.plugin.summary import print_summary
+        from pytest_llmeval.plugin.presentation import print_summary
 
         report = self._run.finished.report if self._run.finished is not None else None
         if report is not None or self._run.notes:

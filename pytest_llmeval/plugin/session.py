@@ -12,13 +12,12 @@ from msgspec import structs
 
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import RESULT, take_judgements, take_results
+from pytest_llmeval.plugin.presentation import emit, verdict_report
 from pytest_llmeval.plugin.shards import origin_of
 from pytest_llmeval.plugin.suite_loader import SuiteLoader
-from pytest_llmeval.plugin.verdict_reports import emit, verdict_report
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collecting import judges_of
-from pytest_llmeval.run.finishing import FinishedRun, finish_run
-from pytest_llmeval.run.past_runs import write_run
+from pytest_llmeval.run.finishing import FinishedRun, finish_run, write_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.suite import Suite, SuiteKey

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.wording import number, printable
+from pytest_llmeval.core.wording import as_line, number, printable
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.scoring.limits import Unmet
 

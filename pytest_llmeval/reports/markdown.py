@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from pytest_llmeval.core.explanations import as_line
-from pytest_llmeval.core.wording import counted, number, printable, seconds
+from pytest_llmeval.core.wording import as_line, counted, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import TextTable

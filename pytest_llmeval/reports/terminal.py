@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core.explanations import cut
-from pytest_llmeval.core.wording import counted, number, printable
+from pytest_llmeval.core.wording import counted, cut, number, printable
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of

@@ -28,9 +28,8 @@ from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.services.background import Background, ThisThread, together, waited
 from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.arguments import for_case
-from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Recordings, Target, call_target, recorded_figures, recording
+from pytest_llmeval.targets.python import Recordings, Target, call_target, for_case, recorded_figures, recording
+from pytest_llmeval.targets.spec import BatchTarget
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.service import JudgeService

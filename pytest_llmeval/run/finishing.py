@@ -1,6 +1,13 @@
 """The end of a run, without pytest: its record becomes suites, verdicts, files and the report."""
 
-__all__ = ("REQUIRE_GATES", "finish_run", "persist")
+__all__ = (
+    "REQUIRE_GATES",
+    "finish_run",
+    "persist",
+    "with_past",
+    "write_run",
+)
+
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,11 +21,11 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.beside import OWN_FOLDER
+from pytest_llmeval.data.files.folders import OWN_FOLDER, WORKING_FOLDER
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.data.files.working import WORKING_FOLDER
 from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.files import WrittenReports, write_reports
 from pytest_llmeval.run.collecting import RunTerms, Suites, collect, collected_records
 from pytest_llmeval.run.judging import JudgedRun, SuiteVerdict, judge_run, left_to_others
 from pytest_llmeval.run.run_record import RunRecord
@@ -31,6 +38,35 @@ from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets.python import Recordings
+
+
+def with_past(report: RunReport, root: Path) -> RunReport:
+    """Return the report of a run with the history of its suites.
+
+    Args:
+        report: The report.
+        root: pytest's rootdir, from which it names suites, and whose history is read.
+    """
+    from pytest_llmeval.reports.timeline import timeline_of
+    from pytest_llmeval.snapshots.timelines import read_history
+
+    found = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
+    return structs.replace(
+        report, suites=[structs.replace(each, past=timeline_of(each.suite, found[each.path])) for each in report.suites]
+    )
+
+
+def write_run(report: RunReport, paths: Sequence[Path], root: Path) -> WrittenReports:
+    """Write the report files of a run, and GitHub's job summary where there is one.
+
+    Args:
+        report: The run.
+        paths: Of the files; the suffix decides the form.
+        root: pytest's rootdir.
+    """
+    drawn = any(path.suffix == ".html" for path in paths)
+    return write_reports(with_past(report, root) if drawn else report, paths)
+
 
 REQUIRE_GATES = "--llmeval-require-gates"
 _LISTED = 5

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.judges import JudgeAccess
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
-    from pytest_llmeval.targets.contract import BatchTarget
     from pytest_llmeval.targets.python import Target
+    from pytest_llmeval.targets.spec import BatchTarget
 
 
 class LoadedCase(Struct, frozen=True):

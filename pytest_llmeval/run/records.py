@@ -20,12 +20,11 @@ from msgspec import structs
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import MissingDataError, MissingExtraError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.explanations import as_line, cut
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.core.wording import printable
+from pytest_llmeval.core.wording import as_line, cut, printable
 from pytest_llmeval.services.secrets import presentable, secret_values, without
 from pytest_llmeval.suite.suite import Suite
 

@@ -23,8 +23,8 @@ from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Recordings, input_digest, recorded_figures, recording
+from pytest_llmeval.targets.spec import BatchTarget
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.store.leases import Reservation

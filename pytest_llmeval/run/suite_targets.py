@@ -1,6 +1,11 @@
 """The targets of suites, each loaded or connected once per process; models with prompts among them."""
 
-__all__ = ("ModelTarget", "SuiteTarget", "SuiteTargets")
+__all__ = (
+    "ModelTarget",
+    "SuiteTarget",
+    "SuiteTargets",
+)
+
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,11 +19,9 @@ from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.models import ModelSystem
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.callables import load_target
-from pytest_llmeval.targets.connect import network_target
-from pytest_llmeval.targets.contract import BatchTarget
+from pytest_llmeval.targets.callables import load_target, network_target
 from pytest_llmeval.targets.python import Target
-from pytest_llmeval.targets.spec import TargetSpec
+from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.scoring.comparison.significance import POWER, detectable_shift
 from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile
-from pytest_llmeval.scoring.watch_power import watch_shifts
+from pytest_llmeval.scoring.watched_gates import watch_shifts
 
 if TYPE_CHECKING:
     import numpy as np

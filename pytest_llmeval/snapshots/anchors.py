@@ -12,15 +12,14 @@ from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.matching import CaseMatching
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.scoring.comparison.pairing import CaseMatching, RunPairing
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
 from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.snapshots.files import anchor_file, anchor_text, read_statistics, statistics_file
 from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.snapshots.scores import Anchor, SuiteScores
-from pytest_llmeval.snapshots.unchanged import alike
+from pytest_llmeval.snapshots.verdicts import alike
 from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.scoring.comparison.matching import CaseMatching
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.scoring.comparison.pairing import CaseMatching, RunPairing
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
@@ -23,13 +22,7 @@ from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.pool import pool_of, pooled_baseline
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
-from pytest_llmeval.snapshots.unchanged import alike
-from pytest_llmeval.snapshots.verdicts import (
-    changed_cases,
-    changed_measure,
-    changed_signature,
-    not_comparable,
-)
+from pytest_llmeval.snapshots.verdicts import alike, changed_cases, changed_measure, changed_signature, not_comparable
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 
 

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.data.files.beside import OWN_FOLDER, own_file, stem_of
+from pytest_llmeval.data.files.folders import OWN_FOLDER, own_file, stem_of
 from pytest_llmeval.data.files.writing import has_text, locked, rewrite, write_text
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.layout import line_of, parse, render

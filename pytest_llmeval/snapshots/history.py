@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
+from pytest_llmeval.data.files.folders import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.snapshots.comparable import basis_of

@@ -1,6 +1,6 @@
 """The scores of a suite against the approved ones: verdicts, and the file as it would be approved."""
 
-__all__ = ("deciding_labels", "judge_snapshot", "mark_rest")
+__all__ = ("deciding_labels", "judge_snapshot", "mark_rest", "weigh_rises")
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -8,9 +8,12 @@ from pathlib import Path
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
-from pytest_llmeval.core.wording import counted
+from pytest_llmeval.core.wording import counted, interval
 from pytest_llmeval.data.files.writing import has_text
+from pytest_llmeval.scoring.comparison.compare import Difference, differences
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.snapshots.anchors import gate_clusters
 from pytest_llmeval.snapshots.answers import answers_text
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import (
@@ -28,13 +31,14 @@ from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.runs import SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
 from pytest_llmeval.snapshots.verdicts import (
+    UnchangedPart,
     changed_cases,
     first_approved,
     judge_scores,
     not_comparable,
     told_shifts,
+    unchanged_part,
 )
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite
@@ -109,7 +113,6 @@ def _verdicts(
     *,
     writes: bool,
 ) -> list[SnapshotVerdict]:
-    from pytest_llmeval.snapshots.rises import weigh_rises
 
     if old is None and not writes:
         command = mode.command(suite_run.key.shown)
@@ -215,7 +218,7 @@ def _undecided(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
 
 
 def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
-    from pytest_llmeval.scoring.comparison.left_out import left_out_of
+    from pytest_llmeval.scoring.comparison.pairing import left_out_of
 
     pairing = suite_run.compared(old)
     if pairing is None:
@@ -271,3 +274,38 @@ def mark_rest(pending: PendingFile, *, changed: bool) -> None:
         pending.before = {**pending.before, REST: "approved"}
         pending.after = {**pending.after, REST: "of this run"}
         pending.holds |= {REST}
+
+
+_CONFIDENCE = 0.95
+
+
+def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: Suite) -> list[SnapshotVerdict]:
+    """Tell improvements that are established from rises that may be chance.
+
+    Args:
+        verdicts: On the scores of a run.
+        pairing: The run beside the approved one; without it, nothing is known of chance.
+        suite: Of the scores.
+    """
+    rises = [each.metric for each in verdicts if each.kind == "improved"]
+    if not rises or pairing is None:
+        return list(verdicts)
+    by_label: dict[str | None, list[str]] = {}
+    for name in rises:
+        if name in pairing.table.owner:
+            label = gate_clusters(suite, name)
+            by_label.setdefault(label if label and pairing.has_label(label) else None, []).append(name)
+    found: dict[str, Difference] = {}
+    for clusters, names in by_label.items():
+        found |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
+    return [_weighed(each, found[each.metric]) if each.metric in found else each for each in verdicts]
+
+
+def _weighed(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
+    if verdict.kind != "improved":
+        return verdict
+    if difference.p_value is not None and difference.p_value <= 1 - _CONFIDENCE:
+        return verdict
+    moved = verdict.reason.removesuffix(": improved")
+    change = interval(difference.low, difference.high)
+    return replace(verdict, kind="rose_within", reason=f"{moved}: may be chance (95% interval of the change {change})")

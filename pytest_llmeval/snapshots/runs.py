@@ -1,6 +1,12 @@
 """A suite in a run: its records, the verdicts on it, and the approved run beside it."""
 
-__all__ = ("ApprovedRun", "RunWatch", "SuiteRun", "shown_beside")
+__all__ = (
+    "ApprovedRun",
+    "RunWatch",
+    "SuiteRun",
+    "shown_beside",
+)
+
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

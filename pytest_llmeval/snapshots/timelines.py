@@ -11,8 +11,8 @@ from msgspec import structs
 from pydantic import Field
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.data.files.beside import OWN_FOLDER, stem_of
 from pytest_llmeval.data.files.documents import Document, read_jsonl
+from pytest_llmeval.data.files.folders import OWN_FOLDER, stem_of
 from pytest_llmeval.data.files.places import MAX_LISTED, display_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.reports.timeline import Point, Timeline

@@ -1,6 +1,8 @@
-"""Verdicts on scores against approved ones. Pure: no files, no pytest."""
+"""Verdicts on snapshots: approved scores beside those of the run, also where cases were added or edited since."""
 
 __all__ = (
+    "UnchangedPart",
+    "alike",
     "changed_cases",
     "changed_measure",
     "changed_signature",
@@ -10,25 +12,97 @@ __all__ = (
     "not_comparable",
     "not_judged",
     "told_shifts",
+    "unchanged_part",
     "vanished",
 )
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.judge.panel import is_panel, replaced_jurors
 from pytest_llmeval.judge.spec import PROVIDERS
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.snapshots.bridges import bridge_of, shifts_between
 from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.pairing import CaseMatching, RunPairing
+
+
+class UnchangedPart(NamedTuple):
+    """The scores of two runs over the cases that are the same in both.
+
+    Attributes:
+        old: The approved ones.
+        new: Those of this run.
+        matching: The cases, and the others.
+    """
+
+    old: SuiteScores
+    new: SuiteScores
+    matching: "CaseMatching"
+
+
+def alike(old: Comparable, new: Comparable, matching: "CaseMatching") -> Comparable:
+    """Return what made the approved run comparable, as far as that concerns the unchanged cases."""
+    if not matching.known or not matching.unchanged:
+        return old
+    thresholds = new.thresholds if matching.same_limits else old.thresholds
+    return replace(old, cases=new.cases, data=new.data, thresholds=thresholds)
+
+
+def unchanged_part(
+    old: SuiteScores, new: SuiteScores, pairing: "RunPairing", metrics: MetricIndex, settings: SnapshotSettings
+) -> UnchangedPart | None:
+    """Return the scores of both runs over the cases that they share, both by the formulas of this run.
+
+    Args:
+        old: The approved scores.
+        new: Those of this run.
+        pairing: What was counted in the cases of both.
+        metrics: Of the suite.
+        settings: Of the suite.
+
+    Returns:
+        The scores; ``None`` where there is no such case, or an earlier version approved scores without saying what
+        the cases were.
+    """
+    matching = pairing.matching
+    if not matching.known or not matching.unchanged:
+        return None
+    here, there = pairing.everything()
+    gone = {name: score for name, score in old.metrics.items() if name != PASS_RATE and metrics.find(name) is None}
+    signatures = {name: score.signature for name, score in old.metrics.items()}
+    before = {
+        name: replace(score, signature=signatures.get(name, score.signature))
+        for name, score in _scores(pairing, list(there), settings).items()
+    }
+    return UnchangedPart(
+        replace(old, comparable=alike(old.comparable, new.comparable, matching), metrics={**before, **gone}),
+        replace(new, metrics=_scores(pairing, list(here), settings)),
+        matching,
+    )
+
+
+def _scores(pairing: "RunPairing", rows: Sequence[int], settings: SnapshotSettings) -> dict[str, Score]:
+    table = pairing.table
+    return {
+        name: Score.of(metric)
+        for name, metric in table.metrics(rows, confidence=None).items()
+        if settings.keeps(name) and table.owner[name] != USAGE
+    }
+
 
 _UNIT = 1.5 * 10**-DIGITS
 """Two machines may round to neighbouring last digits."""

@@ -1,6 +1,10 @@
-"""Loading of the callable that a suite file names: one that the user's project defines."""
+"""Construction of targets: callables that the user's project defines, HTTP services, commands."""
 
-__all__ = ("load_target",)
+__all__ = (
+    "load_target",
+    "network_target",
+)
+
 
 import importlib
 import json
@@ -15,7 +19,9 @@ from typing import Any, Final
 
 from pytest_llmeval.core.errors import PredictionError, format_error
 from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.targets.python import Target
+from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _NOT_LOADED: Final = frozenset({"pytest_llmeval", *sys.stdlib_module_names})
@@ -128,3 +134,20 @@ def _decorated(found: Any) -> list[Any]:
         with suppress(ValueError):  # an empty cell
             inside.append(cell.cell_contents)
     return [each for each in inside if callable(each)]
+
+
+def network_target(spec: TargetSpec, folder: Path, calls: RunCalls) -> BatchTarget:
+    """Return the HTTP service or the command that a suite names; nothing is connected or started before the first call.
+
+    Args:
+        spec: Checked; it names one of them.
+        folder: The suite file's, in which a command runs.
+        calls: Of the run.
+    """
+    if spec.http is not None:
+        from pytest_llmeval.targets.http import HttpTarget
+
+        return HttpTarget(spec.http, calls=calls)
+    from pytest_llmeval.targets.command import CommandTarget
+
+    return CommandTarget(spec.command or (), folder, spec.timeout)

@@ -15,8 +15,8 @@ from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services.processes import EndedError, Program
 from pytest_llmeval.services.secrets import Redactor
 from pytest_llmeval.services.stopwatch import stopwatch
-from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.messages import parse_reply
+from pytest_llmeval.targets.spec import BatchTarget
 
 
 class CommandTarget(BatchTarget):

@@ -12,10 +12,8 @@ from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.data.formats.fields import ABSENT
 from pytest_llmeval.services.addresses import address_of, redacted_url
 from pytest_llmeval.services.http import Exchange, NoReplyError
-from pytest_llmeval.services.refusals import is_refusal
-from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_transient, retried
+from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_refusal, is_transient, retried
 from pytest_llmeval.services.secrets import Redactor, kind
-from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.faults import url_fault
 from pytest_llmeval.targets.messages import (
     WrongCountError,
@@ -26,7 +24,7 @@ from pytest_llmeval.targets.messages import (
     parse_reply,
     predictions_in,
 )
-from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec
+from pytest_llmeval.targets.spec import BatchTarget, HttpSpec, ResponseSpec
 
 LARGEST_REPLY: Final = 64 << 20
 

@@ -13,10 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.data.files.folders import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.data.files.processes import STALE_S, has_ended, writer_name
-from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
-from pytest_llmeval.data.files.writing import append_text
+from pytest_llmeval.data.files.writing import STALE_S, append_text, has_ended, writer_name
 
 
 @dataclass

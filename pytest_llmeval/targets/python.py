@@ -1,6 +1,6 @@
 """Predictions from a Python callable, or from recordings of an earlier run."""
 
-__all__ = ("CallPlain", "Recordings", "call_target", "recorded_figures", "recording_mode")
+__all__ = ("CallPlain", "Recordings", "call_target", "for_case", "recorded_figures", "recording_mode", "wrong_call")
 
 import hashlib
 import inspect
@@ -8,18 +8,19 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
+from pytest_llmeval.core.frames import defined_at
 from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, read_jsonl
 from pytest_llmeval.data.files.json import JsonParser, RejectedError
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.services.stopwatch import stopwatch
-from pytest_llmeval.targets.arguments import wrong_call
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets.journal import Journal
@@ -305,3 +306,47 @@ def recorded_figures(case: Case) -> dict[str, float]:
     """Return what a prediction took, as far as it does not say so itself."""
     known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
     return {name: known[name] for name in _FIGURES if known.get(name) is not None}
+
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+_BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def for_case(target: Callable[..., Any], case: Case) -> Callable[[Any], Any]:
+    """Return what is called with the input of a case alone.
+
+    Args:
+        target: The user's. If it requires two arguments of which one is named ``case``, the other one is the input.
+        case: The case, which such a target gets as well.
+    """
+    required = _required(target)
+    if len(required) != 2 or "case" not in required or required["case"].kind not in _BY_NAME:  # noqa: PLR2004 (input and case)
+        return target
+    first, other = next(iter(required)), next(name for name in required if name != "case")
+    if first != "case" and required[other].kind != inspect.Parameter.KEYWORD_ONLY:
+        return partial(target, case=case)
+    return lambda value: target(**{other: value, "case": case})
+
+
+def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> PredictionError | None:
+    """Return the error of a target that does not take the input alone; ``None`` if the target itself raised it."""
+    try:
+        inspect.signature(target).bind(value)
+    except TypeError:
+        hint = "a target gets the `input` of a case alone, or with `case` if it requires an argument of that name too"
+        return PredictionError(f"TypeError: {error}{defined_at(target)}; {hint}")
+    except ValueError:  # a callable written in C has no signature
+        return None
+    return None
+
+
+def _required(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        parameters = inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {
+        name: each for name, each in parameters.items() if each.default is each.empty and each.kind not in _VARIADIC
+    }

@@ -1,11 +1,19 @@
-"""The settings of a target in a suite file."""
+"""The settings of a target in a suite file, and the contract of targets in other processes."""
 
-__all__ = ("HttpSpec", "ResponseSpec", "TargetSpec")
+__all__ = (
+    "BatchTarget",
+    "HttpSpec",
+    "ResponseSpec",
+    "TargetSpec",
+)
 
-from collections.abc import Mapping
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.data.files.plain import STRICT
 
 
@@ -99,3 +107,26 @@ class TargetSpec:
         """Whether a limit is given without a target, for the calls of the fixture ``llmeval_target``."""
         named = self.python is not None or self.http is not None or self.command is not None
         return not named and self.concurrency is not None
+
+
+class BatchTarget(ABC):
+    """Something that answers several inputs in one call. It belongs to the event loop that first awaits it.
+
+    Attributes:
+        batch: How many inputs one call should bring.
+        concurrency: How many calls may be under way at once.
+    """
+
+    batch: int = 1
+    concurrency: int = 1
+
+    @abstractmethod
+    async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
+        """Return one entry for each input, in their order: the prediction, or why there is none.
+
+        Calls may overlap.
+        """
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close connections and processes; a second call does nothing."""

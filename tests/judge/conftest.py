@@ -12,8 +12,8 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.spec import Price
-from pytest_llmeval.judge.store.cache import WorkingCache
 from pytest_llmeval.judge.store.run_store import RunStore
+from pytest_llmeval.judge.store.working import WorkingCache
 
 
 @pytest.fixture

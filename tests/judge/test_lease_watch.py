@@ -13,8 +13,9 @@ from working_caches import Clock
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.store import run_store as module
-from pytest_llmeval.judge.store.cache import Cache, WorkingCache
+from pytest_llmeval.judge.store.cache import Cache
 from pytest_llmeval.judge.store.run_store import LeaseWatch
+from pytest_llmeval.judge.store.working import WorkingCache
 
 _NAME = "from pytest_llmeval.services.machine import process_name; print(process_name())"
 

@@ -20,8 +20,8 @@ from pytest_llmeval.judge.options import Budget, JudgeMode
 from pytest_llmeval.judge.options import records as records_judgements
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.service import JudgeOffError
-from pytest_llmeval.judge.store.cache import WorkingCache
 from pytest_llmeval.judge.store.run_store import RunStore
+from pytest_llmeval.judge.store.working import WorkingCache
 
 
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(

@@ -25,9 +25,8 @@ from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Recordings, recording
-from pytest_llmeval.targets.spec import TargetSpec
+from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 
 NOW, EARLY = EarlyCalls(), EarlyCalls(target=True, judge=True)
 WAYS = (NOW, EARLY)

@@ -16,7 +16,7 @@ from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
-from pytest_llmeval.data.files.processes import writer_name
+from pytest_llmeval.data.files.writing import writer_name
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.json import to_json
@@ -296,7 +296,7 @@ def test_a_long_list_of_unreadable_predictions_is_cut(tmp_path: Path, monkeypatc
 def test_what_killed_runs_were_about_to_write_is_removed_and_nothing_of_a_living_one(tmp_path: Path) -> None:
     name = ".llmeval-{}-00000000.tmp"
     dead = subprocess.run(
-        [sys.executable, "-c", "from pytest_llmeval.data.files.processes import writer_name; print(writer_name())"],
+        [sys.executable, "-c", "from pytest_llmeval.data.files.writing import writer_name; print(writer_name())"],
         check=True,
         capture_output=True,
         text=True,

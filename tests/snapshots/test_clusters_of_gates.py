@@ -9,7 +9,7 @@ from comparisons import pairing, run
 from pytest_llmeval.scoring.gates import SnapshotVerdict
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.snapshots.anchors import gate_clusters
-from pytest_llmeval.snapshots.rises import weigh_rises
+from pytest_llmeval.snapshots.judged_scores import weigh_rises
 
 ROSE = SnapshotVerdict("score", "improved", "passed", reason="rose from 0 to 0.2: improved")
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.files.beside import own_file
+from pytest_llmeval.data.files.folders import own_file
 from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,

@@ -8,7 +8,7 @@ from loading import load_text, write
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.formats.jsonl import JsonlSource
+from pytest_llmeval.data.formats.rows import JsonlSource
 from pytest_llmeval.suite.suite import Suite
 
 HEAD = "evaluators: [{text: {metrics: [f1]}}]\n"

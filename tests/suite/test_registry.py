@@ -196,7 +196,7 @@ def test_a_class_given_by_an_import_string_is_imported_when_it_is_asked_for() ->
     some = Registry()
     assert some.register("no_such_package:Thing", name="thing") == "no_such_package:Thing"
     some.register("pytest_llmeval.evaluators.text:TextEvaluator", name="text")
-    some.register_source("pytest_llmeval.data.formats.csv:CsvSource", name="csv")
+    some.register_source("pytest_llmeval.data.formats.rows:CsvSource", name="csv")
     assert (list(some), some.sources) == (["text", "thing"], ("csv",))
     assert (some.get("text").name, some.source("csv").format) == ("text", "csv")
     with pytest.raises(

@@ -9,8 +9,7 @@ import pytest
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.targets.arguments import for_case
-from pytest_llmeval.targets.python import call_target
+from pytest_llmeval.targets.python import call_target, for_case
 
 CASE = Case("a", input="Q", labels={"kind": "k"})
 

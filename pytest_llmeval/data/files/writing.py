@@ -1,7 +1,9 @@
 """Writing of all our files: to a temporary file, synced and renamed, never through a symbolic link, under a lock."""
 
 __all__ = (
+    "STALE_S",
     "append_text",
+    "has_ended",
     "has_text",
     "locked",
     "remove_leftovers",
@@ -9,21 +11,56 @@ __all__ = (
     "scratch_path",
     "write_bytes",
     "write_text",
+    "writer_name",
 )
+
 
 import errno
 import os
 import re
+import socket
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from pytest_llmeval.data.files.processes import STALE_S, has_ended, writer_name
-from pytest_llmeval.data.files.working import refuse_links
+from pytest_llmeval.data.files.folders import refuse_links
+
+STALE_S: Final = 86_400.0
+"""Age at which a file is taken for abandoned although its process may run: on another machine, or under a used id."""
+
+
+def writer_name() -> str:
+    """Return a name of this process, such as ``1f0c5ad2-4711``."""
+    return f"{_machine()}-{os.getpid()}"
+
+
+def has_ended(name: str) -> bool:
+    """Return whether a process of this machine has ended; one of another machine, or in doubt, has not."""
+    machine, _, number = name.partition("-")
+    if machine != _machine():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+@cache
+def _machine() -> str:
+    """Return a digest of where process ids mean the same: containers may share a host's name, and a folder."""
+    space = ""
+    with suppress(OSError):
+        space = str(Path("/proc/self/ns/pid").readlink())
+    return sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
+
 
 _LEFTOVER = re.compile(r"\.llmeval-([0-9a-f]{8}-[0-9]+)-[0-9a-f]{8}\.tmp(?:-journal|-shm|-wal)?")
 _LOCK_S: Final = 60.0

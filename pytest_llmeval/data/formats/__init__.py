@@ -5,8 +5,8 @@ __all__ = ("SOURCES", "CaseFile", "FileSource", "Source")
 from pytest_llmeval.data.formats.base import CaseFile, FileSource, Source
 
 SOURCES: dict[str, str] = {
-    "csv": "pytest_llmeval.data.formats.csv:CsvSource",
-    "json": "pytest_llmeval.data.formats.json:JsonSource",
-    "jsonl": "pytest_llmeval.data.formats.jsonl:JsonlSource",
+    "csv": "pytest_llmeval.data.formats.rows:CsvSource",
+    "json": "pytest_llmeval.data.formats.rows:JsonSource",
+    "jsonl": "pytest_llmeval.data.formats.rows:JsonlSource",
 }
 """Format name to ``module:class``."""

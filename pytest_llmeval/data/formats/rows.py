@@ -1,16 +1,27 @@
-"""Conversion of table rows to cases."""
+"""Cases from rows: CSV files, JSON lists and JSON lines, whose columns a suite may name."""
 
-__all__ = ("DataRow", "add_rows")
+__all__ = (
+    "CsvSource",
+    "DataRow",
+    "JsonSource",
+    "JsonlSource",
+    "add_rows",
+)
+
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.data.formats.base import CaseFile
+from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
+from pytest_llmeval.data.files.places import render_path
+from pytest_llmeval.data.formats.base import CaseFile, FileSource
 from pytest_llmeval.data.formats.fields import ABSENT, PARTS, ColumnMap, case_id, json_text, kind, pick
 
 
@@ -224,3 +235,100 @@ def add_rows(file: CaseFile, rows: Iterable[DataRow], fields: ColumnMap | None, 
         reader.add(count, row)
     if count or not file.faults.found:
         reader.finish(count)
+
+
+_NESTED = ("labels", "thresholds")
+
+
+@dataclass(frozen=True)
+class CsvSource(FileSource):
+    """One row a case; columns such as ``labels.question_type`` and ``thresholds.f1`` make objects.
+
+    An empty cell is an absent value, except that an empty prediction is an empty answer.
+
+    Attributes:
+        fields: Which columns feed which part of a case; without it they have the parts' names.
+        delimiter: The one character between cells.
+    """
+
+    format: ClassVar[str] = "csv"
+
+    fields: ColumnMap | None = None
+    delimiter: str = ","
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the rows."""
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            message = f"found {kind(self.delimiter)}, expected one character other than a quote or a line break"
+            file.faults.add(0, 0, "delimiter", message)
+            return
+        faults: list[Fault] = []
+        records = list(read_csv(file.path, file.shown, faults, delimiter=self.delimiter))
+        file.faults.extend(faults)
+        add_rows(file, [DataRow(_nest(cells), line) for line, cells in records], self.fields, cells=True)
+
+
+def _nest(cells: dict[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for column, cell in cells.items():
+        part, dot, name = column.partition(".")
+        if dot and part in _NESTED and part not in cells:
+            row.setdefault(part, {})[name] = cell
+        else:
+            row[column] = cell
+    return row
+
+
+@dataclass(frozen=True)
+class JsonSource(FileSource):
+    """A list of objects.
+
+    Attributes:
+        items: Where the list is inside an object: a key, or keys with dots between them.
+        fields: Which keys feed which part of a case; without it the objects have the keys of a case.
+    """
+
+    format: ClassVar[str] = "json"
+
+    items: str | None = None
+    fields: ColumnMap | None = None
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the list."""
+        path = self.items.split(".") if self.items is not None else []
+        document = load_json(file.path, file.shown, depth=len(path) + 1)
+        data: Any = document.data
+        for step in path:
+            data = data.get(step) if isinstance(data, dict) else None
+        if not isinstance(data, list):
+            message = f"found {kind(data)}, expected a list of objects{_advice(data)}"
+            file.faults.add(*document.locate(path), render_path(path), message)
+            return
+        places = [(index, render_path([*path, index])) for index in range(len(data))]
+        rows = [DataRow(data[index], *document.locate([*path, index]), shown) for index, shown in places]
+        add_rows(file, rows, self.fields)
+
+
+def _advice(data: Any) -> str:
+    lists = [key for key, value in data.items() if isinstance(value, list)] if isinstance(data, dict) else []
+    return f": name it under `items`, such as {lists[0]!r}" if lists else ""
+
+
+@dataclass(frozen=True)
+class JsonlSource(FileSource):
+    """One object a line.
+
+    Attributes:
+        fields: Which keys feed which part of a case; without it the objects have the keys of a case.
+    """
+
+    format: ClassVar[str] = "jsonl"
+
+    fields: ColumnMap | None = None
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the lines."""
+        faults: list[Fault] = []
+        rows = [DataRow(value, line) for line, value in read_jsonl(file.path, file.shown, faults)]
+        file.faults.extend(faults)
+        add_rows(file, rows, self.fields)

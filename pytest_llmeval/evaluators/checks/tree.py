@@ -14,7 +14,7 @@ from pytest_llmeval.core.errors import JudgeError, PredictionError, format_error
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
 from pytest_llmeval.evaluators.checks.contract import CheckError, CheckTest, JudgedTest, Subject, UnreadableError
-from pytest_llmeval.judge.panel import PanelVerdict
+from pytest_llmeval.judge.reduction import PanelVerdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict

@@ -1,18 +1,5 @@
 """Comparators as suite files write them, a name or a mapping of options, and the nodes that they become."""
 
-import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
-
-from pydantic import Discriminator, Tag
-
-from pytest_llmeval.core.errors import FieldsError
-from pytest_llmeval.evaluators.fields.nodes import AnyValue, Elements, FieldNode, Record, Whole
-from pytest_llmeval.evaluators.fields.values import EXACT, Day, Folded, Members, Numeral, ValueComparator
-
 __all__ = (
     "Comparator",
     "ComparatorOptions",
@@ -25,6 +12,19 @@ __all__ = (
     "options_digest",
 )
 
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import Discriminator, Tag
+
+from pytest_llmeval.core.errors import FieldsError
+from pytest_llmeval.evaluators.fields.nodes import AnyValue, Elements, FieldNode, Record, Whole
+from pytest_llmeval.evaluators.fields.values import EXACT, Day, Folded, Members, Numeral, ValueComparator
 
 _STRICT: Mapping[str, Any] = {"extra": "forbid"}
 

@@ -1,17 +1,5 @@
 """Comparators of structures: objects field by field, lists element by element, and what they found."""
 
-import json
-from abc import ABC, abstractmethod
-from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
-
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.fields.values import EXACT, SCALARS, ValueComparator, exact_key
-
 __all__ = (
     "AnyValue",
     "Elements",
@@ -27,6 +15,18 @@ __all__ = (
     "field_path",
 )
 
+
+import json
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.fields.values import EXACT, SCALARS, ValueComparator, exact_key
 
 _LONGEST = 120
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)

@@ -1,17 +1,5 @@
 """Comparators of single values, dates included: two agree if their normal forms are equal, or numbers are close."""
 
-import math
-import re
-from collections.abc import Hashable
-from dataclasses import dataclass
-from datetime import date
-from decimal import Context, Decimal
-from functools import cached_property
-from typing import Any, Literal
-from unicodedata import normalize
-
-from pytest_llmeval.evaluators.answers import as_text, describe_found
-
 __all__ = (
     "EXACT",
     "SCALARS",
@@ -25,6 +13,18 @@ __all__ = (
     "read_date",
 )
 
+
+import math
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Context, Decimal
+from functools import cached_property
+from typing import Any, Literal
+from unicodedata import normalize
+
+from pytest_llmeval.evaluators.answers import as_text, describe_found
 
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
-from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import INSTRUCTIONS
+from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
 from pytest_llmeval.judge.contract import Question, Verdict

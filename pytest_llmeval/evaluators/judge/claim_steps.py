@@ -1,5 +1,23 @@
 """Judging claims: what is read of a case, which questions it needs, in which order, what people see of the verdicts."""
 
+__all__ = (
+    "ANSWER_IN_CONTEXTS",
+    "ANSWER_IN_REFERENCE",
+    "ANSWER_RELEVANCE",
+    "CITATIONS",
+    "CONTEXT_RELEVANCE",
+    "REFERENCE_IN_ANSWER",
+    "REFERENCE_IN_CONTEXTS",
+    "ClaimTexts",
+    "Findings",
+    "Items",
+    "Step",
+    "Unknown",
+    "claim_details",
+    "claim_texts",
+)
+
+
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,24 +39,6 @@ from pytest_llmeval.judge.questions.items import (
 )
 from pytest_llmeval.judge.questions.modes import instruction_language
 from pytest_llmeval.judge.questions.replies import shortened
-
-__all__ = (
-    "ANSWER_IN_CONTEXTS",
-    "ANSWER_IN_REFERENCE",
-    "ANSWER_RELEVANCE",
-    "CITATIONS",
-    "CONTEXT_RELEVANCE",
-    "REFERENCE_IN_ANSWER",
-    "REFERENCE_IN_CONTEXTS",
-    "ClaimTexts",
-    "Findings",
-    "Items",
-    "Step",
-    "Unknown",
-    "claim_details",
-    "claim_texts",
-)
-
 
 Side: TypeAlias = Literal["answer", "reference"]
 ClaimSource: TypeAlias = Literal["answer", "reference", "contexts"]

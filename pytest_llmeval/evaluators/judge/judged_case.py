@@ -1,25 +1,5 @@
 """One case as a judge sees it: its texts, the values of a prompt, and what people see of the verdict."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.explanations import as_line, listed
-from pytest_llmeval.data.formats.fields import ABSENT, json_text, pick
-from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
-from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.evidence_sources import listed as listed_sources
-from pytest_llmeval.judge.contract import Mode, Question, Verdict
-from pytest_llmeval.judge.panel import juror_lines
-from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields
-from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS, shortened
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 __all__ = (
     "GRADES_OF_FIELDS",
     "CaseTexts",
@@ -32,6 +12,27 @@ __all__ = (
     "unnamed_defects",
     "verdict_details",
 )
+
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.core.wording import as_line, listed
+from pytest_llmeval.data.formats.fields import ABSENT, json_text, pick
+from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
+from pytest_llmeval.evaluators.measures.confusion import ratio
+from pytest_llmeval.evaluators.measures.evidence_sources import listed as listed_sources
+from pytest_llmeval.judge.contract import Mode, Question, Verdict
+from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields
+from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS, shortened
+from pytest_llmeval.judge.reduction import juror_lines
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
 
 
 _SUBJECTS = ("claim", "goal", "source", "question")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.errors import LlmevalError
     from pytest_llmeval.core.observation import FloatArray, Sums
     from pytest_llmeval.judge.contract import Verdict
-    from pytest_llmeval.judge.panel import Votes
+    from pytest_llmeval.judge.reduction import Votes
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2
@@ -85,7 +85,7 @@ class PanelAgreement(Evaluator):
         Args:
             verdicts: Of the panel, on all questions of the evaluator.
         """
-        from pytest_llmeval.judge.panel import PanelError, PanelVerdict
+        from pytest_llmeval.judge.reduction import PanelError, PanelVerdict
 
         votes = [vote for each in verdicts if isinstance(each, PanelVerdict | PanelError) for vote in each.votes]
         if not votes:

@@ -3,15 +3,6 @@
 Everything is computed for many confusion matrices at once: each cell is a column with one entry per matrix.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from pytest_llmeval.core.labels import NO_LABEL, label_name, label_order, read_cells
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 __all__ = (
     "MERGED",
     "Margins",
@@ -27,6 +18,16 @@ __all__ = (
     "ratio",
     "recall",
 )
+
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.labels import NO_LABEL, label_name, label_order, read_cells
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
 
 
 MERGED = "true"

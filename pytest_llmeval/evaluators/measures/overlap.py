@@ -1,10 +1,5 @@
 """Counts of common n-grams, and the metrics made of them: BLEU as NLTK computes it, ROUGE as rouge-score does."""
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
-from typing import Final
-
 __all__ = (
     "BLEU",
     "ROUGE",
@@ -18,6 +13,11 @@ __all__ = (
     "token_f1",
 )
 
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from typing import Final
 
 _SHORT = 32
 """Below this length, counting in a loop is faster than making counters."""

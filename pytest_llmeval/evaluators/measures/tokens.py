@@ -1,16 +1,5 @@
 """Tokenizers: the words that F1, ROUGE, BLEU and METEOR count, in any script; Treebank's equal NLTK's."""
 
-import re
-import unicodedata
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, partial
-from typing import TypeAlias
-
-from msgspec import Struct
-
-from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.evaluators.measures.stems import stem
-
 __all__ = (
     "Tokenizer",
     "get_tokenizer",
@@ -22,6 +11,17 @@ __all__ = (
     "unicode_words",
 )
 
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.evaluators.measures.stems import stem
 
 _CHARACTERS = (
     "["

@@ -1,5 +1,15 @@
 """Evaluator ``semantic``: similarity in meaning by neural models (BERTScore, sentence embeddings)."""
 
+__all__ = (
+    "EMBEDDING_SIMILARITY",
+    "EmbeddedSemantic",
+    "Semantic",
+    "TextPair",
+    "reference_fault",
+    "text_pairs",
+)
+
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -22,15 +32,6 @@ from pytest_llmeval.judge.spec import JudgeSpec, Price
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
-
-__all__ = (
-    "EMBEDDING_SIMILARITY",
-    "EmbeddedSemantic",
-    "Semantic",
-    "TextPair",
-    "reference_fault",
-    "text_pairs",
-)
 
 
 TextPair: TypeAlias = tuple[str, str]

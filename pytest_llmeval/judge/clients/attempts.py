@@ -13,8 +13,15 @@ from msgspec.structs import replace
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients.base import OnRateLimit, added
 from pytest_llmeval.judge.contract import JudgeReply, Usage
-from pytest_llmeval.services.refusals import is_refusal
-from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, delay_asked_for, is_transient, retried
+from pytest_llmeval.services.retrying import (
+    AttemptError,
+    RunCalls,
+    Sleep,
+    delay_asked_for,
+    is_refusal,
+    is_transient,
+    retried,
+)
 
 FILTERED: Final = "found a refusal: the provider filtered the content of this case"
 TOO_SLOW: Final = "raise the judge's timeout, or make fewer concurrent calls (--llmeval-concurrency)"

@@ -1,15 +1,5 @@
 """Numbered items, claims and passages among them: each gets its verdict once, or the reply cannot be read."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
-
-from pytest_llmeval.core.explanations import listed
-from pytest_llmeval.judge.contract import Listing, Mode, Question, Verdict
-from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, shortened, unreadable
-
 __all__ = (
     "CLAIM_MODES",
     "ask_for_citations",
@@ -26,6 +16,16 @@ __all__ = (
     "read_truth",
 )
 
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
+
+from pytest_llmeval.core.wording import listed
+from pytest_llmeval.judge.contract import Listing, Mode, Question, Verdict
+from pytest_llmeval.judge.questions.modes import read_mode_file
+from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, shortened, unreadable
 
 _SHOWN: Final = 40
 _VERDICTS: Final = "verdicts"

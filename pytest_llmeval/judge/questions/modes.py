@@ -1,5 +1,20 @@
 """The shipped modes, each loaded from its file on demand, and the choice of one by question type."""
 
+__all__ = (
+    "ADVERSARIAL",
+    "MODES",
+    "MODE_OF_TYPE",
+    "PRESETS",
+    "get_mode",
+    "instruction_language",
+    "is_unanswerable",
+    "optional_fields",
+    "preset_form",
+    "read_mode_file",
+    "route",
+)
+
+
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -17,21 +32,6 @@ from pytest_llmeval.judge.questions.replies import (
     read_score,
     read_yes_no,
 )
-
-__all__ = (
-    "ADVERSARIAL",
-    "MODES",
-    "MODE_OF_TYPE",
-    "PRESETS",
-    "get_mode",
-    "instruction_language",
-    "is_unanswerable",
-    "optional_fields",
-    "preset_form",
-    "read_mode_file",
-    "route",
-)
-
 
 PRESETS: Final = (
     "tone",

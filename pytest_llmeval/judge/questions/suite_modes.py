@@ -3,6 +3,30 @@
 Criteria work as in G-Eval (Liu et al. 2023): the judge writes steps once, and grades every answer by them.
 """
 
+__all__ = (
+    "GRADES",
+    "ROOTS",
+    "SIMILARITY",
+    "Level",
+    "PromptFile",
+    "Rubric",
+    "checklist_mode",
+    "criteria_mode",
+    "numbered_steps",
+    "pairwise_mode",
+    "prompt_mode",
+    "read_better",
+    "read_checklist",
+    "read_prompt",
+    "read_similarity",
+    "read_steps",
+    "rubric_mode",
+    "similarity_reply",
+    "similarity_texts",
+    "steps_question",
+)
+
+
 import hashlib
 import json
 import math
@@ -39,30 +63,6 @@ from pytest_llmeval.judge.questions.replies import (
     shortened,
     unreadable,
 )
-
-__all__ = (
-    "GRADES",
-    "ROOTS",
-    "SIMILARITY",
-    "Level",
-    "PromptFile",
-    "Rubric",
-    "checklist_mode",
-    "criteria_mode",
-    "numbered_steps",
-    "pairwise_mode",
-    "prompt_mode",
-    "read_better",
-    "read_checklist",
-    "read_prompt",
-    "read_similarity",
-    "read_steps",
-    "rubric_mode",
-    "similarity_reply",
-    "similarity_texts",
-    "steps_question",
-)
-
 
 _NAME: Final = "checklist"
 _SCHEMA: Final = items_schema(

@@ -1,21 +1,14 @@
 """The working cache: all verdicts obtained on this machine, shared by its processes, opened on first use."""
 
+__all__ = ("Cache",)
+
+
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.store.leases import Leases, SharedLimits
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-
-__all__ = (
-    "Cache",
-    "RunNotes",
-    "WorkingCache",
-)
-
 
 _AT_ONCE = 500
 """Rows read by one statement: SQLite limits how many values it takes, and others want to write in between."""
@@ -154,55 +147,3 @@ def _intact(key: bytes, data: bytes, checksum: bytes) -> StoredJudgement | None:
         return StoredJudgement.from_json(json.loads(data))
     except (ValueError, RecursionError):
         return None
-
-
-@dataclass
-class WorkingCache:
-    """The cache of a process.
-
-    Attributes:
-        path: The file.
-        opened: The cache, once it has been needed.
-    """
-
-    path: Path
-    opened: "Cache | None" = None
-
-    def open(self) -> "Cache":
-        """Return the cache.
-
-        Raises:
-            LlmevalError: It cannot be used.
-        """
-        if self.opened is None:
-            try:
-                self.opened = Cache(self.path)
-            except LlmevalError as error:
-                raise LlmevalError(f"{error} (--llmeval-cache=PATH)") from error
-        return self.opened
-
-    def close(self) -> None:
-        """Close the cache if it is open."""
-        if self.opened is not None:
-            self.opened.close()
-
-
-@dataclass(frozen=True)
-class RunNotes:
-    """Implements `pytest_llmeval.services.refusals.Notes` by the cache, for the length of a run.
-
-    Attributes:
-        cache: The cache.
-        run: Id of the run.
-    """
-
-    cache: WorkingCache
-    run: str
-
-    def get(self, key: str) -> str | None:
-        """Return a text that a process of the run has put."""
-        return self.cache.open().get_answer(self.run, key)
-
-    def put(self, key: str, text: str) -> None:
-        """Keep a text until the run ends."""
-        self.cache.open().put_answer(self.run, key, text)

@@ -24,8 +24,9 @@ from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.cache import Cache, WorkingCache
+    from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.judge.store.leases import Reservation
+    from pytest_llmeval.judge.store.working import WorkingCache
 
 LEASE_S = 30.0
 ACTIVITY = "activity "

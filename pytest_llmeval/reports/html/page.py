@@ -12,8 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_llmeval.core.explanations import cut
 from pytest_llmeval.core.results import CaseResult
+from pytest_llmeval.core.wording import cut
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.html.data import (

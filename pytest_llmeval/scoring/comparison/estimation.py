@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.scoring.clusters import by_unit
-from pytest_llmeval.scoring.comparison.left_out import left_out_of
-from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
+from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing, left_out_of
 from pytest_llmeval.scoring.comparison.shift import Shift, subject_of
 from pytest_llmeval.scoring.intervals import present
 from pytest_llmeval.scoring.mergeable import Formula

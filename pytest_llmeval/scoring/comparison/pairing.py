@@ -1,18 +1,84 @@
-"""Two runs, matched case by case."""
+"""Two runs, matched case by case: the same ids with the same input, expectation and labels, and what is left out."""
 
-__all__ = ("PairedRows", "RunPairing")
+__all__ = (
+    "CaseMatching",
+    "LeftOut",
+    "PairedRows",
+    "RunPairing",
+    "left_out_of",
+    "match",
+)
 
-from collections.abc import Hashable, Mapping
+
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import UNLABELLED
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.clusters import unit_numbers
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.matching import match
 from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.table import Table
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+
+
+_NAMED = 5
+
+
+class CaseMatching(NamedTuple):
+    """The cases of two runs, by what can be compared; ids are sorted.
+
+    Attributes:
+        unchanged: In both runs, and the same as far as both say what they were.
+        new: Only in the current run.
+        gone: Only in the baseline.
+        edited: In both, with another input, expectation or label.
+        known: Whether both runs say what their cases were, so that edits can be seen.
+        same_limits: Whether the unchanged cases have the thresholds that they had.
+    """
+
+    unchanged: tuple[str, ...]
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    edited: tuple[str, ...]
+    known: bool
+    same_limits: bool
+
+    def __str__(self) -> str:
+        parts = [_named("new", self.new), _named("gone", self.gone), _named("edited", self.edited)]
+        text = "; ".join(filter(None, parts))
+        return f"{counted(len(self.unchanged), 'unchanged case')} compared" + (f"; {text}" if text else "")
+
+
+def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
+    """Match the cases of two runs by id and digest; without a digest on either side, the id decides."""
+    here = {record.id for record in current.records}
+    there = {record.id for record in baseline.records}
+    common = sorted(here & there)
+    digests = {
+        each: (current.digests[each], baseline.digests[each])
+        for each in common
+        if each in current.digests and each in baseline.digests
+    }
+    edited = {case for case, (now, before) in digests.items() if now.data != before.data}
+    return CaseMatching(
+        tuple(each for each in common if each not in edited),
+        tuple(sorted(here - there)),
+        tuple(sorted(there - here)),
+        tuple(sorted(edited)),
+        bool(current.digests and baseline.digests),
+        all(now.limits == before.limits for case, (now, before) in digests.items() if case not in edited),
+    )
+
+
+def _named(word: str, ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return f"{len(ids)} {word} ({', '.join(ids[:_NAMED])}{more})" if ids else ""
+
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,3 +163,40 @@ class RunPairing:
     def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
         """Return the cluster number of each case; a case without the label is a cluster of its own."""
         return unit_numbers([self._records[row] for row in rows], cluster_by)
+
+
+class LeftOut(NamedTuple):
+    """Cases that are not compared.
+
+    Attributes:
+        cases: How many errored in either run, or ran in one of them only.
+        drop: How far they would have fallen at most, added up; ``None`` where the metric is unbounded.
+    """
+
+    cases: int
+    drop: float | None
+
+
+def left_out_of(pairing: RunPairing, name: str, rows: PairedRows) -> LeftOut:
+    """Count the cases that are left out, and bound them by their worst case.
+
+    A case that one run has measured falls from its score, or to it; of others nothing is known but the metric's range.
+    """
+    import numpy as np
+
+    table, metric = pairing.table, pairing.table.metric(name)
+    failed = [table.failed[name][part] for part in rows]
+    if not pairing.paired:
+        count = sum(int(part.sum()) for part in failed)
+        return LeftOut(count, None if metric.low is None or metric.high is None else count * (metric.high - metric.low))
+    missing = [table.missing[part] for part in rows]
+    left_out = failed[0] | failed[1] | (missing[0] != missing[1])
+    if metric.low is None or metric.high is None:
+        return LeftOut(int(left_out.sum()), None)
+    best, worst = (metric.high, metric.low) if metric.higher_is_better else (metric.low, metric.high)
+
+    def bounded(run: int, otherwise: float) -> "FloatArray":
+        scores = table.scores[name][rows[run]][left_out]
+        return np.where(np.isfinite(scores), scores, otherwise)
+
+    return LeftOut(int(left_out.sum()), float(np.abs(bounded(1, best) - bounded(0, worst)).sum()))

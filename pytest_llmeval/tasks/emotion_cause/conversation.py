@@ -1,5 +1,19 @@
 """The gold annotation of a conversation, and its predicted pairs in any of their forms."""
 
+__all__ = (
+    "LABELS",
+    "OBJECT_KEYS",
+    "Gold",
+    "Predicted",
+    "gold_pair",
+    "internal_rows",
+    "read_gold",
+    "read_prediction",
+    "utterance_texts",
+    "utterances_of",
+)
+
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,20 +37,6 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     quoted,
     two_items,
 )
-
-__all__ = (
-    "LABELS",
-    "OBJECT_KEYS",
-    "Gold",
-    "Predicted",
-    "gold_pair",
-    "internal_rows",
-    "read_gold",
-    "read_prediction",
-    "utterance_texts",
-    "utterances_of",
-)
-
 
 _POSITIONS = re.compile(r"U?\d+_\d+_\d+")
 _NOWHERE = (0, 0)

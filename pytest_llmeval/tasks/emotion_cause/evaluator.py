@@ -1,5 +1,13 @@
 """Evaluator ``emotion_cause``: emotions in conversations and their causes (SemEval-2024 Task 3)."""
 
+__all__ = (
+    "PAIR_BUCKETS",
+    "EmotionCause",
+    "PairErrors",
+    "pair_errors",
+)
+
+
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,13 +70,6 @@ from pytest_llmeval.tasks.emotion_cause.utterances import (
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
     from pytest_llmeval.core.tables import ReportTable
-
-__all__ = (
-    "PAIR_BUCKETS",
-    "EmotionCause",
-    "PairErrors",
-    "pair_errors",
-)
 
 
 _WRONG = ("wrong_span", "wrong_emotion", "wrong_utterance")

@@ -1,5 +1,21 @@
 """Files of emotion-cause pairs, official ones and internal lists, and conversion between them."""
 
+__all__ = (
+    "CANDIDATES",
+    "ID",
+    "KEEP",
+    "PAIRS",
+    "Converted",
+    "Form",
+    "PairConversation",
+    "PairFile",
+    "convert_pairs",
+    "internal_text",
+    "official_text",
+    "read_pair_file",
+)
+
+
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,22 +41,6 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     parse_pair,
     quoted,
 )
-
-__all__ = (
-    "CANDIDATES",
-    "ID",
-    "KEEP",
-    "PAIRS",
-    "Converted",
-    "Form",
-    "PairConversation",
-    "PairFile",
-    "convert_pairs",
-    "internal_text",
-    "official_text",
-    "read_pair_file",
-)
-
 
 ID: Final = "conversation_ID"
 PAIRS: Final = "emotion-cause_pairs"

@@ -1,15 +1,5 @@
 """Emotion-cause pairs: parsing, the official spelling, spans located among tokens, and validation of submissions."""
 
-import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from string import punctuation
-from typing import Any, Literal, NamedTuple, TypeAlias
-
-from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
-
 __all__ = (
     "EMOTIONS",
     "Pair",
@@ -35,6 +25,16 @@ __all__ = (
     "validate_submission",
 )
 
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from string import punctuation
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
 Subtask: TypeAlias = Literal[1, 2]
 """1: the cause is a span of tokens of an utterance. 2: the cause is an utterance."""

@@ -1,17 +1,5 @@
 """The verdict labels, the ground truth of a claim, and the JSON object in a reply, parsed without repair."""
 
-import json
-import re
-import unicodedata
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
-
-from pytest_llmeval.core.case import Missing
-from pytest_llmeval.core.wording import printable, suggest
-from pytest_llmeval.evaluators.answers import as_text, describe_found
-
 __all__ = (
     "ANSWER_KEYS",
     "NOT_ENOUGH",
@@ -26,6 +14,18 @@ __all__ = (
     "verdict_fault",
 )
 
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from pytest_llmeval.core.case import Missing
+from pytest_llmeval.core.wording import printable, suggest
+from pytest_llmeval.evaluators.answers import as_text, describe_found
 
 VERDICTS: Final = ("Supported", "Refuted", "Not Enough Evidence")
 """The labels, as `taxonomies/verdicts.yaml` has them."""

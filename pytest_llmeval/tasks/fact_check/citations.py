@@ -1,15 +1,5 @@
 """Words and citations of a text, in linear time, and the original comparison of evidence by them."""
 
-import re
-from collections import deque
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
-
-from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource
-from pytest_llmeval.evaluators.measures.tokens import is_east_asian, separate_east_asian
-
 __all__ = (
     "Citation",
     "Kind",
@@ -23,6 +13,16 @@ __all__ = (
     "split_words",
 )
 
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.data.labels import load_taxonomy
+from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource
+from pytest_llmeval.evaluators.measures.tokens import is_east_asian, separate_east_asian
 
 Tokenizer: TypeAlias = Literal["auto", "words"]
 

@@ -1,5 +1,11 @@
 """Evaluator ``fact_check``: verdict, evidence and explanation of an answer to a claim."""
 
+__all__ = (
+    "FactCheck",
+    "answer_lines",
+)
+
+
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
-from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
-from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.core.wording import listed, unknown_name
 from pytest_llmeval.evaluators.judge.judged_case import defect_rates
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.evidence_sources import listed as listed_sources
@@ -45,11 +50,6 @@ from pytest_llmeval.tasks.fact_check.scores import (
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
     from pytest_llmeval.judge.contract import Question, Verdict
-
-__all__ = (
-    "FactCheck",
-    "answer_lines",
-)
 
 
 def answer_lines(details: Mapping[str, Any], *, verdict_right: bool, explained: bool) -> list[str]:

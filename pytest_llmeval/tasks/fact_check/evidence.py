@@ -1,5 +1,17 @@
 """Matching of cited evidence with listed sources, each piece by its kind: precision, recall and F1."""
 
+__all__ = (
+    "EvidenceForm",
+    "EvidenceMatch",
+    "EvidenceMatcher",
+    "EvidenceMatching",
+    "MatchedPair",
+    "Piece",
+    "citations_by_kind",
+    "claim_words",
+)
+
+
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,18 +38,6 @@ from pytest_llmeval.tasks.fact_check.mentions import (
     readings,
     site_name,
 )
-
-__all__ = (
-    "EvidenceForm",
-    "EvidenceMatch",
-    "EvidenceMatcher",
-    "EvidenceMatching",
-    "MatchedPair",
-    "Piece",
-    "citations_by_kind",
-    "claim_words",
-)
-
 
 _BLANK = ";"
 """Stands for an address: no pattern of a name or a number reads on behind it."""

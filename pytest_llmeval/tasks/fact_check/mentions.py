@@ -1,13 +1,5 @@
 """What texts mention: addresses of web pages, quantities with scale and unit, and sources that are quoted by name."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
-
-from pytest_llmeval.data.labels import load_taxonomy
-
 __all__ = (
     "Quantity",
     "canonical_address",
@@ -20,6 +12,14 @@ __all__ = (
     "site_name",
 )
 
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from pytest_llmeval.data.labels import load_taxonomy
 
 _CLOSING = (
     r"\s<>\[\]{}\"`|\\^\u00b7\u2018-\u201f\u2026\u2013\u2014"

@@ -1,22 +1,5 @@
 """Counts of one claim, and scores from summed counts: verdict, evidence, explanation, overall."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
-
-from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, label_name, read_cells
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_defects
-from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
-from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.tasks.fact_check.answer import Answer, Claim
-from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, MatchedPair
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-    from pytest_llmeval.judge.contract import Verdict
-
 __all__ = (
     "EVIDENCE_METRICS",
     "EXPLANATION",
@@ -33,6 +16,24 @@ __all__ = (
     "mean",
     "verdict_scores",
 )
+
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, label_name, read_cells
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_defects
+from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
+from pytest_llmeval.judge.questions.replies import FLAGS
+from pytest_llmeval.tasks.fact_check.answer import Answer, Claim
+from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, MatchedPair
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.judge.contract import Verdict
 
 
 OTHER: Final = "(other)"

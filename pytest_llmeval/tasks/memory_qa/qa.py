@@ -4,6 +4,25 @@ Thin functions over the same core as suites, for programs that drive their own l
 aggregating are separate steps, so that metrics can be computed again without running the model.
 """
 
+__all__ = (
+    "ALL_METRICS",
+    "Agent",
+    "EvalResult",
+    "QAPair",
+    "QuestionType",
+    "Sample",
+    "SavedResults",
+    "batch_judge",
+    "compute_metrics",
+    "import_cache",
+    "is_unanswerable",
+    "judge_answer",
+    "run_eval",
+    "to_table",
+    "token_f1",
+)
+
+
 import errno
 import json
 import math
@@ -25,25 +44,6 @@ from pytest_llmeval.judge.answers import batch_judge, import_cache, is_unanswera
 from pytest_llmeval.run.score import score
 from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.registry import default_registry, get_evaluator
-
-__all__ = (
-    "ALL_METRICS",
-    "Agent",
-    "EvalResult",
-    "QAPair",
-    "QuestionType",
-    "Sample",
-    "SavedResults",
-    "batch_judge",
-    "compute_metrics",
-    "import_cache",
-    "is_unanswerable",
-    "judge_answer",
-    "run_eval",
-    "to_table",
-    "token_f1",
-)
-
 
 _FIELDS = ("sample_id", "question_id", "question_type", "question", "ground_truth", "prediction")
 _END = b"\n"

@@ -1,5 +1,12 @@
 """The official files of LoCoMo and LongMemEval, as cases and as samples for programs with their own loop."""
 
+__all__ = (
+    "LocomoSource",
+    "LongMemEvalSource",
+    "load_dataset",
+)
+
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +20,6 @@ from pytest_llmeval.data.formats.base import CaseFile, FileSource, check_names, 
 from pytest_llmeval.data.formats.fields import case_id, json_text, kind, wrong_values
 from pytest_llmeval.data.labels import load_taxonomy
 from pytest_llmeval.tasks.memory_qa.qa import QAPair, QuestionType, Sample
-
-__all__ = (
-    "LocomoSource",
-    "LongMemEvalSource",
-    "load_dataset",
-)
-
 
 _ADVERSARIAL = 5
 

@@ -1,5 +1,12 @@
 """Evaluator ``narrative``: all components of a story annotation, and an overall score."""
 
+__all__ = (
+    "COMPONENTS",
+    "Narrative",
+    "OwnComponents",
+)
+
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,12 +41,6 @@ if TYPE_CHECKING:
 
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.core.tables import ReportTable
-
-__all__ = (
-    "COMPONENTS",
-    "Narrative",
-    "OwnComponents",
-)
 
 
 @dataclass(frozen=True)

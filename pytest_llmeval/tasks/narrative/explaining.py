@@ -1,13 +1,5 @@
 """What is wrong with an annotation, in lines, and what the ground truth leaves open."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
-
-from pytest_llmeval.core.explanations import listed
-from pytest_llmeval.core.tables import Count, MetricTable
-from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Character, Event, Relationship, Story
-from pytest_llmeval.tasks.narrative.rules import listed as parts_listed
-
 __all__ = (
     "GAPS",
     "STORY_BUCKETS",
@@ -23,6 +15,14 @@ __all__ = (
     "span_lines",
 )
 
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pytest_llmeval.core.tables import Count, MetricTable
+from pytest_llmeval.core.wording import listed
+from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Character, Event, Relationship, Story
+from pytest_llmeval.tasks.narrative.rules import listed as parts_listed
 
 STORY_BUCKETS = {
     "missing": ("missing_characters", "missing_relationships", "missing_sentiments", "missing_events"),

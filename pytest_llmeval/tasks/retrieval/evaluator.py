@@ -1,5 +1,11 @@
 """Evaluator ``retrieval``: ranked search results, by lists of positives and by attributes."""
 
+__all__ = (
+    "Retrieval",
+    "ranking_lines",
+)
+
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.explanations import as_line, listed
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import MetricTable
-from pytest_llmeval.core.wording import counted, printable
+from pytest_llmeval.core.wording import as_line, counted, listed, printable
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.retrieval.items import (
     Entries,
@@ -40,11 +45,6 @@ from pytest_llmeval.tasks.retrieval.rules import LEGAL, GoldList, Near, Relevanc
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
-
-__all__ = (
-    "Retrieval",
-    "ranking_lines",
-)
 
 
 _TITLE = 60

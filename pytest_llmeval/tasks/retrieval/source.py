@@ -1,5 +1,11 @@
 """Cases from queries and their positives: a JSONL file, or the qrels and runs of TREC."""
 
+__all__ = (
+    "CaseRetrievalSource",
+    "TrecSource",
+)
+
+
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from ctypes import c_float
@@ -14,12 +20,6 @@ from pytest_llmeval.data.files.places import FaultLog, render_path
 from pytest_llmeval.data.files.text import read_text
 from pytest_llmeval.data.formats.base import CaseFile, FileSource, Source, shown_path
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text, kind, wrong_values
-
-__all__ = (
-    "CaseRetrievalSource",
-    "TrecSource",
-)
-
 
 _IDS = ("query_id", "id")
 

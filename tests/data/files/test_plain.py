@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass as validated
 
 from pytest_llmeval.data.files.plain import NotPlainError, by_types, plain
 from pytest_llmeval.data.formats.fields import ColumnMap
-from pytest_llmeval.data.formats.jsonl import JsonlSource
+from pytest_llmeval.data.formats.rows import JsonlSource
 from pytest_llmeval.evaluators.classification import Classification
 from pytest_llmeval.evaluators.text import TextEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec

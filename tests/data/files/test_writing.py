@@ -10,21 +10,23 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.data.files import writing
-from pytest_llmeval.data.files.processes import STALE_S, has_ended, writer_name
-from pytest_llmeval.data.files.working import make_working_folder
+from pytest_llmeval.data.files.folders import make_working_folder
 from pytest_llmeval.data.files.writing import (
+    STALE_S,
     append_text,
+    has_ended,
     locked,
     remove_leftovers,
     rewrite,
     scratch_path,
     write_text,
+    writer_name,
 )
 
 
 def dead_process() -> str:
     """Return the name of a process that has ended."""
-    code = "from pytest_llmeval.data.files.processes import writer_name; print(writer_name())"
+    code = "from pytest_llmeval.data.files.writing import writer_name; print(writer_name())"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 

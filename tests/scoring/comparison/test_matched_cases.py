@@ -4,8 +4,7 @@ import pytest
 
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest, CaseStatistics
-from pytest_llmeval.scoring.comparison.matching import match
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing, match
 
 
 def kept(ids: str, edited: str = "", limited: str = "") -> CaseStatistics:

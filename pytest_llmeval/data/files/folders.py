@@ -1,7 +1,17 @@
-"""Paths of the committed files of a suite, in the folder ``__llmeval__`` beside it."""
+"""The folders that a suite and a machine keep files in: committed ones, and those that git ignores."""
 
-__all__ = ("OWN_FOLDER", "own_file", "stem_of")
+__all__ = (
+    "OWN_FOLDER",
+    "WORKING_FOLDER",
+    "make_working_folder",
+    "own_file",
+    "refuse_links",
+    "stem_of",
+)
 
+
+import errno
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -44,3 +54,31 @@ def _stem(name: str) -> tuple[str, list[str]]:
             return stem, [stem + each for each in _SUITE_SUFFIXES]
     stem = Path(name).stem
     return stem, [stem + each for each in (*_SUITE_SUFFIXES, *_OTHER_SUFFIXES)]
+
+
+WORKING_FOLDER: Final = ".llmeval"
+
+
+def refuse_links(path: Path) -> None:
+    """Refuse a path through a folder of ours, or one inside it, that lies in a repository as a link to elsewhere.
+
+    Raises:
+        OSError: There is such a link.
+    """
+    folders = list(path.parents)
+    ours = (place for place, each in enumerate(folders) if each.name in (OWN_FOLDER, WORKING_FOLDER))
+    for folder in folders[: next(ours, -1) + 1]:
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, f"{folder.name} is a symbolic link, expected a folder", str(path))
+
+
+def make_working_folder(folder: Path) -> None:
+    """Make a folder whose content git ignores.
+
+    Raises:
+        OSError: It cannot be made, or is a symbolic link.
+    """
+    refuse_links(folder / ".gitignore")
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as stream:
+        stream.write("*\n")

@@ -1,0 +1,166 @@
+"""How the verdicts of a panel become one."""
+
+__all__ = ("PanelError", "PanelVerdict", "Votes", "decided", "juror_lines", "reduced")
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec.structs import asdict
+
+from pytest_llmeval.core.errors import JudgeError, LlmevalError
+from pytest_llmeval.judge.contract import Mode, Verdict
+from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS
+from pytest_llmeval.judge.spec import Reduce
+
+_VOTES: Final = ("majority", "unanimous")
+
+
+Votes: TypeAlias = Mapping[str, float | None]
+"""Juror to score from 0 to 1 for one thing that is judged; ``None`` where the juror failed."""
+
+
+class PanelVerdict(Verdict, frozen=True):
+    """The verdict of a panel. Its details have that of each juror as ``jurors``.
+
+    Attributes:
+        undecided: The scores between which a vote did not decide; the lowest of them counts.
+        votes: What the jurors gave.
+    """
+
+    undecided: tuple[float, ...] = ()
+    votes: tuple[Votes, ...] = ()
+
+
+class PanelError(JudgeError):
+    """Too few jurors gave a verdict.
+
+    Attributes:
+        votes: What the others gave.
+    """
+
+    def __init__(self, message: str, votes: tuple[Votes, ...]) -> None:
+        super().__init__(message)
+        self.votes = votes
+
+
+def reduced(
+    mode: Mode, given: "Mapping[str, Verdict | LlmevalError]", reduce: Reduce | None, least: int
+) -> Verdict | LlmevalError:
+    """Return the verdict of a panel, or why it has none.
+
+    Args:
+        mode: Of the question.
+        given: Juror to its verdict, or to why it has none.
+        reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
+        least: How many verdicts it takes.
+    """
+    verdicts = [each for each in given.values() if isinstance(each, Verdict)]
+    failed = {name: each for name, each in given.items() if not isinstance(each, Verdict)}
+    # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
+    if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
+        return stopped
+    if mode.asks_one and verdicts:
+        return verdicts[0]
+    votes = () if mode.asks_one else _votes(mode, given)
+    least = 1 if mode.asks_one else least
+    if len(verdicts) < least:
+        first = next(iter(failed.values()))
+        if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
+            return first  # judges are switched off, or there are none
+        why = "; ".join(f"{name}: {each}" for name, each in failed.items())
+        return PanelError(f"found {len(verdicts)} of {len(given)} verdicts, expected at least {least}: {why}", votes)
+    how = reduce or ("majority" if mode.decides or mode.reply_schema is None else "mean")
+    jurors = {name: _shown(each) for name, each in given.items()}
+    reasoning = "; ".join(juror_lines(jurors))
+    if mode.listing is not None:
+        rows = zip(*map(mode.listing.grades, verdicts), strict=True)
+        joined = mode.listing.join(verdicts, [decided(row, how)[0] for row in rows])
+        return PanelVerdict(joined.score, reasoning, {**joined.details, "jurors": jurors}, votes=votes)
+    score, undecided = decided([each.score for each in verdicts], how)
+    details: dict[str, Any] = {"jurors": jurors, **_findings(verdicts, how)}
+    if undecided:
+        score = score if mode.tied is None else mode.tied
+        details["undecided"] = undecided
+    return PanelVerdict(score, reasoning, details, tuple(undecided), votes)
+
+
+def _votes(mode: Mode, given: "Mapping[str, Verdict | LlmevalError]") -> tuple[Votes, ...]:
+    """Return what each juror gave for each thing that is judged."""
+    low, high = mode.scale
+    rows: dict[str, Sequence[float]] = {}
+    for name, each in given.items():
+        if isinstance(each, Verdict):
+            rows[name] = mode.listing.grades(each) if mode.listing is not None else [(each.score - low) / (high - low)]
+    things = max(map(len, rows.values()), default=1)
+    return tuple({name: rows[name][place] if name in rows else None for name in given} for place in range(things))
+
+
+def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
+    """Return what scores are reduced to, and those between which a vote did not decide: then the lowest of them counts.
+
+    >>> decided([1, 0, 1], "majority"), decided([1, 0], "majority"), decided([1, 0, 1], "unanimous")
+    ((1, []), (0, [0, 1]), (0, [0, 1]))
+    """
+    if how == "median":
+        from statistics import median
+
+        return median(scores), []
+    if how not in _VOTES:
+        return math.fsum(scores) / len(scores), []
+    votes = Counter(scores)
+    wanted = max(votes.values()) if how == "majority" else len(scores)
+    winners = sorted(score for score, count in votes.items() if count >= wanted) or sorted(votes)
+    return winners[0], winners if len(winners) > 1 else []
+
+
+def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
+    """Return the findings that all verdicts have: defects, and grades besides the score.
+
+    Others, such as remarks, are those of one juror, which its own verdict shows.
+    """
+    found: dict[str, Any] = {}
+    for name in verdicts[0].details:
+        values = [each.details.get(name) for each in verdicts]
+        if name in FLAGS:
+            # A defect counts as found where a vote does not decide; a juror who does not mention it has no vote.
+            votes = [
+                -float(bool(value))
+                for value, each in zip(values, verdicts, strict=True)
+                if name not in each.details.get(UNNAMED_DEFECTS, ())
+            ]
+            found[name] = bool(votes) and bool(-decided(votes, _vote(how))[0])
+            if not votes:
+                found.setdefault(UNNAMED_DEFECTS, []).append(name)
+        elif grades := _grades(values):
+            found[name] = {each: decided([grade[each] for grade in grades], how)[0] for each in grades[0]}
+    return found
+
+
+def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
+    """Return values if they are grades by name, the same names in all of them; else nothing."""
+    if not all(isinstance(each, Mapping) and each.keys() == values[0].keys() for each in values):
+        return ()
+    numbers = [number for each in values for number in each.values()]
+    return values if all(type(number) in (int, float) for number in numbers) else ()
+
+
+def _vote(how: Reduce) -> Reduce:
+    return how if how in _VOTES else "majority"
+
+
+def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each juror in the details of a verdict: what it gives, and why."""
+    lines = []
+    for name, each in jurors.items():
+        gives, why = ("no verdict", each["missing"]) if "missing" in each else (f"{each['score']:g}", "")
+        why = why or each.get("reasoning", "")
+        lines.append(f"{name} gives {gives}: {why}" if why else f"{name} gives {gives}")
+    return lines
+
+
+def _shown(given: Verdict | LlmevalError) -> dict[str, Any]:
+    if not isinstance(given, Verdict):
+        return {"missing": str(given)}
+    return {name: value for name, value in asdict(given).items() if value not in ("", {})}
