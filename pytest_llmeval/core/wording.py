@@ -20,7 +20,6 @@ __all__ = (
     "unknown_name",
 )
 
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches

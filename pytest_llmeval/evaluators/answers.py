@@ -9,7 +9,6 @@ __all__ = (
     "read_json",
 )
 
-
 import json
 import re
 from typing import Any, NoReturn

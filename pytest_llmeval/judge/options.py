@@ -9,7 +9,6 @@ __all__ = (
     "records",
 )
 
-
 import math
 import re
 from collections.abc import Iterable

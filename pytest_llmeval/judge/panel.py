@@ -11,7 +11,6 @@ __all__ = (
     "replaced_jurors",
 )
 
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_args

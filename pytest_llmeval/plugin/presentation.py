@@ -11,7 +11,6 @@ __all__ = (
     "verdict_report",
 )
 
-
 import copy
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence

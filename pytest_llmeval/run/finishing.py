@@ -8,7 +8,6 @@ __all__ = (
     "write_run",
 )
 
-
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime

@@ -11,7 +11,6 @@ __all__ = (
     "migrate",
 )
 
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

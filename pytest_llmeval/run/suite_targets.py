@@ -6,7 +6,6 @@ __all__ = (
     "SuiteTargets",
 )
 
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -7,7 +7,6 @@ __all__ = (
     "watched",
 )
 
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache

@@ -13,7 +13,6 @@ __all__ = (
     "retried",
 )
 
-
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime

@@ -7,7 +7,6 @@ __all__ = (
     "shown_beside",
 )
 
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

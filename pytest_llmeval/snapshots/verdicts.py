@@ -16,7 +16,6 @@ __all__ = (
     "vanished",
 )
 
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple

@@ -5,7 +5,6 @@ __all__ = (
     "network_target",
 )
 
-
 import importlib
 import json
 import sys

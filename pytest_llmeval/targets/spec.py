@@ -7,7 +7,6 @@ __all__ = (
     "TargetSpec",
 )
 
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

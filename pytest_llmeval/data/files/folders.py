@@ -9,7 +9,6 @@ __all__ = (
     "stem_of",
 )
 
-
 import errno
 from contextlib import suppress
 from pathlib import Path

@@ -14,7 +14,6 @@ __all__ = (
     "writer_name",
 )
 
-
 import errno
 import os
 import re

@@ -8,7 +8,6 @@ __all__ = (
     "add_rows",
 )
 
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -12,7 +12,6 @@ __all__ = (
     "options_digest",
 )
 
-
 import json
 import math
 from collections.abc import Mapping

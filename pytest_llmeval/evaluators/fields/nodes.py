@@ -15,7 +15,6 @@ __all__ = (
     "field_path",
 )
 
-
 import json
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque

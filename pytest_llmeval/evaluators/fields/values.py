@@ -13,7 +13,6 @@ __all__ = (
     "read_date",
 )
 
-
 import math
 import re
 from collections.abc import Hashable

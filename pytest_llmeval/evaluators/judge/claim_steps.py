@@ -17,7 +17,6 @@ __all__ = (
     "claim_texts",
 )
 
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

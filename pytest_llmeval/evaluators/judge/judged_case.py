@@ -13,7 +13,6 @@ __all__ = (
     "verdict_details",
 )
 
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

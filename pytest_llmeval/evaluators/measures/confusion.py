@@ -19,7 +19,6 @@ __all__ = (
     "recall",
 )
 
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -13,7 +13,6 @@ __all__ = (
     "token_f1",
 )
 
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence

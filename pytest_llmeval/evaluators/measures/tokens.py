@@ -11,7 +11,6 @@ __all__ = (
     "unicode_words",
 )
 
-
 import re
 import unicodedata
 from collections.abc import Callable, Sequence

@@ -9,7 +9,6 @@ __all__ = (
     "text_pairs",
 )
 
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version

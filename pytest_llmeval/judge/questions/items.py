@@ -16,7 +16,6 @@ __all__ = (
     "read_truth",
 )
 
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial

@@ -14,7 +14,6 @@ __all__ = (
     "route",
 )
 
-
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -26,7 +26,6 @@ __all__ = (
     "steps_question",
 )
 
-
 import hashlib
 import json
 import math

@@ -2,7 +2,6 @@
 
 __all__ = ("Cache",)
 
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence

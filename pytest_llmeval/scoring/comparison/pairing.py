@@ -9,7 +9,6 @@ __all__ = (
     "match",
 )
 
-
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 

@@ -13,7 +13,6 @@ __all__ = (
     "utterances_of",
 )
 
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

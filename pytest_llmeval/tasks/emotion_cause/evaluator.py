@@ -7,7 +7,6 @@ __all__ = (
     "pair_errors",
 )
 
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

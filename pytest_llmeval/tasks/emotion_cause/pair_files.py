@@ -15,7 +15,6 @@ __all__ = (
     "read_pair_file",
 )
 
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -25,7 +25,6 @@ __all__ = (
     "validate_submission",
 )
 
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -14,7 +14,6 @@ __all__ = (
     "verdict_fault",
 )
 
-
 import json
 import re
 import unicodedata

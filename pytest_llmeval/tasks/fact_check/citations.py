@@ -13,7 +13,6 @@ __all__ = (
     "split_words",
 )
 
-
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence

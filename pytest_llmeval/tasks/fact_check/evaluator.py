@@ -5,7 +5,6 @@ __all__ = (
     "answer_lines",
 )
 
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -11,7 +11,6 @@ __all__ = (
     "claim_words",
 )
 
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -12,7 +12,6 @@ __all__ = (
     "site_name",
 )
 
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal

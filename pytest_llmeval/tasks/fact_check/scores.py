@@ -17,7 +17,6 @@ __all__ = (
     "verdict_scores",
 )
 
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -22,7 +22,6 @@ __all__ = (
     "token_f1",
 )
 
-
 import errno
 import json
 import math

@@ -6,7 +6,6 @@ __all__ = (
     "load_dataset",
 )
 
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,7 +6,6 @@ __all__ = (
     "OwnComponents",
 )
 
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -15,7 +15,6 @@ __all__ = (
     "span_lines",
 )
 
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 

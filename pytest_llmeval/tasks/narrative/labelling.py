@@ -11,7 +11,6 @@ __all__ = (
     "warn_of_drift",
 )
 
-
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping

@@ -5,7 +5,6 @@ __all__ = (
     "ranking_lines",
 )
 
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,7 +5,6 @@ __all__ = (
     "TrecSource",
 )
 
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from ctypes import c_float
