@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.validation import most_telling, option_fault
 from pytest_llmeval.data.formats import SOURCES, Source
@@ -123,7 +124,7 @@ class _Classes:
             try:
                 loaded = _imported(found)
             except Exception as error:
-                raise self.error(f"{self.kind} {name!r} ({found}): {format_error(error)}") from error
+                raise self.error(f"{self.kind} {name!r} ({found}): {format_error(error)}{origin(error)}") from error
             if self.checked(loaded) != name:
                 raise self.error(f"found {found} registered as {name!r}, expected {self.checked(loaded)!r}, its name")
             found = self.known[name] = loaded

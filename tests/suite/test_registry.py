@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,6 +204,18 @@ def test_a_class_given_by_an_import_string_is_imported_when_it_is_asked_for() ->
         EvaluatorError, match=r"^evaluator 'thing' \(no_such_package:Thing\): ModuleNotFoundError: No mod"
     ):
         some.get("thing")
+
+
+def test_an_evaluator_that_fails_on_import_names_the_users_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "breaks_on_import.py").write_text("import math\nWIDTH = math.sqrt(-1)\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    own = Registry()
+    own.register("breaks_on_import:Thing", name="thing")
+    with pytest.raises(EvaluatorError, match=r"math domain error \(breaks_on_import\.py:2 in <module>\)$"):
+        own.get("thing")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pytest_llmeval.evaluators.checks.contract import (
     composed,
     quoted,
 )
+from pytest_llmeval.evaluators.measures.sentences import split_sentences
 
 Text: TypeAlias = str | int | float | bool
 """Texts; numbers and booleans are read as their JSON text, as YAML tells them from texts by their looks."""
@@ -191,6 +192,10 @@ def _characters(subject: Subject) -> int:
     return len(subject.text)
 
 
+def _sentences(subject: Subject) -> int:
+    return len(split_sentences(subject.text))
+
+
 _Texts = tuple[Text, ...]
 _EXACT = partial(_containing, ignore_case=False)
 _FOLDED = partial(_containing, ignore_case=True)
@@ -216,6 +221,12 @@ TEXT_KINDS: Final = (
         partial(_counting, "words", _words, at_least=True),
     ),
     CheckKind("max_words", "at most so many words", int, partial(_counting, "words", _words, at_least=False)),
+    CheckKind(
+        "min_sentences", "at least so many sentences", int, partial(_counting, "sentences", _sentences, at_least=True)
+    ),
+    CheckKind(
+        "max_sentences", "at most so many sentences", int, partial(_counting, "sentences", _sentences, at_least=False)
+    ),
     CheckKind(
         "min_chars", "at least so many characters", int, partial(_counting, "characters", _characters, at_least=True)
     ),

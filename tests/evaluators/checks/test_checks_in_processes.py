@@ -15,7 +15,20 @@ SCHEMA = {"type": "object", "required": ["b"]}
 ARGUMENTS: dict[str, Any] = {
     **dict.fromkeys(["equals", "contains", "icontains", "starts_with", "ends_with", "regex", "judge"], "b"),
     **dict.fromkeys(["one_of", "contains_all", "contains_any", "icontains_all", "icontains_any"], ("b", "c")),
-    **dict.fromkeys(["min_words", "max_words", "min_chars", "max_chars", "latency_s", "cost_usd", "number"], 3),
+    **dict.fromkeys(
+        [
+            "min_words",
+            "max_words",
+            "min_chars",
+            "max_chars",
+            "min_sentences",
+            "max_sentences",
+            "latency_s",
+            "cost_usd",
+            "number",
+        ],
+        3,
+    ),
     **dict.fromkeys(["is_json", "json_schema", "contains_json"], SCHEMA),
     **dict.fromkeys(["json_equals", "json_subset"], SCHEMA),
     **dict.fromkeys(["empty", "pii", "quotes", "refusal"]),

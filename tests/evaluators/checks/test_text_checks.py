@@ -59,6 +59,10 @@ TABLE: list[tuple[Any, str, bool]] = [
     ({"max_words": 2}, "one two three", False),
     ({"min_chars": 4}, DECOMPOSED, True),
     ({"min_chars": 5}, DECOMPOSED, False),
+    ({"max_sentences": 2}, "It takes 3.5 days. Ask J. Doe!", True),
+    ({"max_sentences": 1}, "It takes 3.5 days. Ask J. Doe!", False),
+    ({"min_sentences": 2}, "三十天内可以退货。运费另计！", True),
+    ({"min_sentences": 1}, "...", False),
     ({"max_chars": 4}, "退货四字", True),
     ({"max_chars": 3}, "退货四字", False),
 ]
