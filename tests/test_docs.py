@@ -283,6 +283,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
     tools = (
         *(
+            "approve",
             "cache import",
             "cache prune",
             "comment",

@@ -20,6 +20,7 @@ _INTERRUPTED = 130
 def register(registry: Registry) -> None:
     """Add the commands that belong to no task."""
     for name, text in (
+        ("approve", "approve failures of a report, so that only other ones fail"),
         ("cache", "inspect and maintain stored verdicts"),
         ("comment", "write a report as Markdown for a pull request"),
         ("compare", "compare two JSON reports"),

@@ -15,7 +15,7 @@ from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseResult
 from pytest_llmeval.core.wording import counted, interval, number
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.data import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
 from pytest_llmeval.reports.overview import MOST_LINES
 from pytest_llmeval.reports.reading import read_report
@@ -240,9 +240,8 @@ def _count(suites: Iterable[SuiteReport], outcome: str) -> int:
 
 
 def _summary(run: RunReport, found: ReportComparison | None) -> str:
-    outcomes = ("passed", "failed", "errored", "skipped", "not_run")
-    counts = [(count, name.replace("_", " ")) for name in outcomes if (count := _count(run.suites, name))]
-    parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(f'{n} {name}' for n, name in counts)}"]
+    counts = [count_text(count, name) for name in OUTCOMES if (count := _count(run.suites, name))]
+    parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(counts)}"]
     gates = [gate.outcome for suite in run.suites for gate in suite.gates]
     if gates:
         others = [

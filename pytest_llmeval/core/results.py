@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 
-CaseOutcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "not_run"]
+CaseOutcome: TypeAlias = Literal["passed", "failed", "errored", "xfailed", "known_failure", "skipped", "not_run"]
+"""What became of a case. One that failed as expected (``xfailed``), or as was approved (``known_failure``), counts in
+every score as any other; only its own verdict is excused."""
 
 IntervalMethod: TypeAlias = Literal["wilson", "bootstrap", "delta"]
 
@@ -132,6 +134,7 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         answers: Its prediction; of several repeats those that failed, the most frequent first.
         judgings: What judges were asked about it, and what they replied.
         recordings: Its predictions as later runs replay them, where they are recorded.
+        unmet: Limits and checks that it did not meet, by name.
     """
 
     id: str
@@ -149,6 +152,7 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     answers: Sequence[AnswerShown] = ()
     judgings: Sequence[JudgingShown] = ()
     recordings: Sequence[Mapping[str, Any]] = ()
+    unmet: Sequence[str] = ()
 
     @property
     def ran(self) -> bool:
@@ -193,6 +197,7 @@ class CaseResult(msgspec.Struct, frozen=True):
     details: Mapping[str, Any]
     reason: str | None
     duration_s: float
+    unmet: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,8 @@ class CaseItem(pytest.Function):
         runner.judges.calls.activity.done += len(executions)
         try:
             for number, loaded in enumerate(every, 1):
-                executions.append(as_expected(runner.run(loaded, given, _from(every, number), self.early)))
+                execution = runner.run(loaded, given, _from(every, number), self.early)
+                executions.append(as_expected(runner.excused(loaded, execution)))
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
                 runner.judges.calls.activity.done += 1

@@ -285,10 +285,11 @@ class ControllerHooks:
     """Hooks of the main process, which receives all reports."""
 
     def __init__(self, run: "Run", paths: list[Path]) -> None:
-        from pytest_llmeval.plugin.payload import keys_of
+        from pytest_llmeval.plugin.payload import KNOWN, keys_of
         from pytest_llmeval.plugin.presentation import category_of
 
         self._keys_of = keys_of
+        self._known = KNOWN
         self._category_of = category_of
         self._run = run
         self._paths = paths
@@ -303,8 +304,10 @@ class ControllerHooks:
     def pytest_report_teststatus(
         self, report: "pytest.CollectReport | pytest.TestReport"
     ) -> tuple[str, str, str] | None:
-        """Count gates and snapshots separately from cases, and print no letter for them."""
+        """Count gates and snapshots separately from cases, and print no letter for them; count known failures, too."""
         category = self._category_of(report)
+        if category == self._known:
+            return category, "k", "KNOWN FAILURE"
         word = "UNDECIDED" if category.endswith("undecided") else report.outcome.upper()  # pytest knows it as skipped
         return (category, "", word) if category else None
 

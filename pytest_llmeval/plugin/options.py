@@ -316,12 +316,13 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
     in_turn = bool(config.getoption("usepdb", False))
     may_stop = any(config.getoption(name, None) for name in ("maxfail", "stepwise"))
     explains_all = _shows_passed_cases(config)
+    approves = bool(config.getoption("update_snapshots", False))
     name = config.getoption("llmeval_predictions")
     mode = config.getoption("llmeval_predictions_mode")
     if name is None:
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
-        return CaseRunner(options, None, signals, in_turn, may_stop, explains_all)
+        return CaseRunner(options, None, signals, in_turn, may_stop, explains_all, approves)
     from pytest_llmeval.targets.journal import Journal
     from pytest_llmeval.targets.python import Recordings
 
@@ -337,7 +338,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
         raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
     except LlmevalError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {error}") from None
-    return CaseRunner(options, recordings, signals, in_turn, may_stop, explains_all)
+    return CaseRunner(options, recordings, signals, in_turn, may_stop, explains_all, approves)
 
 
 def judge_options(config: pytest.Config) -> "JudgeOptions":

@@ -1,6 +1,8 @@
 """What items hand to their test reports: the results of their cases, and the judgements that these used."""
 
 __all__ = (
+    "CATEGORY",
+    "KNOWN",
     "RESULT",
     "case_of",
     "conclude",
@@ -50,6 +52,13 @@ _ATTRIBUTE, _JUDGED_ATTRIBUTE = "llmeval", "llmeval_judged"
 """Attributes of a report in which an item's results and judgements reach the main process."""
 
 
+CATEGORY = "llmeval_category"
+"""Attribute of a report: what pytest's last line counts it as, in place of passed, failed and skipped."""
+
+KNOWN = "failed as known"
+"""The category of cases whose failure was approved."""
+
+
 def keep_judgements(item: pytest.Item, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
     """Hand the judgements that a test used to its report, if they are to be recorded."""
     if records(item.config.stash[RUNNER].options.mode):
@@ -64,6 +73,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         BaseException: What the target raised.
     """
     __tracebackhide__ = True
+    execution = item.config.stash[RUNNER].excused(loaded, execution)
     record, error = execution.record, execution.error
     # What a Python test scores need not come from the target, so it is no recording of the target's answers.
     wanted = item.config.stash[RUNNER].records or bool(loaded.suite.against_approved)
@@ -89,7 +99,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         if not item.config.getoption("fulltrace", False):
             users_only(error)
         raise error
-    if record.reason is not None:
+    if record.reason is not None and record.outcome != "known_failure":
         raise pytest.fail.Exception(failure_text(item.config, loaded, execution), pytrace=False)
 
 
@@ -111,6 +121,8 @@ def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.T
     """
     part = _result(item, call, report) if call.when != "teardown" else None
     if part is not None:
+        if report.passed and any(each.outcome == "known_failure" for each in part.records):
+            setattr(report, CATEGORY, KNOWN)
         setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
     judged = item.stash.get(JUDGED, None)
     if judged:

@@ -21,7 +21,7 @@ import pytest
 from msgspec import Struct
 
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.plugin.payload import case_of, part_of
+from pytest_llmeval.plugin.payload import CATEGORY, case_of, part_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.layout import Line
@@ -135,7 +135,6 @@ COLLECTING = ("llmeval_controller", "llmeval_scores")
 """Our own plugins that collect what tests report. Verdicts follow from that, so they must not get them as reports."""
 
 
-_CATEGORY = "llmeval_category"
 _KINDS = ("gate", "snapshot")
 CATEGORIES = tuple(f"{kind}{plural} passed" for kind in _KINDS for plural in ("", "s"))
 """What pytest's last line counts verdicts as that pass. Those that fail are failed tests, which pytest lists."""
@@ -176,7 +175,7 @@ def verdict_report(key: SuiteKey, verdict: GateResult | SnapshotVerdict) -> Verd
 
 def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:
     """Return what pytest's last line counts a report as; nothing for what is counted as a test."""
-    category: str = getattr(report, _CATEGORY, "")
+    category: str = getattr(report, CATEGORY, "")
     return category
 
 
@@ -207,7 +206,7 @@ def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
             outcome, reason = "skipped", (each.path, each.line, f"Skipped: {each.reason}")
         nodeid, location = f"{each.shown}::{each.name}", (each.shown, max(each.line, 1) - 1, each.name)
         verdict = pytest.TestReport(nodeid, location, {}, outcome, reason, "call")
-        setattr(verdict, _CATEGORY, category)
+        setattr(verdict, CATEGORY, category)
         for phase in (
             pytest.TestReport(nodeid, location, {}, "passed", None, "setup"),
             verdict,

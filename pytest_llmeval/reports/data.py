@@ -24,8 +24,20 @@ _COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
 _SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
 """The metric of a gate, perhaps inside a statistic or drop such as ``drop(mean(f1))``."""
 
-OUTCOMES = ("passed", "failed", "errored", "skipped", "not_run")
+OUTCOMES = ("passed", "failed", "errored", "xfailed", "known_failure", "skipped", "not_run")
+EXCUSED = ("xfailed", "known_failure")
+"""Outcomes of cases that failed, as was expected or approved: no failure of the run, and no pass either."""
+
 STATUSES = ("stable pass", "flaky", "stable fail", "error")
+
+
+def count_text(count: int, outcome: str) -> str:
+    """Return how many cases or verdicts have an outcome, such as ``2 not run``.
+
+    >>> count_text(2, "not_run"), count_text(2, "known_failure")
+    ('2 not run', '2 known failures')
+    """
+    return f"{count} {outcome.replace('_', ' ')}{'s' if outcome == 'known_failure' and count != 1 else ''}"
 
 
 class FilledBucket(Struct, frozen=True):
@@ -151,7 +163,8 @@ class SuiteReport(Struct, frozen=True):
     def counts(self) -> dict[str, int]:
         """Cases by outcome; ``not_run`` includes faulty ones."""
         seen: Counter[str] = Counter(case.outcome for case in self.result.cases)
-        counts = {"total": self.total, **{outcome: seen[outcome] for outcome in OUTCOMES}}
+        outcomes = (each for each in OUTCOMES if each not in EXCUSED or seen[each])
+        counts = {"total": self.total, **{outcome: seen[outcome] for outcome in outcomes}}
         counts["not_run"] += self.total - len(self.result.cases)
         return {**counts, **self.recorded_counts}
 

@@ -77,6 +77,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
                 "reason": case.reason,
                 "duration_s": round(case.duration_s, 6),
                 **({"labels": labels[case.id]} if labels[case.id] else {}),
+                **({"unmet": list(case.unmet)} if case.unmet else {}),
                 **_note(suite.note(case.id)),
             }
             for case in suite.result.cases

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from pytest_llmeval.core.wording import as_line, counted, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.data import RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.layout import TextTable
 from pytest_llmeval.reports.overview import (
     MOST_LINES,
@@ -111,7 +111,8 @@ def _verdict(report: RunReport) -> list[str]:
     failed = bool(report.faults) or counts.colour == "red"
     open_ = {gate.outcome for suite in report.suites for gate in suite.gates} - {"passed", "failed"}
     others = "Undecided" if open_ == {"undecided"} else "Incomplete"
-    word = "FAILED" if failed else "Passed" if counts.colour == "green" else others
+    complete = not open_ and all(suite.run == suite.total and not suite.counts["skipped"] for suite in report.suites)
+    word = "FAILED" if failed else "Passed" if complete else others
     faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
     return [f"**{word}**: {'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
 
@@ -130,9 +131,7 @@ def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
 
 
 def _counts(suite: SuiteReport) -> str:
-    counts = ", ".join(
-        f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
-    )
+    counts = ", ".join(count_text(count, name) for name, count in suite.counts.items() if count and name != "total")
     return f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.result.pass_rate.value)}"
 
 

@@ -16,7 +16,7 @@ ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
 
 TEXTS: tuple[ReportedTexts, ...] = get_args(ReportedTexts)
 
-_FAILING = ("failed", "errored")
+_FAILING = ("failed", "errored", "xfailed", "known_failure")
 _WORST = 5
 _OWN_DETAILS = ("repeats", "undefined")
 """Details of the run itself, which quote nothing."""

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
-from pytest_llmeval.reports.data import OUTCOMES, SuiteReport
+from pytest_llmeval.reports.data import OUTCOMES, SuiteReport, count_text
 from pytest_llmeval.reports.layout import Line, TextTable, padded, width_of
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.scoring.usage import JudgeUsage, UsageReport
@@ -199,7 +199,7 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
         "snapshot": Counter(each.outcome for suite in suites for each in suite.snapshot),
     }
     for suite in suites:
-        kinds["case"].update({outcome: suite.counts[outcome] for outcome in OUTCOMES})
+        kinds["case"].update({outcome: suite.counts.get(outcome, 0) for outcome in OUTCOMES})
     found = {
         kind: {name: seen[name] for name in (*OUTCOMES, "undecided", "not_judged") if seen[name]}
         for kind, seen in kinds.items()
@@ -209,7 +209,7 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
     if outcomes <= {"passed"}:
         return Line(f"{', '.join(counted(counts['passed'], kind) for kind, counts in found.items())} passed", "green")
     text = "; ".join(
-        f"{kind}s: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+        f"{kind}s: " + ", ".join(count_text(count, name) for name, count in counts.items())
         for kind, counts in found.items()
     )
     return Line(text, "red" if outcomes & {"failed", "errored"} else "yellow")

@@ -46,7 +46,7 @@ _Score: TypeAlias = Annotated[float | int, Field(ge=-1e100, le=1e100)]
 """The sums and squares of larger numbers would be infinite."""
 
 _NOT_RUN = ("skipped", "not_run")
-_FAILING = ("failed", "errored")
+_FAILING = ("failed", "errored", "xfailed", "known_failure")
 
 # The form of the file, declared apart from the classes of a run, whose fields may be renamed without changing it.
 # Keys with a default are absent where there is nothing to say, or in reports of earlier versions.
@@ -175,6 +175,7 @@ class _CaseForm:
     metrics: dict[str, _Score | None] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     reason: str | None = None
+    unmet: list[str] = field(default_factory=list)
     duration_s: _AnyNumber = 0.0
     cluster: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
@@ -344,7 +345,7 @@ def _suite(form: _SuiteForm, *, texts: bool) -> SuiteReport:
         texts: Whether the report has the texts of any case; then it has those of all failing ones.
     """
     cases = [
-        CaseResult(each.id, each.outcome, each.metrics, each.details, each.reason, each.duration_s)
+        CaseResult(each.id, each.outcome, each.metrics, each.details, each.reason, each.duration_s, each.unmet)
         for each in form.cases
     ]
     by_id = {each.id: each for each in cases}

@@ -16,18 +16,19 @@ from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.run.execute import Execution, execute_repeats
+from pytest_llmeval.run.execute import Execution, as_approved, execute_repeats, is_xfail
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase
 from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.services.background import Background
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.plan import RunPlan
     from pytest_llmeval.run.answering import Prefetch
     from pytest_llmeval.run.sharing import OpponentJobs
     from pytest_llmeval.run.suite_targets import SuiteTargets
+    from pytest_llmeval.snapshots.failures import KnownFailures
     from pytest_llmeval.targets.python import Recordings, Target
 
 _WIDEST_WINDOW = 1_000
@@ -73,6 +74,7 @@ class CaseRunner:
         in_turn: Whether nothing may be called early, because a debugger may stop the calls.
         may_stop: Whether the run may stop at a failure, so that calls for cases far ahead would be wasted.
         explains_all: Whether evaluators say what is wrong with cases that pass, too: reports list the worst cases.
+        approves: Whether the run approves scores, and failures where a suite says so.
         background: Where calls are made.
         judges: Of all suites.
     """
@@ -83,8 +85,10 @@ class CaseRunner:
     in_turn: bool = False
     may_stop: bool = False
     explains_all: bool = True
+    approves: bool = False
 
     def __post_init__(self) -> None:
+        self._known: dict[SuiteKey, KnownFailures] = {}  # read where a case fails
         self.background = Background()
         self.judges = SuiteJudges(self.options, self.background)
         self._measured = MeasuredBlocks()
@@ -118,6 +122,25 @@ class CaseRunner:
     def records(self) -> bool:
         """Whether the predictions of this run are to be recorded."""
         return self.recordings is not None and self.recordings.mode != "replay"
+
+    def excused(self, loaded: LoadedCase, execution: Execution) -> Execution:
+        """Return an execution whose failure is known if it was approved, or is being approved."""
+        record = execution.record
+        if record.outcome != "failed" or is_xfail(execution.case):
+            return execution
+        every = self.approves and loaded.suite.approves_failures
+        approved = record.unmet if every else self._known_failures(loaded.key).get(record.id, ())
+        return structs.replace(execution, record=as_approved(record, approved))
+
+    def _known_failures(self, key: SuiteKey) -> "KnownFailures":
+        if key not in self._known:
+            from pytest_llmeval.snapshots.failures import read_failures
+
+            try:
+                self._known[key] = read_failures(key)
+            except LlmevalError:
+                self._known[key] = {}  # the end of the run says what is wrong with the file
+        return self._known[key]
 
     def run(
         self,

@@ -18,8 +18,10 @@ from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.reports.notes import ReportedTexts
+from pytest_llmeval.run.execute import as_approved
 from pytest_llmeval.run.run_record import ItemResult, RunRecord
 from pytest_llmeval.scoring.usage import claim_calls
+from pytest_llmeval.snapshots.failures import read_failures
 from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -64,12 +66,13 @@ class Suites(Protocol):
         """Return, by evaluator, what decides the verdicts on a suite."""
 
 
-def collect(run: RunRecord, suites: Suites) -> tuple[list[SuiteRun], dict[SuiteKey, str]]:
+def collect(run: RunRecord, suites: Suites, *, approves: bool = False) -> tuple[list[SuiteRun], dict[SuiteKey, str]]:
     """Put the records of a run together with its suites.
 
     Args:
         run: The record of the run.
         suites: Of the run.
+        approves: Whether the run approves failures, where a suite says so.
 
     Returns:
         The suites, sorted by path, test and variant, so that the order in which workers report does not show; and
@@ -88,11 +91,15 @@ def collect(run: RunRecord, suites: Suites) -> tuple[list[SuiteRun], dict[SuiteK
             suite = suites.read(Path(key.path))
             suite = suite.gated(key.variant) if key.test else suite.of(key.variant)
             judges = suites.judges(key, suite)
+            known = read_failures(key)
         except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
             faults[key] = fault_of(error)
         else:
             rows = list(claim_calls(_rows(suite, records.get(key, {}), run.broken)))
-            found.append(SuiteRun(key, suite, rows, totals.get(key) or suite.total, judges))
+            if known or (approves and suite.approves_failures):
+                every = approves and suite.approves_failures
+                rows = [as_approved(each, each.unmet if every else known.get(each.id, ())) for each in rows]
+            found.append(SuiteRun(key, suite, rows, totals.get(key) or suite.total, judges, known))
     return found, faults
 
 
@@ -111,8 +118,12 @@ def _settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
     """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
     if not record.duration_s:
         record = structs.replace(record, duration_s=result.duration)
+    if result.outcome == "xfailed" and record.outcome != "not_run":
+        # One that was not scored, as with `pytest.xfail()` in a target, must not leave the denominators.
+        errors = record.errors if record.ran else {"": record.reason or "not scored, and expected to fail"}
+        return structs.replace(record, outcome="xfailed", errors=errors)
     if result.outcome == "skipped" and record.outcome != "not_run":
-        # By skip or xfail: what was scored on the way counts nowhere.
+        # What was scored on the way counts nowhere; gates limit how many cases are skipped.
         return structs.replace(record, outcome="skipped", observations={}, errors={})
     if result.outcome == "error" and record.outcome == "passed":
         return structs.replace(record, outcome="errored", reason="teardown failed")

@@ -2,10 +2,12 @@
 
 __all__ = (
     "Execution",
+    "as_approved",
     "as_expected",
     "execute",
     "execute_repeats",
     "is_skipped",
+    "is_xfail",
     "json_like",
     "skipped",
     "unanswered",
@@ -13,7 +15,7 @@ __all__ = (
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
@@ -118,6 +120,7 @@ def execute(
         else:
             errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
     outcome, reason, missed = _concluded(suite, [answer], suite.evaluators, observations, errors)
+    names = tuple(_unmet_names(suite, suite.evaluators, observations, missed)) if reason else ()
     record = CaseRecord(
         case.id,
         case.labels,
@@ -127,6 +130,7 @@ def execute(
         reason,
         lines=explained(suite, case, observations) if explains_all or outcome != "passed" else {},
         answers=[AnswerShown(case.prediction)],
+        unmet=names,
         **_costs([answer], started),
     )
     return Execution(case, record, missed, entries=answer.entries)
@@ -178,7 +182,9 @@ def execute_repeats(
                 observations[label] = evaluator.reduce([each.record.observations[label] for each in parts])
         outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors)
         case = answers[0].case
-        merged = Execution(case, CaseRecord(case.id, case.labels, outcome, observations, errors, why), missed)
+        names = tuple(_unmet_names(suite, suite.reported, observations, missed)) if why else ()
+        record = CaseRecord(case.id, case.labels, outcome, observations, errors, why, unmet=names)
+        merged = Execution(case, record, missed)
     repeats = {
         "times": len(parts),
         "passed": passed.count(True),
@@ -214,6 +220,24 @@ def _concluded(
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
+
+
+def _unmet_names(
+    suite: Suite,
+    evaluators: Mapping[str, Evaluator],
+    observations: Mapping[str, Observation],
+    missed: Sequence[Unmet],
+) -> Iterator[str]:
+    """Yield the names of limits and checks that an answer does not meet, and of evaluators that cannot read it."""
+    yield from (each.metric for each in missed)
+    for label, each in observations.items():
+        if each.malformed is None:
+            continue
+        if suite.evaluators[label].name == "checks":
+            scores = _scores(suite, evaluators, {label: each})
+            yield from (name for name, score in scores.items() if "[" in name and score is not None and score < 1)
+        else:
+            yield f"malformed: {label}"
 
 
 def _with_costs(execution: Execution, answers: "Sequence[CaseAnswer]", started: float | None) -> Execution:
@@ -259,18 +283,31 @@ def is_skipped(case: Case) -> bool:
     return _SKIP in case.tags
 
 
+def is_xfail(case: Case) -> bool:
+    """Return whether a case has the tag by which it is expected to fail."""
+    return _XFAIL in case.tags
+
+
 def skipped(case: Case) -> Execution:
     """Return the execution of a case that has the tag ``skip``."""
     return Execution(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
 
 
 def as_expected(execution: Execution) -> Execution:
-    """Return an execution, or that of a skipped case if the case failed and has the tag ``xfail``, as with pytest."""
-    if _XFAIL not in execution.case.tags or execution.record.outcome not in ("failed", "errored"):
+    """Return an execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
+    if not is_xfail(execution.case) or execution.record.outcome not in ("failed", "errored"):
         return execution
-    return structs.replace(
-        execution, record=structs.replace(execution.record, outcome="skipped", observations={}, errors={})
-    )
+    return structs.replace(execution, record=structs.replace(execution.record, outcome="xfailed"))
+
+
+def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:
+    """Return a record whose failure is known if the case misses only limits and checks that were approved as unmet.
+
+    A case that could not be scored failed in another way.
+    """
+    if record.outcome != "failed" or not record.unmet or not set(record.unmet) <= set(approved):
+        return record
+    return structs.replace(record, outcome="known_failure")
 
 
 def _from_users_frames(error: BaseException) -> BaseException:

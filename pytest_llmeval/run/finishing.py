@@ -115,7 +115,7 @@ def finish_run(
     """
     stamp = Stamp(day_of(datetime.fromtimestamp(run.started, UTC)), head_commit(suites.root))
     keeper = Keeper(mode.read_only() if run.ended or run.uncollected else mode, terms.snapshots, suites.root)
-    judged = judge_run(*collect(run, suites), run, terms, keeper, stamp)
+    judged = judge_run(*collect(run, suites, approves=keeper.mode.update), run, terms, keeper, stamp)
     shortfalls = list(_shortfalls(judged, run, terms, mode))
     judged = persist(judged, run, terms, keeper, stamp, recordings=recordings)
     duration = run.seconds or time.time() - run.started
@@ -165,6 +165,7 @@ def persist(
     verdicts += unwritten
     notes = list(judged.notes)
     for failed, line in (
+        *_approve_failures(judged, keeper),
         *_note_history(judged, run, root, stamp),
         *_record_predictions(judged, run, recordings),
         *_record_judgements(judged, run, root, renews=terms.judge == "refresh"),
@@ -173,6 +174,23 @@ def persist(
         if failed:
             verdicts.append((SuiteKey("", failed), GateResult("recording", "failed", None, None, line)))
     return structs.replace(judged, verdicts=verdicts, notes=notes)
+
+
+def _approve_failures(judged: JudgedRun, keeper: Keeper) -> Iterator[tuple[str, str]]:
+    """Write the known failures of suites that approve them; say which known failures are mended."""
+    from pytest_llmeval.snapshots.failures import failures_file, mended, next_failures, write_failures
+
+    for each in judged.suites:
+        shown = each.key.shown
+        if keeper.mode.update and each.suite.approves_failures:
+            try:
+                if write_failures(each.key, following := next_failures(each.known, each.records)):
+                    yield "", f"{shown}: {counted(len(following), 'known failure')} approved"
+            except OSError as error:
+                yield shown, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
+        elif fixed := mended(each.known, each.records):
+            listed = ", ".join(fixed[:_LISTED_CASES]) + (", ..." if len(fixed) > _LISTED_CASES else "")
+            yield "", f"{shown}: {counted(len(fixed), 'known failure')} mended: {listed}"
 
 
 def _note_history(judged: JudgedRun, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collecting import RunTerms, fault_of
 from pytest_llmeval.run.records import shown_value
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.run.side_by_side import judge_between, side_by_side, variants_of
+from pytest_llmeval.run.side_by_side import judge_between, not_skipped, side_by_side, variants_of
 from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator, usage_report
@@ -194,7 +194,11 @@ def _judge(judged: SuiteRun, run: RunRecord, terms: RunTerms, keeper: Keeper, st
     unjudged = JUDGES_OFF if judged.off else ""
     snapshot = keeper.judge(judged, incomplete or unjudged, stamp)
     gates = [
-        gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in judged.off else "")
+        not_skipped(
+            judged,
+            gate.max_skipped,
+            gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in judged.off else ""),
+        )
         for gate in suite.gates
     ]
     gates += _regressions(judged, keeper, snapshot, incomplete, unjudged)
@@ -211,7 +215,9 @@ def _regressions(
     from pytest_llmeval.scoring.regression_verdicts import judge_regressions
     from pytest_llmeval.snapshots.baselines import examine_regressions
 
-    return judge_regressions(examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged))
+    evidence = examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged)
+    verdicts = zip(evidence, judge_regressions(evidence), strict=True)
+    return [not_skipped(suite_run, each.gate.max_skipped, verdict) for each, verdict in verdicts]
 
 
 def _changes(suite_run: SuiteRun) -> Changes | None:

@@ -100,7 +100,7 @@ class ItemResult(msgspec.Struct, frozen=True):
 
     Attributes:
         part: The results of its cases.
-        outcome: pytest's verdict on it: ``passed``, ``failed``, ``skipped``, or ``error`` of its teardown.
+        outcome: pytest's verdict on it: ``passed``, ``failed``, ``skipped``, ``xfailed``, or ``error`` of its teardown.
         duration: Seconds that it took.
     """
 
@@ -155,7 +155,9 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         if report.when == "setup":
             self.items.pop(item, None)
         if part is not None:
-            self.items[item] = ItemResult(part, report.outcome, report.duration)
+            # pytest reports a failure that was expected as skipped, with this attribute.
+            expected = report.outcome == "skipped" and hasattr(report, "wasxfail")
+            self.items[item] = ItemResult(part, "xfailed" if expected else report.outcome, report.duration)
         elif report.when == "teardown" and report.outcome == "failed" and item in self.items:
             self.items[item] = structs.replace(self.items[item], outcome="error")
 

@@ -1,13 +1,15 @@
 """Systems of a run side by side."""
 
-__all__ = ("judge_between", "side_by_side", "variants_of")
+__all__ = ("judge_between", "not_skipped", "side_by_side", "variants_of")
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.reports.tables import join_tables
+from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.scoring.gates import Gate, GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.snapshots.runs import SuiteRun
@@ -98,9 +100,27 @@ def judge_between(variants: Mapping[str, SuiteRun]) -> dict[str, list[GateResult
         if gate.against in variants:
             found += [(each, str(gate), _between(gate, variants[each], variants)) for each in named if each in variants]
     results: dict[str, list[GateResult]] = {}
-    for (system, name, _), result in zip(found, judge_regressions([each for *_, each in found]), strict=True):
-        results.setdefault(system, []).append(replace(result, gate=name))
+    for (system, name, evidence), result in zip(found, judge_regressions([each for *_, each in found]), strict=True):
+        verdict = replace(result, gate=name)
+        for each in (system, evidence.gate.against):
+            if each in variants:
+                verdict = not_skipped(variants[each], evidence.gate.max_skipped, verdict)
+        results.setdefault(system, []).append(verdict)
     return results
+
+
+def not_skipped(run: SuiteRun, most: int, verdict: GateResult) -> GateResult:
+    """Return the verdict on a gate, which fails if more cases than it allows were skipped at run time.
+
+    A target that skips what it cannot answer would pass; cases with the tag ``skip`` are declared, and free.
+    """
+    declared = {case.id for case in run.suite.cases if is_skipped(case)}
+    skipped = sum(record.outcome == "skipped" and record.id not in declared for record in run.records)
+    if skipped <= most or verdict.outcome == "not_judged":
+        return verdict
+    allowed = f"{most} allowed" if most else "none allowed"
+    reason = f"{counted(skipped, 'case')} skipped at run time, {allowed} (max_skipped); {verdict.reason}"
+    return replace(verdict, outcome="failed", reason=reason, undecided=False)
 
 
 def _between(gate: RegressionGate, system: SuiteRun, variants: Mapping[str, SuiteRun]) -> "GateEvidence":

@@ -190,7 +190,7 @@ class CaseResults(Sequence[CaseResult]):
         if record.repeats is not None:
             details["repeats"] = record.repeats
         metrics = CaseScores(self._columns, row, record.observations)
-        return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s)
+        return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s, record.unmet)
 
 
 def _floats(column: "Small") -> "FloatArray":

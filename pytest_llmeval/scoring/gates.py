@@ -124,6 +124,7 @@ class Gate:
         by: Judge every group of this label on its own.
         min_cases: Groups of which fewer cases ran are not judged.
         max_errors: How many errored cases are tolerated.
+        max_skipped: How many cases may be skipped at run time, by a target, a fixture or a mark; tags are free.
         partial: Judge even if some cases did not run.
         min_scored: How many cases must have a score; with fewer, the gate fails.
         system: The system that the gate is about; empty for every one.
@@ -136,6 +137,7 @@ class Gate:
     by: str | None = None
     min_cases: int = 1
     max_errors: int = 0
+    max_skipped: int = 0
     partial: bool = False
     min_scored: int = 0
     system: str = ""
@@ -305,7 +307,13 @@ def check_counts(data: Mapping[str, Any]) -> None:
     Raises:
         ValueError: One is too small, or has no meaning without another key.
     """
-    for name, least in (("min_cases", 1), ("min_scored", 1), ("max_errors", 0), ("max_left_out", 0)):
+    for name, least in (
+        ("min_cases", 1),
+        ("min_scored", 1),
+        ("max_errors", 0),
+        ("max_skipped", 0),
+        ("max_left_out", 0),
+    ):
         count = data.get(name)
         if count is not None and int(count) < least:
             raise ValueError(f"found {name} {count}, expected at least {least}")
@@ -339,6 +347,7 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
         by=None if by is None else str(by),
         min_cases=int(data.get("min_cases") or 1),
         max_errors=int(data.get("max_errors") or 0),
+        max_skipped=int(data.get("max_skipped") or 0),
         partial=bool(data.get("partial")),
         min_scored=int(data.get("min_scored") or 0),
         system=str(data.get("system") or ""),

@@ -74,6 +74,7 @@ class RegressionGate:
         by: Judge every group of this label on its own.
         min_cases: Groups of which fewer cases can be compared are not judged.
         max_errors: How many errored cases are tolerated.
+        max_skipped: How many cases may be skipped at run time, by a target, a fixture or a mark; tags are free.
         partial: Judge even if some cases did not run.
         alternative: ``two_sided``, as the interval; ``less`` spends the whole level on runs that are worse.
         primary: Whether the gate is judged at the full level, beside other primary gates only.
@@ -101,6 +102,7 @@ class RegressionGate:
     by: str | None = None
     min_cases: int = 1
     max_errors: int = 0
+    max_skipped: int = 0
     partial: bool = False
     alternative: Alternative = "two_sided"
     primary: bool = False
@@ -239,6 +241,7 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
         statistic=cast("Statistic", statistic),
         min_cases=int(data.get("min_cases") or 1),
         max_errors=int(data.get("max_errors") or 0),
+        max_skipped=int(data.get("max_skipped") or 0),
         partial=bool(data.get("partial")),
         min_scored=int(data.get("min_scored") or 0),
         max_drift=None if max_drift is None else float(max_drift),

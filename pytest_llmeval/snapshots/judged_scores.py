@@ -240,10 +240,11 @@ def _unchanged_part(
     old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, suite_run: SuiteRun
 ) -> UnchangedPart | None:
     """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
-    if not changed_cases(old, new.comparable, new.cases.count):
-        return None
     pairing = suite_run.compared(old)
-    return None if pairing is None else unchanged_part(old, new, pairing, suite_run.suite.metrics, settings)
+    changed = changed_cases(old, new.comparable, new.cases.count) or (pairing is not None and pairing.matching.edited)
+    return (
+        None if pairing is None or not changed else unchanged_part(old, new, pairing, suite_run.suite.metrics, settings)
+    )
 
 
 def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:

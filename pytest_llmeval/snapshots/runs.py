@@ -68,6 +68,7 @@ class SuiteRun:
         records: One per case.
         total: How many cases the suite has, faulty ones included.
         judges: Label of an evaluator to what is known of its judge.
+        known: Case id to limits and checks that the case is approved not to meet.
         result: Its metrics.
         incomplete: Why these are not those of the whole suite, or nothing.
         off: The metrics, as declared, that a run without judges cannot compute completely.
@@ -83,6 +84,7 @@ class SuiteRun:
     records: Sequence[CaseRecord] = ()
     total: int = 0
     judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    known: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # judged
     result: Result = field(init=False)
     incomplete: str = ""

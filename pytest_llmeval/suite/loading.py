@@ -119,6 +119,7 @@ class _Loader(SettingsReader):
                 self.fault,
                 lambda metric: self._metric_fault(metric, extra=(PASS_RATE,)),
             ),
+            approves_failures=entry.approve.failures,
             target=self.read_target(entry.target),
             repeats=self.read_repeats(entry.repeats),
             judge=judge,

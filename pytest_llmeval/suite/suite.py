@@ -101,6 +101,7 @@ class GateEntry:
     by: str | None = None
     min_cases: int = 1
     max_errors: int = 0
+    max_skipped: int = 0
     partial: bool = False
     max_drop: float | None = None
     max_drift: float | None = None
@@ -117,6 +118,15 @@ class GateEntry:
     against: str | None = None
     min_gain: float | None = None
     undecided: Undecided | None = None
+
+
+@dataclass(frozen=True)
+class ApproveEntry:
+    """What is approved together with scores."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    failures: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,6 +168,7 @@ class SuiteEntry:
     thresholds: dict[str, Any] = field(default_factory=dict)
     gates: list[Any] = field(default_factory=list)
     snapshot: Any = None
+    approve: ApproveEntry = field(default_factory=ApproveEntry)
     cases: list[Any] = field(default_factory=list)
     source: Any = None
 
@@ -174,6 +185,7 @@ class Suite(Struct, frozen=True, dict=True):
         gates: Limits on the whole suite.
         regressions: Limits on how much a metric may have fallen since the baseline.
         snapshot: Whether and how its scores are compared with approved ones; ``None`` leaves it to the ini option.
+        approves_failures: Whether failing cases are approved together with scores, as known failures.
         target: Where predictions come from, for cases that carry none.
         group_by: Labels to report by; those that gates judge by are among them.
         cluster_by: A label whose cases belong together, for every interval and test.
@@ -206,6 +218,7 @@ class Suite(Struct, frozen=True, dict=True):
     gates: tuple[Gate, ...] = ()
     regressions: tuple[RegressionGate, ...] = ()
     snapshot: SnapshotSettings | None = None
+    approves_failures: bool = False
     target: "TargetSpec | None" = None
     group_by: tuple[str, ...] = ()
     cluster_by: str | None = None

@@ -44,7 +44,7 @@ _CHUNK = 256_000
 """Characters of JSON in a piece: small enough to unpack while a case opens."""
 _APPROVED = "approved run"
 _QUOTING = ("input", "expected", "prediction", "answers", "details", "lines", "judgings")
-_FAILING = ("failed", "errored")
+_FAILING = ("failed", "errored", "xfailed", "known_failure")
 
 
 class Page(NamedTuple):

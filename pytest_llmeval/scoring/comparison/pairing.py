@@ -35,7 +35,7 @@ class CaseMatching(NamedTuple):
         unchanged: In both runs, and the same as far as both say what they were.
         new: Only in the current run.
         gone: Only in the baseline.
-        edited: In both, with another input, expectation or label.
+        edited: In both, with another input, expectation or label, or skipped in one of them only.
         known: Whether both runs say what their cases were, so that edits can be seen.
         same_limits: Whether the unchanged cases have the thresholds that they had.
     """
@@ -64,6 +64,8 @@ def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
         if each in current.digests and each in baseline.digests
     }
     edited = {case for case, (now, before) in digests.items() if now.data != before.data}
+    skipped, before = ({each.id for each in run.records if each.outcome == "skipped"} for run in (current, baseline))
+    edited |= (skipped ^ before).intersection(common)
     return CaseMatching(
         tuple(each for each in common if each not in edited),
         tuple(sorted(here - there)),

@@ -36,6 +36,7 @@ function reasons(run) {
     [gates("not_judged"), "{n} gate not judged", "{n} gates not judged"],
     [cases("failed"), "{n} case failed", "{n} cases failed"],
     [cases("errored"), "{n} case without a score because of an error", "{n} cases without a score because of errors"],
+    [cases("known_failure"), "{n} known failure", "{n} known failures"],
     [cases("not_run"), "{n} case did not run", "{n} cases did not run"],
     [Object.keys(run.faults).length, "{n} file with faults", "{n} files with faults"],
   ];
@@ -123,7 +124,7 @@ function drawGate(gate) {
 /** @param {any} entry @param {(outcome: string[]) => string} link @returns {Element} */
 function drawCounts(entry, link) {
   const { counts } = entry;
-  const parts = ["passed", "failed", "errored", "skipped", "not_run"].filter((name) => counts[name]);
+  const parts = ["passed", "failed", "errored", "xfailed", "known_failure", "skipped", "not_run"].filter((name) => counts[name]);
   return h(
     "div",
     { class: "counts" },

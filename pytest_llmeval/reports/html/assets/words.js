@@ -79,6 +79,8 @@ const SIGNS = {
   passed: "✓",
   failed: "✗",
   errored: "!",
+  xfailed: "x",
+  known_failure: "k",
   skipped: "–",
   not_run: "○",
   not_judged: "?",

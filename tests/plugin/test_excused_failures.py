@@ -1,0 +1,140 @@
+"""Failures that are expected or known, and skips: what is excused, and what counts all the same."""
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from running import run_python
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+EXACT: dict[str, Any] = {"evaluators": [{"text": {"metrics": ["exact_match"]}}]}
+FAILURES = "__llmeval__/s.failures.json"
+
+
+def answered(right: int, wrong: int, **of_wrong: Any) -> list[dict[str, Any]]:
+    good = [{"id": f"right{number}", "expected": "x", "prediction": "x"} for number in range(right)]
+    return good + [{"id": f"wrong{number}", "expected": "x", "prediction": "y", **of_wrong} for number in range(wrong)]
+
+
+@pytest.mark.parametrize("mode", ["items", "bulk"])
+def test_scores_of_cases_that_are_expected_to_fail_count(project: "Project", workers: int, mode: str) -> None:
+    top = {**EXACT, "thresholds": {"exact_match": 1}, "gates": ["exact_match >= 0.6", "pass_rate >= 0.6"], "mode": mode}
+    project.suite("s.eval.yaml", answered(5, 5, tags=["xfail"]), **top)
+    ran = project.run(workers=workers)
+    suite = ran.suites["s"]
+    assert (suite["metrics"]["exact_match"]["value"], suite["metrics"]["exact_match"]["scored"]) == (0.5, 10)
+    assert suite["counts"]["xfailed"] == 5
+    assert (suite["counts"]["skipped"], suite["counts"]["not_run"]) == (0, 0)
+    assert ran.gates("s") == {"exact_match >= 0.6": "failed", "pass_rate >= 0.6": "failed"}
+    assert "5 xfailed" in ran.text
+
+
+def test_a_case_that_expects_to_fail_before_it_is_scored_stays_in_the_denominators(project: "Project") -> None:
+    project.write("bot.py", "import pytest\ndef answer(word):\n    pytest.xfail('later')\n")
+    project.suite("s.eval.yaml", [{"id": "a", "input": "a", "expected": "a"}], target="bot:answer", **EXACT)
+    ran = project.run()
+    assert ran.suites["s"]["metrics"]["exact_match"]["errored"] == 1
+
+
+def skipping(project: "Project", **gate: Any) -> Any:
+    project.write(
+        "bot.py", "import pytest\ndef answer(word):\n    if word != 'a':\n        pytest.skip('hard')\n    return 'a'\n"
+    )
+    cases = [{"id": word, "input": word, "expected": word} for word in "abcde"]
+    cases.append({"id": "f", "input": "f", "expected": "f", "tags": ["skip"]})
+    gates = [{"metric": "exact_match", "min": 0.5, **gate}]
+    project.suite("s.eval.yaml", cases, target="bot:answer", gates=gates, **EXACT)
+    return project.run()
+
+
+def test_a_target_that_skips_what_it_cannot_answer_fails_the_gates(project: "Project") -> None:
+    ran = skipping(project)
+    assert ran.code == 1
+    (gate,) = ran.suites["s"]["gates"]
+    assert gate["outcome"] == "failed"
+    assert gate["reason"].startswith("4 cases skipped at run time, none allowed (max_skipped); exact_match is 1.0000")
+
+
+def test_a_gate_says_how_many_cases_may_be_skipped(project: "Project") -> None:
+    ran = skipping(project, max_skipped=4)
+    assert (ran.code, ran.gates("s")) == (0, {"exact_match >= 0.5": "passed"})
+
+
+def test_a_case_that_is_skipped_since_the_approval_is_another_case(project: "Project") -> None:
+    top = {**EXACT, "snapshot": True}
+    project.suite("s.eval.yaml", answered(3, 1), **top)
+    assert project.run("--snapshot-update").code == 0
+    project.suite("s.eval.yaml", answered(3, 1, tags=["skip"]), **top)
+    ran = project.run()
+    assert ran.code == 1
+    assert "1 edited (wrong0)" in ran.text
+
+
+def with_failures(project: "Project", cases: list[dict[str, Any]]) -> None:
+    top = {**EXACT, "thresholds": {"exact_match": 1}, "checks": [{"max_words": 2}], "approve": {"failures": True}}
+    project.suite("s.eval.yaml", cases, **top)
+
+
+def test_known_failures_fail_the_run_only_in_another_way(project: "Project", workers: int) -> None:
+    with_failures(project, answered(2, 2))
+    assert project.run(workers=workers).code == 1
+    approving = project.run("--snapshot-update", workers=workers)
+    assert "2 failed as known" in approving.text
+    assert (approving.code, approving.counts) == (0, {"passed": 2, "failed": 2})
+    assert json.loads((project.path / FAILURES).read_text(encoding="utf-8")) == {
+        "cases": {"wrong0": ["exact_match"], "wrong1": ["exact_match"]},
+        "schema": 1,
+    }
+    ran = project.run(workers=workers)
+    assert (ran.code, ran.suites["s"]["counts"]["known_failure"]) == (0, 2)
+    assert ran.suites["s"]["metrics"]["exact_match"]["value"] == 0.5
+    with_failures(project, [*answered(2, 1), {"id": "wrong1", "expected": "x", "prediction": "y y y"}])
+    ran = project.run(workers=workers)
+    assert (ran.code, ran.outcomes("s")["wrong1"], ran.outcomes("s")["wrong0"]) == (1, "failed", "known_failure")
+
+
+def test_a_known_failure_that_passes_is_mended_and_may_not_come_back(project: "Project") -> None:
+    with_failures(project, answered(1, 1))
+    project.run("--snapshot-update")
+    with_failures(project, [*answered(1, 0), {"id": "wrong0", "expected": "x", "prediction": "x"}])
+    assert "s.eval.yaml: 1 known failure mended: wrong0" in project.run().text
+    project.run("--snapshot-update")
+    assert not (project.path / FAILURES).exists()
+    with_failures(project, answered(1, 1))
+    assert project.run().code == 1
+
+
+def test_known_failures_of_cases_that_did_not_run_are_kept(project: "Project") -> None:
+    with_failures(project, answered(1, 2))
+    project.run("--snapshot-update")
+    project.run("--snapshot-update", "-k", "wrong0")
+    assert set(json.loads((project.path / FAILURES).read_text(encoding="utf-8"))["cases"]) == {"wrong0", "wrong1"}
+
+
+def test_a_failure_of_a_report_is_approved_by_a_command(project: "Project") -> None:
+    project.suite("s.eval.yaml", answered(1, 2), thresholds={"exact_match": 1}, **EXACT)
+    project.run("--llmeval-report=r.json")
+
+    def approve(case: str) -> str:
+        code = "from pytest_llmeval.cli import main; main()"
+        arguments = ["-c", code, "approve", "r.json", "--case", case]
+        done = run_python(arguments, dict(os.environ), project.path)
+        return done.out + done.err
+
+    assert approve("wrong1") == f"{FAILURES}: wrong1: exact_match\n"
+    assert project.run().outcomes("s") == {"right0": "passed", "wrong0": "failed", "wrong1": "known_failure"}
+    assert approve("right0") == (
+        "r.json: case 'right0': found the outcome 'passed', expected a case that misses limits or checks\n"
+    )
+    assert approve("right1") == "r.json: found no case 'right1' (did you mean 'right0'?)\n"
+
+
+def test_a_damaged_file_of_known_failures_is_named(project: "Project") -> None:
+    with_failures(project, answered(1, 1))
+    project.write(FAILURES, '{"schema": 1, "cases": {"wrong0": "exact_match"}}')
+    ran = project.run()
+    assert ran.code == 1
+    assert f"{FAILURES}  found no list of known failures (Expected `array`, got `str` - at `$.cases[...]`)" in ran.text
