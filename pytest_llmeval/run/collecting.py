@@ -3,6 +3,7 @@
 __all__ = ("RunTerms", "Suites", "collect", "collected_records", "fault_of", "judges_of")
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -80,6 +81,7 @@ def collect(run: RunRecord, suites: Suites, *, approves: bool = False) -> tuple[
     """
     records = collected_records(run)
     totals = {each.part.key: each.part.total for each in reversed(run.items.values())}
+    reruns = Counter(result.part.key for item, result in run.items.items() if item in run.reruns)
     reported = {key.path for key in totals}
     # Of a suite that reported nothing because the run broke, every case has yet to run.
     silent = [key for path in run.selected for key in _keys(path, suites)] if run.broken else []
@@ -99,7 +101,7 @@ def collect(run: RunRecord, suites: Suites, *, approves: bool = False) -> tuple[
             if known or (approves and suite.approves_failures):
                 every = approves and suite.approves_failures
                 rows = [as_approved(each, each.unmet if every else known.get(each.id, ())) for each in rows]
-            found.append(SuiteRun(key, suite, rows, totals.get(key) or suite.total, judges, known))
+            found.append(SuiteRun(key, suite, rows, totals.get(key) or suite.total, judges, known, reruns[key]))
     return found, faults
 
 

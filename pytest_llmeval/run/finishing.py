@@ -284,6 +284,12 @@ def _shortfalls(judged: JudgedRun, run: RunRecord, terms: RunTerms, mode: Snapsh
     snapshots = [(each.key.shown, verdict) for each in judged.suites for verdict in each.report.snapshot]
     if not (gates or snapshots):
         yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates or a snapshot, expected at least one"
+    waiting += [
+        f"{each.key.shown}: {counted(each.reruns, 'case')} failed and ran again: the best of several results decides "
+        "nothing, so run without --reruns"
+        for each in judged.suites
+        if each.reruns
+    ]
     waiting += [f"{shown}: snapshot {each.reason}" for shown, each in snapshots if each.outcome == "not_judged"]
     yield from (f"{REQUIRE_GATES}: {each}" for each in waiting[:_LISTED])
     if len(waiting) > _LISTED:

@@ -18,8 +18,8 @@ from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collecting import RunTerms, fault_of
 from pytest_llmeval.run.records import shown_value
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.run.side_by_side import judge_between, not_skipped, side_by_side, variants_of
-from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
+from pytest_llmeval.run.side_by_side import judge_between, qualified, side_by_side, variants_of
+from pytest_llmeval.scoring.gates import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator, usage_report
 from pytest_llmeval.services.secrets import secret_values
@@ -107,6 +107,11 @@ def judge_run(
     )
     notes += [f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless)]
     notes += dict.fromkeys(note for each in judged for note in _idle_thresholds(each))
+    notes += [
+        f"{each.key.shown}: limits of {name.replace(EVERYTHING, 'all metrics')} changed since the approval: {moved}"
+        for each in judged
+        for name, moved in each.moved_limits.items()
+    ]
     compared = []
     for variants in groups:
         try:
@@ -194,7 +199,7 @@ def _judge(judged: SuiteRun, run: RunRecord, terms: RunTerms, keeper: Keeper, st
     unjudged = JUDGES_OFF if judged.off else ""
     snapshot = keeper.judge(judged, incomplete or unjudged, stamp)
     gates = [
-        not_skipped(
+        qualified(
             judged,
             gate.max_skipped,
             gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in judged.off else ""),
@@ -216,8 +221,13 @@ def _regressions(
     from pytest_llmeval.snapshots.baselines import examine_regressions
 
     evidence = examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged)
-    verdicts = zip(evidence, judge_regressions(evidence), strict=True)
-    return [not_skipped(suite_run, each.gate.max_skipped, verdict) for each, verdict in verdicts]
+    gates = []
+    for each, verdict in zip(evidence, judge_regressions(evidence), strict=True):
+        moved = suite_run.moved_limits.get(each.gate.metric)
+        change = f"; limits changed since the approval: {moved}" if moved else ""
+        marked = replace(verdict, reason=f"{verdict.reason}{change}")
+        gates.append(qualified(suite_run, each.gate.max_skipped, marked))
+    return gates
 
 
 def _changes(suite_run: SuiteRun) -> Changes | None:

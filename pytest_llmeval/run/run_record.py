@@ -125,6 +125,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         deselected: Items over cases that were collected and left out.
         unwanted: Of them, those that options of pytest have left out.
         failures: Failed tests that are no cases.
+        reruns: Items over cases that failed and ran again.
         items: The results of items in order of arrival; of one that is run again, the last result counts.
         judgements: That items used, if these are recorded.
     """
@@ -141,6 +142,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     deselected: set[str] = set()
     unwanted: set[str] = set()
     failures: set[str] = set()
+    reruns: set[Item] = set()
     items: dict[Item, ItemResult] = {}
     judgements: UsedJudgements = msgspec.field(default_factory=UsedJudgements)
 
@@ -154,6 +156,8 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         item = Item(report.location[0], report.nodeid)
         if report.when == "setup":
             self.items.pop(item, None)
+        if report.outcome == "rerun" and (part is not None or item in self.items):  # by pytest-rerunfailures
+            self.reruns.add(item)
         if part is not None:
             # pytest reports a failure that was expected as skipped, with this attribute.
             expected = report.outcome == "skipped" and hasattr(report, "wasxfail")

@@ -1,6 +1,6 @@
 """Systems of a run side by side."""
 
-__all__ = ("judge_between", "not_skipped", "side_by_side", "variants_of")
+__all__ = ("judge_between", "qualified", "side_by_side", "variants_of")
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -104,21 +104,27 @@ def judge_between(variants: Mapping[str, SuiteRun]) -> dict[str, list[GateResult
         verdict = replace(result, gate=name)
         for each in (system, evidence.gate.against):
             if each in variants:
-                verdict = not_skipped(variants[each], evidence.gate.max_skipped, verdict)
+                verdict = qualified(variants[each], evidence.gate.max_skipped, verdict)
         results.setdefault(system, []).append(verdict)
     return results
 
 
-def not_skipped(run: SuiteRun, most: int, verdict: GateResult) -> GateResult:
-    """Return the verdict on a gate, which fails if more cases than it allows were skipped at run time.
+def qualified(run: SuiteRun, most_skipped: int, verdict: GateResult) -> GateResult:
+    """Return the verdict on a gate with what it rests on: cases that were skipped, or ran until they passed.
 
-    A target that skips what it cannot answer would pass; cases with the tag ``skip`` are declared, and free.
+    A target that skips what it cannot answer would pass, so the gate fails if more cases than it allows were skipped
+    at run time. Cases with the tag ``skip`` are declared, and free.
     """
+    if verdict.outcome == "not_judged":
+        return verdict
+    if run.reruns:
+        again = f"{counted(run.reruns, 'case')} failed and ran again, and only the last result counts"
+        verdict = replace(verdict, reason=f"{verdict.reason}; {again}")
     declared = {case.id for case in run.suite.cases if is_skipped(case)}
     skipped = sum(record.outcome == "skipped" and record.id not in declared for record in run.records)
-    if skipped <= most or verdict.outcome == "not_judged":
+    if skipped <= most_skipped:
         return verdict
-    allowed = f"{most} allowed" if most else "none allowed"
+    allowed = f"{most_skipped} allowed" if most_skipped else "none allowed"
     reason = f"{counted(skipped, 'case')} skipped at run time, {allowed} (max_skipped); {verdict.reason}"
     return replace(verdict, outcome="failed", reason=reason, undecided=False)
 

@@ -77,6 +77,12 @@ def judge_snapshot(
     if old is not None:
         new = replace(new, bridges=old.bridges)
     writes = mode.update or (mode.new_only and old is None)
+    if old is not None and not writes:
+        suite_run.moved_limits = {
+            name: f"{before} -> {new.limits.get(name, 'none')}"
+            for name, before in old.limits.items()
+            if new.limits.get(name) != before
+        }
     if writes and mode.keep_unused and old is not None:
         new = replace(new, metrics={**old.metrics, **new.metrics})
     verdicts = _verdicts(mode, old, new, settings, suite_run, shown, writes=writes)
@@ -173,8 +179,20 @@ def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScore
         comparable=suite_run.comparable,
         metrics=metrics_of(suite_run.result, settings),
         groups=groups_of(suite_run.result, settings),
+        limits=_limits(suite_run.suite, settings),
     )
     return scores, statistics
+
+
+def _limits(suite: Suite, settings: SnapshotSettings) -> dict[str, str]:
+    """Return what limits the fall of each metric, so that a limit that is widened later leaves a trace."""
+    limits: dict[str, list[str]] = {}
+    for gate in suite.regressions:
+        limits.setdefault(gate.metric, []).append(str(gate))
+    shared = {EVERYTHING: settings.tolerance} if settings.tolerance is not None else {}
+    for name, tolerance in {**shared, **settings.tolerances}.items():
+        limits.setdefault(name, []).append(f"tolerance {tolerance}")
+    return {name: "; ".join(sorted(texts)) for name, texts in sorted(limits.items())}
 
 
 def _errored(record: CaseRecord) -> bool:

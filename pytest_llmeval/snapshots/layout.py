@@ -44,6 +44,8 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
             del data["anchors"]
         if not scores.pool:
             del data["pool"]
+        if not scores.limits:
+            del data["limits"]
         if not scores.cases.errored:
             del data["cases"]["errored"]
     return data

@@ -68,12 +68,14 @@ class SuiteRun:
         records: One per case.
         total: How many cases the suite has, faulty ones included.
         judges: Label of an evaluator to what is known of its judge.
+        reruns: How many of its items failed and ran again.
         known: Case id to limits and checks that the case is approved not to meet.
         result: Its metrics.
         incomplete: Why these are not those of the whole suite, or nothing.
         off: The metrics, as declared, that a run without judges cannot compute completely.
         report: What is reported of it, with the verdicts of gates and snapshot.
         remembered: Whether the history of runs gets a line about it.
+        moved_limits: Metric to its limits when the scores were approved, and now, where they differ.
         watch: Its part in gates that weigh many runs; ``None`` if there is none.
         pending: Its score file, before it is written; ``None`` if it stays as it is.
     """
@@ -85,12 +87,14 @@ class SuiteRun:
     total: int = 0
     judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reruns: int = 0
     # judged
     result: Result = field(init=False)
     incomplete: str = ""
     off: frozenset[str] = frozenset()
     report: "SuiteReport" = field(init=False)
     remembered: bool = False
+    moved_limits: Mapping[str, str] = field(default_factory=dict)
     watch: RunWatch | None = None
     pending: "PendingFile | None" = None
     _approved: dict[str, ApprovedRun] = field(default_factory=dict, repr=False)

@@ -132,6 +132,7 @@ class SuiteScores:
             the baseline together with the last one; the latest last.
         anchors: Metric to the run below which it may not drift; without those for which that is the one approved last.
         bridges: Changes of judges across which it may be compared, and those of earlier approvals; the latest last.
+        limits: Metric to the gates and the tolerance that limited its fall; ``*`` stands for all metrics.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -149,6 +150,7 @@ class SuiteScores:
     pool: tuple[str, ...] = ()
     bridges: tuple[Bridge, ...] = ()
     anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
 
     def anchor_of(self, metric: str) -> Anchor | None:
         """Return the anchor of a metric; ``None`` where that is the run approved last."""

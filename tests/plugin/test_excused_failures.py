@@ -138,3 +138,17 @@ def test_a_damaged_file_of_known_failures_is_named(project: "Project") -> None:
     ran = project.run()
     assert ran.code == 1
     assert f"{FAILURES}  found no list of known failures (Expected `array`, got `str` - at `$.cases[...]`)" in ran.text
+
+
+def test_a_limit_that_was_widened_since_the_approval_is_named(project: "Project") -> None:
+    top = {**EXACT, "snapshot": True}
+    project.suite("s.eval.yaml", answered(30, 0), **top, gates=[{"metric": "exact_match", "max_drop": 0.02}])
+    project.run("--snapshot-update")
+    project.suite("s.eval.yaml", answered(30, 0), **top, gates=[{"metric": "exact_match", "max_drop": 0.5}])
+    ran = project.run()
+    moved = "drop(exact_match) <= 0.02 -> drop(exact_match) <= 0.5"
+    assert f"s.eval.yaml: limits of exact_match changed since the approval: {moved}" in ran.text
+    (gate,) = ran.suites["s"]["gates"]
+    assert gate["reason"].endswith(f"; limits changed since the approval: {moved}")
+    project.run("--snapshot-update")
+    assert "limits of" not in project.run().text

@@ -71,3 +71,18 @@ def test_a_python_test_that_scores_only_at_first_did_not_score(project: "Project
     (suite,) = ran.suites.values()
     assert suite["cases"][0]["outcome"] == "errored"
     assert suite["metrics"]["f1"]["scored"] == 0
+
+
+def test_gates_say_that_cases_ran_until_they_passed_and_may_refuse_it(project: "Project", workers: int) -> None:
+    project.write("flaky.py", FLAKY)
+    top = {"gates": ["exact_match >= 1"], "thresholds": {"exact_match": 1}}
+    project.asking("s.eval.yaml", "flaky:answer", "sure", "unsure", **top)
+    ran = project.run("--reruns=1", workers=workers, without=OTHERS)
+    assert ran.code == 0
+    (gate,) = ran.suites["s"]["gates"]
+    again = "1 case failed and ran again"
+    assert gate["reason"] == f"exact_match is 1.0000; {again}, and only the last result counts"
+    (project.path / "unsure.times").unlink()
+    ran = project.run("--reruns=1", "--llmeval-require-gates", workers=workers, without=OTHERS)
+    assert ran.code == 1
+    assert f"--llmeval-require-gates: s.eval.yaml: {again}" in ran.text
