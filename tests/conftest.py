@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np  # noqa: F401 (pytester forgets what a test imports first, and NumPy cannot be imported twice)
 import pytest
 from hypothesis import settings
 from rows import as_one

@@ -32,7 +32,7 @@ from pytest_llmeval.run.records import explained, failing_answers, not_computed
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.limits import Unmet, unmet
-from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
+from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability, spread_of, status_of
 from pytest_llmeval.scoring.usage import TARGET_FIGURES
 from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.suite import Suite
@@ -174,13 +174,21 @@ def execute_repeats(
         observations: dict[str, Observation] = {}
         errors: dict[str, str] = {}
         for label, evaluator in suite.reported.items():
+            if isinstance(evaluator, Reliability):
+                continue
             assert isinstance(evaluator, Reduced)
             for number, each in enumerate(parts, 1):
                 if label in each.record.errors:
                     errors.setdefault(label, f"repeat {number} of {len(parts)}: {each.record.errors[label]}")
             if label not in errors:
                 observations[label] = evaluator.reduce([each.record.observations[label] for each in parts])
+        reliability = suite.reported[RELIABILITY]
+        assert isinstance(reliability, Reliability)
+        if None not in passed:
+            observations[RELIABILITY] = reliability.observe([bool(each) for each in passed])
         outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors)
+        if None in passed:
+            errors[RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
         case = answers[0].case
         names = tuple(_unmet_names(suite, suite.reported, observations, missed)) if why else ()
         record = CaseRecord(case.id, case.labels, outcome, observations, errors, why, unmet=names)

@@ -47,6 +47,7 @@ _UNKNOWN = {
     "latency_s": "the stored verdicts have no latency",
     "target_latency_s": "no target was called",
     "target_tokens": "not every prediction reports its usage",
+    "cost_per_success_usd": "no answer passed, or not every prediction reports its cost",
     "target_cost_usd": "not every prediction reports its cost, or the tokens of a model with a known price",
 }
 """Why a figure is missing; for those of judges, although there are verdicts."""
@@ -195,7 +196,7 @@ class Gate:
 
     def _unknown(self, among: Result | GroupResult) -> str:
         """Return why a figure of the usage has no value."""
-        if self.metric in TARGET_FIGURES:
+        if self.metric in (*TARGET_FIGURES, "cost_per_success_usd"):
             return _UNKNOWN[self.metric]
         verdicts = among.find("judge_calls")
         if verdicts is None or verdicts.value is None:

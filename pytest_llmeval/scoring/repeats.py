@@ -1,11 +1,12 @@
 """Repeated cases: reduction of several scores to one, and their spread."""
 
-__all__ = ("REDUCERS", "Reduced", "Repeats", "Status", "spread_of", "status_of")
+__all__ = ("REDUCERS", "RELIABILITY", "Reduced", "Reliability", "Repeats", "Status", "spread_of", "status_of")
 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import structs
@@ -25,6 +26,9 @@ Status: TypeAlias = Literal["stable pass", "flaky", "stable fail", "error"]
 
 _SUM, _COUNT = "sum ", "n "
 
+RELIABILITY = "repeats"
+"""The label of the metrics of a suite whose cases are repeated."""
+
 
 @dataclass(frozen=True)
 class Repeats:
@@ -36,7 +40,9 @@ class Repeats:
             case to one number, and the suite's value is then the mean of those: ``median``, ``min``, ``max``;
             ``majority``, the most frequent score, of equally frequent ones the worst; ``pass_at_k``, the probability
             that at least one of ``k`` runs succeeds, and ``all_of_k``, that all of them do, estimated without bias
-            from all runs (Chen et al. 2021, "Evaluating Large Language Models Trained on Code", equation 1).
+            from all runs (Chen et al. 2021, "Evaluating Large Language Models Trained on Code", equation 1). These two
+            reduce metrics with a largest value of which more is better; of others, such as a number of turns, no score
+            is a success, and they are averaged.
         k: For the last two; at most ``times``.
         success: The score from which on a run succeeds, for the last two.
     """
@@ -83,18 +89,22 @@ def _majority(scores: Sequence[float], metric: Metric, repeats: Repeats) -> floa
     return min(winners) if metric.higher_is_better else max(winners)
 
 
-def _successes(scores: Sequence[float], metric: Metric, repeats: Repeats) -> int:
-    sign = 1 if metric.higher_is_better else -1
-    return sum(sign * score >= sign * repeats.success - TOLERANCE for score in scores)
+def _pass_at_k(n: int, successes: int, k: int) -> float:
+    """Estimate, without bias, the probability that one of k runs succeeds, from n runs."""
+    return 1.0 - math.comb(n - successes, k) / math.comb(n, k)
 
 
-def _pass_at_k(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
-    failures = len(scores) - _successes(scores, metric, repeats)
-    return 1.0 - math.comb(failures, repeats.k) / math.comb(len(scores), repeats.k)
+def _all_of_k(n: int, successes: int, k: int) -> float:
+    """Estimate, without bias, the probability that all of k runs succeed (Yao et al. 2024, "tau-bench", section 3)."""
+    return math.comb(successes, k) / math.comb(n, k)
 
 
-def _all_of_k(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
-    return math.comb(_successes(scores, metric, repeats), repeats.k) / math.comb(len(scores), repeats.k)
+def _by_success(estimate: Callable[[int, int, int], float]) -> Callable[[Sequence[float], Metric, Repeats], float]:
+    def reduce(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+        del metric
+        return estimate(len(scores), sum(score >= repeats.success - TOLERANCE for score in scores), repeats.k)
+
+    return reduce
 
 
 REDUCERS: Mapping[str, Callable[[Sequence[float], Metric, Repeats], float]] = {
@@ -102,8 +112,8 @@ REDUCERS: Mapping[str, Callable[[Sequence[float], Metric, Repeats], float]] = {
     "majority": _majority,
     "min": lambda scores, *_: min(scores),
     "max": lambda scores, *_: max(scores),
-    "pass_at_k": _pass_at_k,
-    "all_of_k": _all_of_k,
+    "pass_at_k": _by_success(_pass_at_k),
+    "all_of_k": _by_success(_all_of_k),
 }
 
 
@@ -155,8 +165,10 @@ class Reduced(Evaluator):
         if self.repeats.reduce == "mean":
             counts = {name: total / len(observations) for name, total in Totals.of(observations).items()}
         else:
+            if self._averaged:
+                counts = {name: total / len(observations) for name, total in Totals.of(observations).items()}
             scores = [self.of.scores(each) for each in observations]
-            for name in dict.fromkeys(name for each in scores for name in each):
+            for name in dict.fromkeys(name for each in scores for name in each if not self._averages(name)):
                 known = [value for each in scores if (value := each.get(name)) is not None]
                 if len(known) >= self.repeats.k and name not in errored:
                     counts[_SUM + name] = REDUCERS[self.repeats.reduce](known, self._metric(name), self.repeats)
@@ -177,17 +189,82 @@ class Reduced(Evaluator):
         """Return those of the evaluator that measures; counts are kept only where repeats are averaged."""
         return [each for each in self.of.tables() if self.repeats.reduce == "mean" or not has_counts(each)]
 
+    @cached_property
+    def _averaged(self) -> frozenset[str]:
+        """The families of metrics of which no score is a success."""
+        if not self.repeats.reduce.endswith("_k"):
+            return frozenset()
+        metrics = self.of.describe()
+        return frozenset(_family(each.name) for each in metrics if each.high is None or not each.higher_is_better)
+
+    def _averages(self, name: str) -> bool:
+        return _family(name) in self._averaged
+
     def _metric(self, name: str) -> Metric:
-        family = name.partition("[")[0]
-        return next(each for each in self.of.describe() if each.name.partition("[")[0] == family)
+        return next(each for each in self.of.describe() if _family(each.name) == _family(name))
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
         """Return the evaluator's own formula for ``mean``, else means over cases."""
         if self.repeats.reduce == "mean":
             return self.of.summarize(sums)
         names = [name.removeprefix(_COUNT) for name in sums if name.startswith(_COUNT)]
-        single = [metric.name for metric in self.of.describe() if "[" not in metric.name]
-        return {name: sums[_SUM + name] / sums[_COUNT + name] for name in dict.fromkeys([*single, *names])}
+        metrics = [metric.name for metric in self.of.describe() if "[" not in metric.name]
+        single = [name for name in metrics if not self._averages(name)]
+        reduced = {name: sums[_SUM + name] / sums[_COUNT + name] for name in dict.fromkeys([*single, *names])}
+        if not self._averaged:
+            return reduced
+        whole = self.of.summarize(sums)
+        return {name: reduced.get(name, column) for name, column in whole.items() if self._averages(name)} | reduced
+
+
+@dataclass(frozen=True)
+class Reliability(Evaluator):
+    """How surely cases pass when they are run again.
+
+    * ``pass@k``: the probability that at least one of k runs of a case passes; ``pass@1`` is the share that passes;
+    * ``pass^k``: the probability that all of k runs pass.
+
+    Both are estimated without bias from all runs of a case, and are means over cases: the runs of a case are no
+    evidence about others, so intervals draw whole cases.
+
+    Attributes:
+        times: How often each case runs.
+    """
+
+    name = RELIABILITY
+
+    times: int
+
+    def describe(self) -> Sequence[Metric]:
+        """Return both metrics for each k up to the number of runs, 10 at most."""
+        signature = f"repeats:{self.times}"
+        return [Metric(f"pass{mark}{k}", signature=signature) for mark, k in self._named]
+
+    @cached_property
+    def _named(self) -> Sequence[tuple[str, int]]:
+        return [(mark, k) for mark in _ESTIMATES for k in range(1, min(self.times, _MOST_TRIES) + 1)]
+
+    def measure(self, case: Case) -> Observation:
+        """Refuse: only runs that have been judged can be counted."""
+        raise EvaluatorError(f"case {case.id!r}: repeats are counted, not measured")
+
+    def observe(self, passed: Sequence[bool]) -> Observation:
+        """Return the observation of a case from what came of its runs."""
+        n, successes = len(passed), sum(passed)
+        counts = {f"pass{mark}{k}": _ESTIMATES[mark](n, successes, k) for mark, k in self._named}
+        return Observation({**counts, "n": 1})
+
+    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+        """Return means over cases."""
+        return {metric.name: sums[metric.name] / sums["n"] for metric in self.describe()}
+
+
+_MOST_TRIES = 10
+_ESTIMATES: Mapping[str, Callable[[int, int, int], float]] = {"@": _pass_at_k, "^": _all_of_k}
+
+
+def _family(metric: str) -> str:
+    return metric.partition("[")[0]
 
 
 def _reasons(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:

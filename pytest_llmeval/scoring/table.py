@@ -19,7 +19,7 @@ from pytest_llmeval.scoring.case_scores import PackedColumns
 from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
 from pytest_llmeval.scoring.intervals import CountedMetric, partial_interval, share_interval, value_interval
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
-from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
+from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, successes_of, usage_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -328,7 +328,7 @@ class Table:
 
 def _observation(record: CaseRecord, label: str) -> Observation | None:
     if label == USAGE:
-        return usage_of(record.calls, record.target_seconds, record.target_usage)
+        return usage_of(record.calls, record.target_seconds, record.target_usage, successes_of(record))
     if label == OUTCOME and label not in record.observations:
         return outcome_of(record)
     return record.observations.get(label)

@@ -7,6 +7,7 @@ __all__ = (
     "UsageEvaluator",
     "UsageReport",
     "claim_calls",
+    "successes_of",
     "usage_of",
     "usage_report",
 )
@@ -25,7 +26,7 @@ from pytest_llmeval.core.observation import Observation, Sums
 from pytest_llmeval.core.results import JudgeCall, TargetUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.core.results import CaseRecord
@@ -58,6 +59,7 @@ class UsageEvaluator(Evaluator):
             Metric(
                 "target_cost_usd", higher_is_better=False, high=None, signature="as the target says, or by its model"
             ),
+            Metric("cost_per_success_usd", higher_is_better=False, high=None, signature="of answers that passed"),
         )
 
     def measure(self, case: Case) -> Observation:
@@ -70,6 +72,7 @@ class UsageEvaluator(Evaluator):
 
         judged = sums["verdicts"] > 0
         answered = sums["target_usages"] > 0
+        priced = answered & (sums["target_unpriced"] == 0)
         return {
             "judge_calls": np.where(judged, sums["calls"], np.nan),
             "judge_tokens": np.where(judged & (sums["uncounted"] == 0), sums["tokens"], np.nan),
@@ -77,19 +80,24 @@ class UsageEvaluator(Evaluator):
             "latency_s": sums["seconds"] / sums["timed"],
             "target_latency_s": sums["target_seconds"] / sums["target_timed"],
             "target_tokens": np.where(answered & (sums["target_uncounted"] == 0), sums["target_tokens"], np.nan),
-            "target_cost_usd": np.where(answered & (sums["target_unpriced"] == 0), sums["target_cost_usd"], np.nan),
+            "target_cost_usd": np.where(priced, sums["target_cost_usd"], np.nan),
+            "cost_per_success_usd": np.where(priced, sums["attempts_cost_usd"], np.nan) / sums["successes"],
         }
 
 
 def usage_of(
-    calls: Iterable[JudgeCall], target_seconds: Sequence[float], target_usage: Sequence[TargetUsage] = ()
+    calls: Iterable[JudgeCall],
+    target_seconds: Sequence[float],
+    target_usage: Sequence[TargetUsage] = (),
+    successes: int = 0,
 ) -> Observation:
     """Count the calls of one case.
 
     Args:
         calls: To judges.
         target_seconds: Latency of each call of the target.
-        target_usage: What each prediction took.
+        target_usage: What each prediction took. Of several, by repeats, tokens and money of one count: their mean.
+        successes: How many of these predictions passed.
     """
     counts: dict[str, float] = {}
 
@@ -119,11 +127,18 @@ def usage_of(
         add("target_timed", 1)
     for usage in target_usage:
         add("target_usages", 1)
-        tokens = _tokens(usage)
-        add("target_uncounted" if tokens is None else "target_tokens", 1 if tokens is None else tokens)
-        cost = usage.cost_usd
-        add("target_unpriced" if cost is None else "target_cost_usd", 1 if cost is None else cost)
+        tokens, cost, attempts = _tokens(usage), usage.cost_usd, len(target_usage)
+        add("target_uncounted" if tokens is None else "target_tokens", 1 if tokens is None else tokens / attempts)
+        add("target_unpriced" if cost is None else "target_cost_usd", 1 if cost is None else cost / attempts)
+        add("attempts_cost_usd", cost or 0)
+    if target_usage:
+        add("successes", successes)
     return Observation(counts)
+
+
+def successes_of(record: "CaseRecord") -> int:
+    """Return how many answers to a case passed."""
+    return int(record.outcome == "passed") if record.repeats is None else int(record.repeats["passed"])
 
 
 def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
@@ -172,8 +187,8 @@ class UsageReport(Struct, frozen=True):
         latency_s: Percentiles of all calls when they were made, such as ``{"p50": 0.8, "p95": 1.6}``; ``None`` where
             that is not known.
         target_latency_s: Of the calls of the target, when they were made.
-        target_tokens: Of all predictions; ``None`` if one of them does not say how many.
-        target_cost_usd: Of all predictions; ``None`` if the cost of one of them is not known.
+        target_tokens: Of one prediction per case, the mean of repeated ones; ``None`` if one does not say how many.
+        target_cost_usd: Likewise; ``None`` if the cost of one of them is not known.
         jurors: Name of a juror to its part of this, where a panel judges.
     """
 
@@ -201,10 +216,21 @@ def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
         **structs.asdict(JudgeUsage.of(calls)),
         latency_s=_percentiles([call.seconds for call in calls if call.seconds is not None]),
         target_latency_s=_percentiles(target),
-        target_tokens=_sum(list(map(_tokens, usages))) if usages else None,
-        target_cost_usd=_sum([each.cost_usd for each in usages]) if usages else None,
+        target_tokens=_of_one_attempt(records, _tokens) if usages else None,
+        target_cost_usd=_of_one_attempt(records, lambda usage: usage.cost_usd) if usages else None,
         jurors={name: JudgeUsage.of([call for call in calls if call.judge == name]) for name in names},
     )
+
+
+def _of_one_attempt(records: "Sequence[CaseRecord]", amount: "Callable[[TargetUsage], float | None]") -> float | None:
+    """Add up over cases what one answer takes: of several, by repeats, their mean."""
+    means = [
+        None if total is None else total / len(record.target_usage)
+        for record in records
+        if record.target_usage
+        for total in [_sum(list(map(amount, record.target_usage)))]
+    ]
+    return _sum(means)
 
 
 def _tokens(usage: TargetUsage) -> float | None:

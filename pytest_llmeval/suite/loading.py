@@ -103,6 +103,9 @@ class _Loader(SettingsReader):
         judge = self.read_judge(entry)
         if isinstance(judge, PanelSpec):
             evaluators = self.with_agreement(judge, evaluators)
+        repeats = self.read_repeats(entry.repeats)
+        if repeats.times > 1:
+            self.add_reliability(repeats.times)
         gates = self.read_gates(entry.gates, entry.cluster_by)
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
@@ -121,7 +124,7 @@ class _Loader(SettingsReader):
             ),
             approves_failures=entry.approve.failures,
             target=self.read_target(entry.target),
-            repeats=self.read_repeats(entry.repeats),
+            repeats=repeats,
             judge=judge,
             parts=self.read_parts(entry.parts),
             on=self.on,

@@ -27,7 +27,7 @@ from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
-from pytest_llmeval.scoring.repeats import Repeats
+from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.conversation import script_fault, script_of
 from pytest_llmeval.suite.judge_settings import JudgeReader
@@ -124,6 +124,15 @@ class SettingsReader(JudgeReader):
                 agreement = PanelAgreement(label, panel.names)
                 self._add(MetricIndex.of({agreement.name: agreement}), ("judges",), owner)
         return self.metrics.evaluators
+
+    def add_reliability(self, times: int) -> None:
+        """Add the metrics of repeated cases to those that limits and gates may name."""
+        owner = {
+            self.metrics.full_name(label, each.metric.family): label
+            for label, declared in self.metrics.declared.items()
+            for each in declared
+        }
+        self._add(MetricIndex.of({RELIABILITY: Reliability(times)}), ("repeats",), owner)
 
     def _add(self, built: MetricIndex, path: tuple[str | int, ...], owner: dict[str, str]) -> None:
         """Add an evaluator, unless its name or one of its metrics is taken."""

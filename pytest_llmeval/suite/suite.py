@@ -31,7 +31,7 @@ from pytest_llmeval.scoring.regression import (
     SignificanceTest,
     Undecided,
 )
-from pytest_llmeval.scoring.repeats import Reduced, Repeats
+from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 
@@ -344,7 +344,8 @@ class Suite(Struct, frozen=True, dict=True):
         """Label to what turns counts into metrics: the evaluators, or what reduces their repeats."""
         if self.repeats.times == 1:
             return self.evaluators
-        return {label: Reduced(each, self.repeats) for label, each in self.evaluators.items()}
+        reduced = {label: Reduced(each, self.repeats) for label, each in self.evaluators.items()}
+        return {**reduced, RELIABILITY: Reliability(self.repeats.times)}
 
     @cached_property
     def metrics(self) -> MetricIndex:

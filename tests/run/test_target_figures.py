@@ -128,10 +128,14 @@ def test_a_limit_on_usage_that_a_prediction_does_not_tell_is_an_error_of_its_cas
     assert "target_cost_usd: the prediction says neither cost_usd nor tokens of a model" in done.record.reason
 
 
-def test_repeats_add_their_usage_up(tmp_path: Path) -> None:
+def test_a_limit_is_on_the_mean_of_repeats(tmp_path: Path) -> None:
     suite = load_text(f"repeats: 2\n{SUITE}", tmp_path)
-    cheap = {"answer": "x", "usage": {"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.011}}
+    cheap, dear = (
+        {"answer": "x", "usage": {"input_tokens": 1, "output_tokens": 1, "cost_usd": cost}} for cost in (0.011, 0.033)
+    )
     done = execute_repeats(suite, [answer(suite, cheap, latency_s=1), answer(suite, cheap, latency_s=2)])
+    assert done.record.outcome == "passed"
+    done = execute_repeats(suite, [answer(suite, cheap, latency_s=1), answer(suite, dear, latency_s=2)])
     assert done.record.reason == "target_cost_usd 0.0220, limit <= 0.02"
     assert done.record.target_seconds == [1, 2]
 

@@ -1,6 +1,7 @@
 """Repeats: how many scores become one, and how steady they are."""
 
 import itertools
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case, Evaluator, EvaluatorError, Metric, Observation, Sums
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.scoring.repeats import REDUCERS, Reduced, Repeats, spread_of, status_of
+from pytest_llmeval.scoring.repeats import REDUCERS, Reduced, Reliability, Repeats, spread_of, status_of
 from pytest_llmeval.scoring.summary import summarize
 
 UP, DOWN = Metric("score", high=None), Metric("loss", higher_is_better=False, high=None)
@@ -63,17 +64,62 @@ def test_reducers_make_one_score_of_many(reduce: str, scores: list[float], up: f
     assert REDUCERS[reduce](scores, DOWN, repeats) == pytest.approx(down)
 
 
-@pytest.mark.parametrize("metric", [UP, DOWN])
 @pytest.mark.parametrize(("times", "k"), [(times, k) for times in range(1, 6) for k in range(1, times + 1)])
-def test_pass_at_k_and_all_of_k_are_the_shares_of_all_choices_of_k_repeats(metric: Metric, times: int, k: int) -> None:
-    success = 1.0 if metric is UP else 0.0
-    repeats = Repeats(times, "pass_at_k", k, success)
+def test_pass_at_k_and_all_of_k_are_the_shares_of_all_choices_of_k_repeats(times: int, k: int) -> None:
+    repeats = Repeats(times, "pass_at_k", k)
     for scores in itertools.product([0.0, 1.0], repeat=times):
-        chosen = list(itertools.combinations([score == success for score in scores], k))
+        chosen = list(itertools.combinations(map(bool, scores), k))
         some = sum(any(each) for each in chosen) / len(chosen)
         every = sum(all(each) for each in chosen) / len(chosen)
-        assert REDUCERS["pass_at_k"](scores, metric, repeats) == pytest.approx(some)
-        assert REDUCERS["all_of_k"](scores, metric, repeats) == pytest.approx(every)
+        assert REDUCERS["pass_at_k"](scores, UP, repeats) == pytest.approx(some)
+        assert REDUCERS["all_of_k"](scores, UP, repeats) == pytest.approx(every)
+        counts = Reliability(times).observe(list(map(bool, scores))).counts
+        assert counts[f"pass@{k}"] == pytest.approx(some)
+        assert counts[f"pass^{k}"] == pytest.approx(every)
+
+
+def test_reliability_is_a_mean_over_cases_and_equals_the_closed_form() -> None:
+    """If a case passes with probability p, all of k runs pass with p^k, and one of them with 1 - (1 - p)^k."""
+    rng = random.Random(11)
+    n, chances = 8, [rng.random() for _ in range(4000)]
+    reliability = Reliability(n)
+    cases = [
+        CaseRecord(str(place), observations={"repeats": reliability.observe([rng.random() < p for _ in range(n)])})
+        for place, p in enumerate(chances)
+    ]
+    found = summarize({"repeats": reliability}, cases).metrics
+    for k in range(1, n + 1):
+        every = sum(p**k for p in chances) / len(chances)
+        some = sum(1 - (1 - p) ** k for p in chances) / len(chances)
+        for name, expected in ((f"pass^{k}", every), (f"pass@{k}", some)):
+            metric = found[name]
+            assert metric.value == pytest.approx(expected, abs=0.02)
+            assert metric.low is not None
+            assert metric.high is not None
+            assert metric.low < metric.value < metric.high
+
+
+@dataclass(frozen=True)
+class Agent(Evaluator):
+    """Whether the goal was reached, in how many turns, with which share of errors."""
+
+    name = "agent"
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("goal"), Metric("turns", high=None), Metric("error_rate", higher_is_better=False)]
+
+    def measure(self, case: Case) -> Observation:
+        return Observation({**dict(zip(("goal", "turns", "error_rate"), case.prediction, strict=True)), "n": 1})
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        return {metric.name: sums[metric.name] / sums["n"] for metric in self.describe()}
+
+
+def test_metrics_of_which_no_score_is_a_success_are_averaged() -> None:
+    agent = Reduced(Agent(), Repeats(5, "all_of_k", 2))
+    runs = [(1, 3, 0), (1, 4, 0), (1, 5, 0), (0, 9, 1), (1, 4, 0)]
+    found = agent.scores(agent.reduce([Agent().measure(Case("a", prediction=run)) for run in runs]))
+    assert found == pytest.approx({"goal": 0.6, "turns": 5, "error_rate": 0.2})
 
 
 def test_a_success_is_a_score_from_a_mark_on_but_for_what_floats_lose() -> None:

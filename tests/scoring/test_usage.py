@@ -12,7 +12,7 @@ from pytest_llmeval.core.results import CaseRecord, JudgeCall, TargetUsage
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_of, usage_report
 
 FRESH = JudgeCall("a", True, 10, 5, 0.25, 2.0)
-NO_TARGET_USAGE = {"target_tokens": None, "target_cost_usd": None}
+NO_TARGET_USAGE = {"target_tokens": None, "target_cost_usd": None, "cost_per_success_usd": None}
 OF_TARGETS = {"target_latency_s", *NO_TARGET_USAGE}
 STORED = JudgeCall("b", False, 100, 50, 2.5, 4.0)
 
@@ -142,8 +142,12 @@ def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[Judg
 
 def test_usage_of_targets_adds_up_over_predictions() -> None:
     usage = [TargetUsage(10, 5, 0.25), TargetUsage(1, 2, 0.5)]
-    scores = UsageEvaluator().scores(usage_of((), (), usage))
-    assert (scores["target_tokens"], scores["target_cost_usd"]) == (18, 0.75)
+    scores = UsageEvaluator().scores(usage_of((), (), usage, successes=1))
+    figures = ("target_tokens", "target_cost_usd", "cost_per_success_usd")
+    assert [scores[name] for name in figures] == [9, 0.375, 0.75]
+    twice = usage_report([CaseRecord("a", target_usage=usage)])
+    assert twice is not None
+    assert (twice.target_tokens, twice.target_cost_usd) == (9, 0.375)
     report = usage_report([CaseRecord("a", target_usage=usage[:1]), CaseRecord("b", target_usage=usage[1:])])
     assert report is not None
     assert (report.target_tokens, report.target_cost_usd) == (18, 0.75)
@@ -152,11 +156,11 @@ def test_usage_of_targets_adds_up_over_predictions() -> None:
 @pytest.mark.parametrize(
     ("other", "unknown"),
     [
-        (TargetUsage(), {"target_tokens", "target_cost_usd"}),
+        (TargetUsage(), {"target_tokens", "target_cost_usd", "cost_per_success_usd"}),
         (TargetUsage(10, None, 0.5), {"target_tokens"}),
-        (TargetUsage(10, 5), {"target_cost_usd"}),
+        (TargetUsage(10, 5), {"target_cost_usd", "cost_per_success_usd"}),
     ],
 )
 def test_a_prediction_that_does_not_say_its_usage_makes_the_sum_unknown(other: TargetUsage, unknown: set[str]) -> None:
-    scores = UsageEvaluator().scores(usage_of((), (), [TargetUsage(10, 5, 0.25), other]))
+    scores = UsageEvaluator().scores(usage_of((), (), [TargetUsage(10, 5, 0.25), other], successes=2))
     assert {name for name in NO_TARGET_USAGE if scores[name] is None} == unknown
