@@ -65,12 +65,14 @@ __all__ = (
     "Totals",
     "Usage",
     "Verdict",
+    "cases",
     "compare",
     "get_checks",
     "get_evaluator",
     "register_tokenizer",
     "score",
     "score_stream",
+    "suite",
 )
 
 from importlib import import_module
@@ -98,11 +100,14 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
     from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+    from pytest_llmeval.run.declared import DeclaredSuite as suite  # noqa: N813 (as it is called)
+    from pytest_llmeval.run.declared import cases
     from pytest_llmeval.run.score import score
     from pytest_llmeval.run.streams.partial import PartialResult
     from pytest_llmeval.run.streams.stream import score_stream
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
     from pytest_llmeval.suite.checks import get_checks
+    from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
 
@@ -126,6 +131,7 @@ _HOMES = {
     "judge.contract": ("JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "judge.direct": ("Panel",),
     "judge.judged_evaluator": ("JudgedEvaluator",),
+    "run.declared": ("cases",),
     "run.score": ("score",),
     "run.streams.partial": ("PartialResult",),
     "run.streams.stream": ("score_stream",),
@@ -141,10 +147,17 @@ if not TYPE_CHECKING:  # for a type checker every name would exist
 
     def __getattr__(name: str) -> object:
         """Load a public name when it is first used."""
+        if name in ("judge", "suite"):  # packages that can be called
+            return import_module(f"{__name__}.{name}")
         home = next((module for module, names in _HOMES.items() if name in names), None)
+        if home is None and name.islower() and not name.startswith("_"):  # an evaluator or a check
+            home = "suite.entries"
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        try:
+            found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        except AttributeError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
         return found
 
     def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from llm_server import PATIENCE
 
-WITHOUT_UNUSED = ("-pno:anyio", "-pno:hypothesispytest", "-pno:platformdirs")
+WITHOUT_UNUSED = ("-pno:anyio", "-pno:asyncio", "-pno:hypothesispytest", "-pno:platformdirs")
 """Arguments of pytest that leave out plugins of other distributions; each would take its time to load."""
 
 START = ("LANG", "LC_", "OMP_", "OPENBLAS_", "PYTHON")

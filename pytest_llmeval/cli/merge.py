@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.cli.console import add_reports, say
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.data.files.folders import IN_MODULE
 
 if TYPE_CHECKING:
     from pytest_llmeval.run.run_record import RunRecord
@@ -113,9 +114,14 @@ def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[Sh
     shards = _read(files, here)
     paths = {each.path for shard in shards for each in shard.origin.suites}
     above = [] if rootdir is not None else here.parents
-    root = next((each for each in above if all((each / path).is_file() for path in paths)), here)
-    has_all = all((here / path).is_file() for path in paths)
+    root = next((each for each in above if all(_is_there(each, path) for path in paths)), here)
+    has_all = all(_is_there(here, path) for path in paths)
     return (here, shards) if has_all or root == here else (root, _read(files, root))
+
+
+def _is_there(folder: Path, path: str) -> bool:
+    """Return whether a folder has the file of a suite, or the Python file that declares it."""
+    return (folder / path.partition(IN_MODULE)[0]).is_file()
 
 
 def _read(files: Sequence[Path], root: Path) -> "list[ShardFile]":

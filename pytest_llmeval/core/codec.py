@@ -1,8 +1,9 @@
 """Typed JSON: how the plain data of a run crosses processes and lies in files."""
 
-__all__ = ("JsonNumber", "decode", "encode", "plain")
+__all__ = ("JsonNumber", "decode", "encode", "is_typed", "plain", "untyped")
 
 import json
+from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -60,6 +61,47 @@ def plain(value: Any) -> Any:
         return msgspec.json.decode(_PLAIN.encode(value))
     except (TypeError, UnicodeEncodeError):  # keys such as `None`, or half of a surrogate pair
         return json.loads(json.dumps(value))
+
+
+def is_typed(value: object) -> bool:
+    """Return whether a value is an object of a dataclass or a pydantic model."""
+    kind = type(value)
+    return is_dataclass(kind) or hasattr(kind, "model_dump")
+
+
+def untyped(value: Any) -> Any:
+    """Return a value with JSON data in place of objects of dataclasses and pydantic models, at any depth.
+
+    Args:
+        value: Any value; what is none of these, such as a set or a function, is left as it is.
+
+    Raises:
+        ValueError: An object cannot be written as JSON data.
+    """
+    match value:
+        case str() | int() | float() | None:
+            return value
+        case dict() if type(value) is dict:
+            held = {key: untyped(each) for key, each in value.items()}
+            return held if any(held[key] is not each for key, each in value.items()) else value
+        case list() | tuple() if type(value) in (list, tuple):
+            listed = [untyped(each) for each in value]
+            return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
+    return _dumped(value) if is_typed(value) else value
+
+
+def _dumped(value: Any) -> Any:
+    """Return an object as JSON data."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    try:
+        return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped_inside)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ValueError(f"found {type(value).__name__}, expected one with JSON data only ({error})") from None
+
+
+def _dumped_inside(value: Any) -> Any:
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else _base(value)
 
 
 def _base(value: object) -> object:

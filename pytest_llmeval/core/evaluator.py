@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.codec import untyped
 from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.wording import detail_lines, limit
@@ -110,6 +111,8 @@ class Evaluator(ABC):
     """Keys of the objects that an evaluator of whole predictions reads; of others it gets the part ``answer``."""
     reads_objects: ClassVar[bool] = False
     """Whether a prediction that is an object without any part is itself the answer."""
+    reads_records: ClassVar[bool] = False
+    """Whether the answer is an object: where ``answer`` of what is expected is none, it is one of its fields."""
     reads_lists: ClassVar[bool] = False
     """Whether a prediction that is a list is itself the part."""
     reads_expected: ClassVar[bool] = False
@@ -204,7 +207,7 @@ class Evaluator(ABC):
         """Score one pair.
 
         Args:
-            prediction: What was answered.
+            prediction: What was answered: JSON data, or an object of a dataclass or pydantic model.
             ground_truth: What is right.
             text: The input that both are about, where the evaluator reads it.
 
@@ -212,8 +215,8 @@ class Evaluator(ABC):
             Details, and every metric's value; ``None`` where it is undefined. ``malformed`` says what is wrong with a
             prediction that cannot be read.
         """
-        found = own_or_answer(prediction, self.own_keys)
-        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=found))
+        found = own_or_answer(untyped(prediction), self.own_keys)
+        observation = self.measure(Case("", untyped(text), untyped(ground_truth), found))
         malformed = {} if observation.malformed is None else {"malformed": observation.malformed}
         return {**observation.details, **malformed, **self.scores(observation)}
 

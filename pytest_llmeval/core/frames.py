@@ -1,12 +1,13 @@
 """The origin of exceptions in the user's code, as opposed to this package, Python and installed packages."""
 
-__all__ = ("defined_at", "origin", "users_only")
+__all__ = ("defined_at", "origin", "users_frame", "users_only")
 
 import inspect
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 
 _INSTALLED = ("site-packages", "dist-packages")
 
@@ -45,6 +46,15 @@ def _is_ours(frame: TracebackType) -> bool:
 def _shown(file: str) -> str:
     path, here = Path(file), Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def users_frame() -> FrameType:
+    """Return the frame that has called this package."""
+    package = __name__.partition(".")[0]
+    frame = sys._getframe(1)  # noqa: SLF001 (no public function gives the frame of a caller)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+        frame = frame.f_back
+    return frame
 
 
 def origin(error: BaseException) -> str:

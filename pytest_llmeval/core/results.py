@@ -19,6 +19,7 @@ __all__ = (
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -199,6 +200,11 @@ class CaseResult(msgspec.Struct, frozen=True):
     duration_s: float
     unmet: Sequence[str] = ()
 
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Metric to why the case has no value of it; an evaluator's name to why it gave none at all."""
+        return {**self.details.get("undefined", {}), **self.details.get("errors", {})}
+
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
@@ -245,6 +251,7 @@ class Result:
         records: What the metrics were computed from.
         clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
         intervals: Metric name to how its interval was computed, in results of merged statistics.
+        system: Which of several systems answered.
     """
 
     metrics: Mapping[str, MetricValue]
@@ -254,11 +261,76 @@ class Result:
     scores: "Mapping[str, FloatArray]" = field(repr=False, default_factory=dict)
     usage: Mapping[str, MetricValue] = field(default_factory=dict)
 
-    def find(self, metric: str) -> MetricValue | None:
-        """Return a metric of the suite, its pass rate or a figure of its usage."""
-        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
-
     evaluators: "Mapping[str, Evaluator]" = field(repr=False, default_factory=dict)
     records: Sequence[CaseRecord] = field(repr=False, default=())
     clusters: Clusters | None = None
     intervals: Mapping[str, IntervalMethod] = field(default_factory=dict)
+    system: str = ""
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the suite, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each case, metric and repeat.
+
+        Returns:
+            Keys ``case``, ``outcome``, ``system``, ``repeat`` (counted from 1; 0 for the value over all repeats),
+            ``metric``, ``value``, ``reason`` (why there is no value), and ``label.NAME`` for each label of the case.
+        """
+        rows = []
+        for case, record in zip(self.cases, self.records, strict=True):
+            labels = {f"label.{name}": value for name, value in sorted(record.labels.items())}
+            spread = (record.repeats or {}).get("spread", {})
+            absent = case.absent
+            for metric, value in case.metrics.items():
+                values = [value, *spread.get(metric, {}).get("scores", ())]
+                for repeat, each in enumerate(values):
+                    reason = None if each is not None else absent.get(metric, case.reason)
+                    row = {"case": case.id, "outcome": case.outcome, "system": self.system, "repeat": repeat}
+                    rows.append({**row, "metric": metric, "value": each, "reason": reason, **labels})
+        return rows
+
+    def to_pandas(self) -> Any:
+        """Return `to_dicts` as a data frame of pandas.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dicts())
+
+    def to_polars(self) -> Any:
+        """Return `to_dicts` as a data frame of polars.
+
+        Raises:
+            ImportError: polars is not installed.
+        """
+        import polars as pl
+
+        return pl.DataFrame(self.to_dicts(), infer_schema_length=None)
+
+    def to_arrow(self) -> Any:
+        """Return `to_dicts` as a table of Apache Arrow.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+        """
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.to_dicts())
+
+    def _repr_html_(self) -> str:
+        """Return the metrics as a table, for notebooks; every text in it is escaped."""
+        shown = {**self.metrics, PASS_RATE: self.pass_rate}
+        head = "".join(f"<th>{name}</th>" for name in ("metric", "value", "interval", "scored", "undefined", "errored"))
+        rows = "".join(f"<tr>{_html_cells(name, each)}</tr>" for name, each in shown.items())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _html_cells(name: str, each: MetricValue) -> str:
+    interval = "" if each.low is None or each.high is None else f"{each.low:.4f}..{each.high:.4f}"
+    value = "-" if each.value is None else f"{each.value:.4f}"
+    cells = (name, value, interval, each.scored, each.undefined, each.errored)
+    return "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)

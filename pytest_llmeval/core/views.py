@@ -123,6 +123,7 @@ class Reading(Struct, frozen=True, dict=True):
         turn: Which turns of a conversation it reads, one by one; ``None``: the conversation as a whole.
         reads_expected: Whether it reads the whole of what is expected.
         own_keys: Keys of the objects that it reads as a whole; of others it reads the answer, if they have one.
+        reads_records: Whether it wants an object, of which ``answer`` may be a field.
     """
 
     part: str = WHOLE
@@ -134,6 +135,7 @@ class Reading(Struct, frozen=True, dict=True):
     turn: Turn | None = None
     reads_expected: bool = False
     own_keys: tuple[str, ...] = ()
+    reads_records: bool = False
 
     @classmethod
     def of(
@@ -154,7 +156,8 @@ class Reading(Struct, frozen=True, dict=True):
         if on is not None:
             return cls(evaluator.part, on, parts, turn=turn, reads_expected=evaluator.reads_expected)
         lenient = (evaluator.reads_objects, evaluator.reads_lists, evaluator.second_part)
-        return cls(evaluator.part, on, parts, *lenient, turn, evaluator.reads_expected, evaluator.own_keys)
+        whole = (evaluator.reads_expected, evaluator.own_keys, evaluator.reads_records)
+        return cls(evaluator.part, on, parts, *lenient, turn, *whole)
 
     def views(self, case: Case) -> Sequence[Case]:
         """Return what the evaluator measures of a case: its view, or one for each turn that it reads.
@@ -205,6 +208,8 @@ class Reading(Struct, frozen=True, dict=True):
             case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
             found = own_or_answer(case.prediction, self.own_keys, self.parts)
             return case if found is case.prediction else replace(case, prediction=found)
+        if self._is_record(case.expected):
+            return replace(case, origin=case.origin or PredictionParts(self.parts, case.prediction))
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case
@@ -264,8 +269,14 @@ class Reading(Struct, frozen=True, dict=True):
                 return found
         return self.parts.read(self._name, prediction)
 
+    def _is_record(self, expected: Any) -> bool:
+        """Return whether what is expected is the object itself, with a field that has the name of the part."""
+        if not (self.reads_records and self._finds_texts and isinstance(expected, Mapping)):
+            return False
+        return not isinstance(expected.get(self.part), Mapping | None)
+
     def _expectation(self, expected: Any) -> Any:
-        if self._name == WHOLE or self.reads_expected:
+        if self._name == WHOLE or self.reads_expected or self._is_record(expected):
             return expected
         path = self.on if self._name is None else getattr(self.parts, self._name)
         return expectation(self._name, path, expected)

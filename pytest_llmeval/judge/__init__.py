@@ -4,6 +4,8 @@ __all__ = ("batch_judge", "import_cache", "is_unanswerable", "judge_answer")
 
 from typing import Any
 
+from pytest_llmeval.core.callable_package import CallablePackage
+
 
 def __getattr__(name: str) -> Any:
     """Give the functions for programs; they need more of the package than its parts should load."""
@@ -12,3 +14,6 @@ def __getattr__(name: str) -> Any:
     from pytest_llmeval.judge import answers as judging
 
     return getattr(judging, name)
+
+
+CallablePackage.make(__name__, "pytest_llmeval.suite.entries:judge")

@@ -2,6 +2,7 @@
 
 __all__ = ("AskJudge",)
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,10 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.asking import Asking, Judgement
 from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import JudgeAccess
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -47,8 +50,31 @@ class AskJudge:
         __tracebackhide__ = True
         evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
         case = Case(self.request.node.name, question, reference, answer)
+        verdicts = self.about(evaluator, case, None)
+        judged = evaluator.judged(case)
+        verdict = judged.verdict(verdicts[0])
+        if verdict is None:
+            raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
+        return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
+
+    def about(
+        self, evaluator: JudgedEvaluator, case: Case, reading: Reading | None
+    ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
+        """Return the verdicts that an evaluator needs about a case, stored or new.
+
+        Args:
+            evaluator: Asks.
+            case: The case.
+            reading: What the evaluator reads of it; ``None`` where the prediction is the answer itself.
+
+        Raises:
+            Exception: Its questions cannot be put.
+            pytest.skip.Exception: Judges are switched off, or the budget is spent.
+        """
+        __tracebackhide__ = True
         access = self._access()
-        asking = Asking(evaluator, [case], access.panel, case.id, asker=self.request.node.nodeid)
+        views = [case] if reading is None else reading.views(case)
+        asking = Asking(evaluator, views, access.panel, case.id, asker=self.request.node.nodeid)
         judges = access.judges
         if not asking.is_known(judges.service):
             access.open()
@@ -57,11 +83,7 @@ class AskJudge:
             raise asking.error
         for _, judgement in asking.judged:
             self._conclude(judgement, case.id)
-        judged = evaluator.judged(case)
-        verdict = judged.verdict(asking.verdicts[0])
-        if verdict is None:
-            raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
-        return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
+        return asking.verdicts
 
     def _access(self) -> JudgeAccess:
         stash, path = self.request.config.stash, self.request.path

@@ -14,8 +14,9 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.wording import printable
+from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
-from pytest_llmeval.plugin.payload import RESULT, conclude, failure_text, keep_judgements
+from pytest_llmeval.plugin.payload import CASE_FIXTURES, RESULT, conclude, failure_text, keep_judgements
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
@@ -25,6 +26,7 @@ from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.run.declared import DeclaredSuite
     from pytest_llmeval.targets.python import Target
 
 _LISTED = 20
@@ -105,7 +107,9 @@ class CaseItem(pytest.Function):
 
 def _line(suite: Suite, case: Case) -> int:
     """Return the line of a case in the suite file; 1 for a case of a data file."""
-    return 1 if case.id in suite.files else max(case.line, 1)
+    file = suite.files.get(case.id)
+    declared = file is not None and suite.path.name.startswith(f"{Path(file).name}{IN_MODULE}")
+    return max(case.line, 1) if file is None or declared else 1
 
 
 class FixtureJudge(Struct, frozen=True):
@@ -153,9 +157,22 @@ def _probe(judge_client: Any, item: Any = None, __tracebackhide__: Any = None) -
 
 
 class EvalModule(SyntheticModule):
-    """A suite file. Its module holds one function, from which the items of all cases are made."""
+    """A suite: of a file, or declared in Python. Its module holds one function, from which all items are made."""
 
     _suite: Suite
+
+    def __init__(self, *, declared: "DeclaredSuite | None" = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._declared = declared
+
+    @classmethod
+    def of(cls, declared: "DeclaredSuite", parent: pytest.Collector) -> "EvalModule":
+        """Return the collector of a suite that a Python module declares, inside that module."""
+        nodeid = f"{parent.nodeid}::{declared.name}"
+        made: EvalModule = cls.from_parent(
+            parent, path=parent.path, name=declared.name, nodeid=nodeid, declared=declared
+        )
+        return made
 
     def make_module(self) -> types.ModuleType:
         """Return the module.
@@ -165,7 +182,7 @@ class EvalModule(SyntheticModule):
         """
         loader = self.config.stash[LOADER]
         try:
-            self._suite = loader.load(self.path, self.session)
+            self._suite = loader.load(self._declared or self.path, self.session)
         except LlmevalError as error:
             raise loader.refuse(error) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
@@ -203,6 +220,8 @@ class EvalModule(SyntheticModule):
                 "name the evaluator several times with 'as' and other options, or run the suite once for each"
             )
         suite = self._suite
+        if suite.for_tests:
+            variants = []
         ways = self._ways(variants, judge_client)
         try:
             self.config.stash[LOADER].check_answers(suite, [way.key.variant for way in ways if not suite.systems])
@@ -302,33 +321,32 @@ class FaultyCases(pytest.Collector):
         raise self.config.stash[LOADER].refuse(self.faults)
 
 
-def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
+def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabled: bool) -> None:
     """Parametrise a test function by the cases of a suite.
 
-    Without ``--llmeval`` the test is skipped and the file is not read.
+    Without ``--llmeval`` the test is skipped and the suite is not read.
 
     Args:
-        metafunc: The test function; it must take the fixture ``eval_case``.
-        name: The suite file, relative to the test's file.
+        metafunc: The test function; it must take the fixture ``case``, which is ``eval_case`` too.
+        named: The suite, or its file relative to the test's.
         enabled: Whether suites are collected.
 
     Raises:
-        pytest.Collector.CollectError: The function does not take the fixture, or the file cannot be used. Faults of
+        pytest.Collector.CollectError: The function does not take the fixture, or the suite cannot be used. Faults of
             single cases are one more parameter, which fails.
     """
     node = metafunc.definition
-    if "eval_case" not in metafunc.fixturenames:
-        raise pytest.Collector.CollectError(
-            f"{node.nodeid} is marked llmeval({name!r}), so it must take the fixture eval_case"
-        )
+    fixture = next((name for name in CASE_FIXTURES if name in metafunc.fixturenames), None)
+    if fixture is None:
+        over = f"is marked llmeval({named!r})" if isinstance(named, str) else f"runs over {named!r}"
+        raise pytest.Collector.CollectError(f"{node.nodeid} {over}, so it must take the fixture case (or eval_case)")
     if not enabled:
         skip = pytest.mark.skip(reason="runs with --llmeval")
-        metafunc.parametrize("eval_case", [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
+        metafunc.parametrize(fixture, [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
         return
     loader = metafunc.config.stash[LOADER]
-    path = (node.path.parent / name).resolve()
     try:
-        suite = loader.load(path, node.session)
+        suite = loader.load((node.path.parent / named).resolve() if isinstance(named, str) else named, node.session)
     except LlmevalError as error:
         raise loader.refuse(error) from None
     key = loader.key(suite, test=node.nodeid)
@@ -343,4 +361,4 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
     ]
     if suite.all_faults:
         cases.append(pytest.param(SuiteError(suite.all_faults), id="<faults>"))
-    metafunc.parametrize("eval_case", cases, indirect=True)
+    metafunc.parametrize(fixture, cases, indirect=True)

@@ -2,7 +2,9 @@
 
 __all__ = (
     "EvalCase",
+    "case",
     "eval_case",
+    "evaluate",
     "evaluators",
     "judge",
     "judge_client",
@@ -18,6 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.plugin.ask_judge import AskJudge
+    from pytest_llmeval.plugin.evaluate import Evaluate
     from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
     from pytest_llmeval.run.job import LoadedCase
 
@@ -27,8 +30,8 @@ class EvalCase:
 
     Attributes:
         id: The case's id.
-        input: What the target receives.
-        expected: The ground truth.
+        input: What the target receives; an object of the type that the suite declares for inputs, if it does.
+        expected: The ground truth; as `input`.
         prediction: The prediction that the suite file carries, or `MISSING`.
         labels: Label name to value.
         tags: The case's tags.
@@ -38,10 +41,10 @@ class EvalCase:
         self._request = request
         self._item = request.node
         self._loaded = loaded
-        case = loaded.case
+        case, types = loaded.case, loaded.suite.types
         self.id = case.id
-        self.input = case.input
-        self.expected = case.expected
+        self.input = _as_type(types, "input", case.input)
+        self.expected = None if case.expected is None else _as_type(types, "expected", case.expected)
         self.prediction = case.prediction
         self.labels = case.labels
         self.tags = case.tags
@@ -89,6 +92,16 @@ class EvalCase:
 @pytest.fixture
 def eval_case(request: pytest.FixtureRequest) -> EvalCase:
     """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
+    return _case(request, "eval_case")
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest) -> EvalCase:
+    """The case under test, in a test over a suite: ``@support.test``, or marked ``llmeval("suite.eval.yaml")``."""
+    return _case(request, "case")
+
+
+def _case(request: pytest.FixtureRequest, fixture: str) -> EvalCase:
     from pytest_llmeval.plugin.payload import case_of
 
     item = request.node
@@ -97,13 +110,16 @@ def eval_case(request: pytest.FixtureRequest) -> EvalCase:
         raise pytest.fail.Exception(str(faults), pytrace=False)
     loaded = case_of(item)
     if loaded is None:
+        mark = item.get_closest_marker("llmeval")
+        given = f"; found the marker with {', '.join(mark.kwargs)}=" if mark is not None and mark.kwargs else ""
         raise pytest.fail.Exception(
-            f"{item.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test",
+            f"{item.nodeid}: {fixture} needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test, or, "
+            "for cases in Python, support = ev.suite('support', cases=...) and @support.test" + given,
             pytrace=False,
         )
     if getattr(item, "bulk", ()):
         raise pytest.fail.Exception(
-            f"{item.nodeid}: eval_case is one case, but mode: bulk runs all of them in one item", pytrace=False
+            f"{item.nodeid}: {fixture} is one case, but mode: bulk runs all of them in one item", pytrace=False
         )
     return EvalCase(request, loaded)
 
@@ -142,6 +158,14 @@ def judge(request: pytest.FixtureRequest) -> "AskJudge":
     return AskJudge(request)
 
 
+def _as_type(types: Mapping[str, Any], part: str, value: Any) -> Any:
+    if part not in types:
+        return value
+    from pytest_llmeval.data.files.validation import typed
+
+    return typed(types[part], value)
+
+
 class _ByName(Mapping[str, "Evaluator"]):
     """Evaluators by name: those of the suite with their options, others with their defaults."""
 
@@ -169,12 +193,22 @@ class _ByName(Mapping[str, "Evaluator"]):
 @pytest.fixture
 def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
     """Evaluators by name; in a suite, its own come with the options of the file."""
-    loaded = getattr(request.node, "loaded", None)
-    callspec = getattr(request.node, "callspec", None)
-    if loaded is None and callspec is not None:
-        loaded = callspec.params.get("eval_case")
-    suite = getattr(loaded, "suite", None)
-    return _ByName(suite.evaluators if suite is not None else {})
+    from pytest_llmeval.plugin.payload import case_of
+
+    loaded = case_of(request.node)
+    return _ByName(loaded.suite.evaluators if loaded is not None else {})
+
+
+@pytest.fixture
+def evaluate(request: pytest.FixtureRequest) -> "Evaluate":
+    """Scores in any test: ``evaluate.text(answer, expected)["f1"]``, ``evaluate.checks(answer, {"contains": "x"})``.
+
+    All evaluators are there by name; options are keyword arguments. Those that ask a judge need ``--llmeval``. What a
+    test scores is listed at the end of the run and stands in JUnit files; a failing test shows what is wrong.
+    """
+    from pytest_llmeval.plugin.evaluate import Evaluate
+
+    return Evaluate(request)
 
 
 @pytest.fixture

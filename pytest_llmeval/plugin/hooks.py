@@ -4,6 +4,7 @@ __all__ = ()
 
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.plugin.fixtures import (  # noqa: F401 (pytest finds fixtures here)
+    case,
     eval_case,
+    evaluate,
     evaluators,
     judge,
     judge_client,
@@ -35,6 +38,7 @@ from pytest_llmeval.plugin.options import (
 )
 
 if TYPE_CHECKING:
+    from pytest_llmeval.plugin.evaluate import TestEvaluations
     from pytest_llmeval.plugin.score_snapshot import PythonScores
     from pytest_llmeval.plugin.session import Run
     from pytest_llmeval.plugin.suite_loader import SuiteLoader
@@ -135,26 +139,36 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a Python test once per case of the suite that its marker names."""
+    """Run a Python test once per case of the suite that it, or its marker, names."""
+    suite = getattr(metafunc.function, "llmeval_suite", None)
     mark = metafunc.definition.get_closest_marker("llmeval")
-    path = mark and (mark.args[0] if mark.args else mark.kwargs.get("path"))
-    if path:
+    if suite is None and mark is not None:
+        suite = mark.args[0] if mark.args else mark.kwargs.get("path")
+    if suite:
         from pytest_llmeval.plugin.collect import over_suite
 
-        over_suite(metafunc, str(path), enabled=is_enabled(metafunc.config))
+        named = suite if hasattr(suite, "load") else str(suite)
+        over_suite(metafunc, named, enabled=is_enabled(metafunc.config))
 
 
 class ScoreHooks:
-    """Hooks of the main process for tests that use ``score_snapshot``."""
+    """Hooks of the main process for tests that use ``score_snapshot`` or ``evaluate``."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._scores: PythonScores | None = None
+        self._evaluations: TestEvaluations | None = None
         self._uncollected = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather scores and remove them from the report, which other plugins keep."""
+        if "llmeval_evaluated" in report.__dict__:
+            if self._evaluations is None:
+                from pytest_llmeval.plugin.evaluate import TestEvaluations
+
+                self._evaluations = TestEvaluations()
+            self._evaluations.take(report)
         text = report.__dict__.pop("llmeval_scores", None)
         if text is None:
             return
@@ -175,6 +189,14 @@ class ScoreHooks:
         if self._scores is not None:
             self._scores.settle(session, uncollected=self._uncollected)
         return result
+
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+        """List the scores of tests."""
+        if self._evaluations is None or terminalreporter.verbosity < 0:
+            return
+        terminalreporter.section("llmeval: scores of tests")
+        for line in self._evaluations.lines(everything=terminalreporter.verbosity > 0):
+            terminalreporter.write_line(line)
 
 
 class ItemHooks:
@@ -262,6 +284,16 @@ class ItemHooks:
             self._loader.note_misnamed(file_path)
             return None
         return EvalModule.from_parent(parent, path=file_path)
+
+    def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
+        """Collect a suite that a module declares, and that no test function runs."""
+        del name
+        declared = sys.modules.get("pytest_llmeval.run.declared")  # loaded by the module, if it declares one
+        if declared is None or not isinstance(obj, declared.DeclaredSuite) or obj.is_tested:
+            return None
+        from pytest_llmeval.plugin.collect import EvalModule
+
+        return EvalModule.of(obj, collector)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:

@@ -1,6 +1,7 @@
 """What items hand to their test reports: the results of their cases, and the judgements that these used."""
 
 __all__ = (
+    "CASE_FIXTURES",
     "CATEGORY",
     "KNOWN",
     "RESULT",
@@ -54,6 +55,9 @@ _ATTRIBUTE, _JUDGED_ATTRIBUTE = "llmeval", "llmeval_judged"
 
 CATEGORY = "llmeval_category"
 """Attribute of a report: what pytest's last line counts it as, in place of passed, failed and skipped."""
+
+CASE_FIXTURES = ("case", "eval_case")
+"""Names of the fixture by which a Python test gets a case."""
 
 KNOWN = "failed as known"
 """The category of cases whose failure was approved."""
@@ -186,9 +190,14 @@ def require_score(item: pytest.Item) -> None:
         file, line, _ = item.location
         raise pytest.fail.Exception(
             f"{file}:{(line or 0) + 1}  found no score of case {loaded.case.id!r}, expected this line once the "
-            "application has answered: eval_case.score(prediction)",
+            f"application has answered: {_fixture_of(item)}.score(prediction)",
             pytrace=False,
         )
+
+
+def _fixture_of(item: pytest.Item) -> str:
+    """Return the name by which a test takes its case."""
+    return next((name for name in CASE_FIXTURES if name in getattr(item, "fixturenames", ())), CASE_FIXTURES[0])
 
 
 def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
@@ -205,10 +214,12 @@ def case_of(item: pytest.Item) -> LoadedCase | None:
     if isinstance(own, LoadedCase):
         return own
     callspec = getattr(item, "callspec", None)
-    loaded = callspec.params.get("eval_case") if callspec is not None else None
-    if callspec is None or not isinstance(loaded, LoadedCase):
+    if callspec is None:
         return None
-    others = sorted((name, value) for name, value in callspec.params.items() if name != "eval_case")
+    loaded = next((each for name in CASE_FIXTURES if isinstance(each := callspec.params.get(name), LoadedCase)), None)
+    if loaded is None:
+        return None
+    others = sorted((name, value) for name, value in callspec.params.items() if name not in CASE_FIXTURES)
     if not others:
         return loaded
     if all(isinstance(value, str | int | float | bool) for _, value in others):

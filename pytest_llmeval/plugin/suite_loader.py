@@ -4,11 +4,12 @@ __all__ = ("LOADER", "RUNNER", "SuiteLoader")
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import Struct, field
 
+from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
@@ -18,6 +19,9 @@ from pytest_llmeval.suite.loading import SuiteMemo, load_suite
 from pytest_llmeval.suite.misnamed import hint, looks_like_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.run.declared import DeclaredSuite
 
 
 class SuiteLoader(Struct):
@@ -48,22 +52,32 @@ class SuiteLoader(Struct):
     hooks: dict[Path, Any] = {}
     _suites: SuiteMemo = field(default_factory=SuiteMemo)
 
-    def load(self, path: Path, session: pytest.Session) -> Suite:
-        """Return the suite of a file, reading it the first time.
+    def load(self, named: "Path | DeclaredSuite", session: pytest.Session) -> Suite:
+        """Return the suite of a file, or one that Python declares, reading it the first time.
 
         Raises:
-            SuiteError: The file has faults.
+            SuiteError: It has faults.
             EvaluatorError: An evaluator cannot be registered.
         """
-        return self._suites.get(path, lambda: self._read(path, session))
+        if isinstance(named, Path) and IN_MODULE in named.name:  # the main process of xdist collects nothing itself
+            from pytest_llmeval.run.declared import declared_suite
 
-    def _read(self, path: Path, session: pytest.Session) -> Suite:
+            return self._suites.get(
+                named, lambda: self._read(named, declared_suite(named, self.config.rootpath), session)
+            )
+        path = named if isinstance(named, Path) else named.path
+        return self._suites.get(path, lambda: self._read(path, named, session))
+
+    def _read(self, path: Path, named: "Path | DeclaredSuite", session: pytest.Session) -> Suite:
         registry = default_registry()
         load_conftests(self.config, path.parent)
         self.hooks[path] = session.gethookproxy(path.parent).pytest_llmeval_register
         self.hooks[path](registry=registry)
         shown = self.display_path(path)
-        suite = load_suite(path, registry, root=self.config.rootpath, shown=shown)
+        if isinstance(named, Path):
+            suite = load_suite(path, registry, root=self.config.rootpath, shown=shown)
+        else:
+            suite = named.load(registry, root=self.config.rootpath)
         if suite.judged:
             # Faults of judge and recordings are faults of the suite.
             self.judges.judge_of(path, suite.judge, shown, priced=suite.asks_judge)

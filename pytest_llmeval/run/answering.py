@@ -28,7 +28,15 @@ from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.services.background import Background, ThisThread, together, waited
 from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.python import Recordings, Target, call_target, for_case, recorded_figures, recording
+from pytest_llmeval.targets.python import (
+    Recordings,
+    Target,
+    call_target,
+    for_case,
+    recorded_figures,
+    recording,
+    typed_input,
+)
 from pytest_llmeval.targets.spec import BatchTarget
 
 if TYPE_CHECKING:
@@ -184,7 +192,7 @@ class Answering:
             return answer
         timeout = job.suite.target.timeout if job.suite.target else None
         run = None if here is None else partial(self._run_in, here)
-        return await call_target(for_case(target, job.case), value, timeout, run)
+        return await call_target(for_case(target, job.case), typed_input(target, value), timeout, run)
 
     async def _run_in(self, here: ThisThread, work: Callable[[], Any]) -> Any:
         """Call a plain target in the thread that waits for it; what it asks is a part of its call."""

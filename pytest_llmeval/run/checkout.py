@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import import_module, metadata
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +16,9 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.frames import origin
+from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.run.declared import declared_suite, import_file
 from pytest_llmeval.run.shards.file import SuitePrint
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.suite.loading import SuiteMemo, load_suite
@@ -55,7 +56,7 @@ def print_suite(suite: Suite, root: Path, plugins: Iterable[str]) -> SuitePrint:
     cases = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
     return SuitePrint(
         path=display_path(suite.path, root),
-        file=_digest(suite.path),
+        file=_digest(suite.path.with_name(suite.path.name.partition(IN_MODULE)[0])),
         data=fingerprint([_content(case) for case in cases]),
         evaluators=fingerprint([comparable_of(suite).evaluators, _code(suite)]),
         plugins={name: _digest(_file_of(name, root)) for name in plugins},
@@ -121,6 +122,8 @@ class Checkout:
         registry = default_registry()
         for plugin in self.plugins.get(shown, ()):
             self._register(plugin, registry)
+        if IN_MODULE in path.name:
+            return declared_suite(path, self.root).load(registry, root=self.root)
         return load_suite(path, registry, root=self.root, shown=shown)
 
     def _register(self, plugin: str, registry: Registry) -> None:
@@ -141,20 +144,7 @@ class Checkout:
         path = (self.root / name).resolve()
         if path.name != _CONFTEST or not path.is_relative_to(self.root.resolve()):
             raise LlmevalError(f"{name}: expected a {_CONFTEST} inside {self.root}")
-        packages: list[str] = []
-        folder = path.parent
-        while (folder / "__init__.py").is_file():
-            packages.insert(0, folder.name)
-            folder = folder.parent
-        if packages:
-            return import_module(".".join([*packages, path.stem]))
-        spec = spec_from_file_location("conftest", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = module_from_spec(spec)
-        sys.modules[spec.name] = module  # of several conftests the last keeps the name, as in pytest
-        spec.loader.exec_module(module)
-        return module
+        return import_file(path, "conftest")
 
     def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
         """Return, by evaluator, what decides the verdicts on a suite."""

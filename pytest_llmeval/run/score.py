@@ -1,17 +1,18 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
-__all__ = ("MeasuredBlocks", "cut", "measure_answered", "measure_each", "score")
+__all__ = ("Evaluators", "MeasuredBlocks", "by_name", "cut", "measure_answered", "measure_each", "score")
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.codec import untyped
 from pytest_llmeval.core.errors import (
     EvaluatorError,
     LlmevalError,
@@ -24,7 +25,7 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator, as_judge_errors
-from pytest_llmeval.run.records import SharedRecords, record_of
+from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.suite import Suite
 
@@ -35,12 +36,15 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.streams.partial import PartialResult
 
 
+Evaluators: TypeAlias = Evaluator | Iterable[Evaluator] | Mapping[str, Evaluator]
+"""One evaluator, several, or label to evaluator."""
+
 _BLOCK = 1_000
 
 
 @overload
 def score(
-    evaluator: Evaluator,
+    evaluators: Evaluators,
     cases: Iterable[Case],
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
@@ -56,7 +60,7 @@ def score(
 
 @overload
 def score(
-    evaluator: Evaluator,
+    evaluators: Evaluators,
     cases: Iterable[Case],
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
@@ -71,7 +75,7 @@ def score(
 
 
 def score(
-    evaluator: Evaluator,
+    evaluators: Evaluators,
     cases: Iterable[Case],
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
@@ -86,8 +90,10 @@ def score(
     """Score cases that carry their predictions.
 
     Args:
-        evaluator: From `get_evaluator`, or one of your own.
-        cases: The cases; ids must be unique.
+        evaluators: One, from `get_evaluator`, `get_checks` or of your own; several of distinct names; or label to
+            evaluator, where the metrics of a renamed one have the label before their name, as in a suite.
+        cases: The cases; ids must be unique. Inputs, expectations and predictions may be objects of dataclasses and
+            pydantic models.
         group_by: Names of labels to group by.
         confidence: Of the intervals; ``None`` leaves them out and is faster.
         judge: Whom evaluators such as `judge` ask: ``PROVIDER:NAME``, a client, or a function of the request; or a
@@ -95,56 +101,111 @@ def score(
         max_workers: Most calls of the judge at a time.
         cluster_by: A label; intervals draw cases with the same value of it together.
         parts: Where the parts of the predictions are; default: the keys of the same names.
-        on: What the evaluator reads in place of its own part: another part, or a JMESPath.
+        on: What a single evaluator reads in place of its own part: another part, or a JMESPath.
         partial: Return a `PartialResult`, to which the results of other cases can be added.
 
     Returns:
-        Metrics of the set, its groups and every case. A case that the evaluator could not measure counts as errored.
+        Metrics of the set, its groups and every case. A case that an evaluator could not measure counts as errored.
 
     Raises:
+        EvaluatorError: There is no evaluator, or two have one name.
         LlmevalError: `partial` and `cluster_by` are both given: a cluster may have cases elsewhere. Or `partial` and
-            criteria without steps, which may differ elsewhere.
+            criteria without steps, which may differ elsewhere. Or `on` with several evaluators.
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
     from pytest_llmeval.run.streams.partial import PartialResult
 
+    named = by_name(evaluators, "score")
+    if on is not None and len(named) > 1:
+        raise LlmevalError("score: found on with several evaluators, expected it with one")
     if partial and cluster_by is not None:
         raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
-    if partial and (learned := [each.learned for each in evaluator.describe() if each.learned]):
+    learned = [metric.learned for each in named.values() for metric in each.describe() if metric.learned]
+    if partial and learned:
         raise EvaluatorError(
             f"score: partial=True with {learned[0]} that the judge writes anew for every part: give them as an option"
         )
-    listed = list(cases)
-    reading = Reading.of(evaluator, on, parts or Parts())
-    evaluators: dict[str, Evaluator] = {evaluator.name: evaluator}
-    if isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is not None:
-        from pytest_llmeval.judge.clients import connect_embeddings
-
-        judge = connect_embeddings(evaluator.own_model)
-    if isinstance(evaluator, JudgedEvaluator) and judge is not None:
-        agreement = _agreement_of(evaluator, judge)
-        evaluators |= {} if agreement is None else {agreement.name: agreement}
-        measured = _measure_asking(evaluator, agreement, listed, reading, judge, max_workers)
-        records = [record_of(case, each) for case, each in zip(listed, measured, strict=True)]
-    else:
-        records = list(_records(evaluator, listed, reading))
+    listed = [_untyped(case) for case in cases]
+    readings = {label: Reading.of(each, on, parts or Parts()) for label, each in named.items()}
+    asked: dict[str, Sequence[Observation | Exception | None]] = {}
+    for label, evaluator in list(named.items()):
+        if isinstance(evaluator, JudgedEvaluator) and (asks := _whom(evaluator, judge)) is not None:
+            agreement = _agreement_of(label, evaluator, asks)
+            given = _measure_asking(evaluator, agreement, listed, readings[label], asks, max_workers)
+            asked[label] = [own for own, _ in given]
+            if agreement is not None:
+                named[agreement.name] = agreement
+                asked[agreement.name] = [agreed for _, agreed in given]
+    records = list(_records(named, asked, listed, readings))
     if partial:
-        return PartialResult.of(evaluators, records, group_by)
-    return summarize(evaluators, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
+        return PartialResult.of(named, records, group_by)
+    return summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
 
 
-def _records(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) -> Iterator[CaseRecord]:
+def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
+    """Return evaluators by label: their names, unless labels are given.
+
+    Args:
+        evaluators: One, several, or label to evaluator.
+        caller: The function that a message names.
+
+    Raises:
+        EvaluatorError: There is none, two have one name, or something else is among them.
+    """
+    given = [evaluators] if isinstance(evaluators, Evaluator) else evaluators
+    listed = list(given.values() if isinstance(given, Mapping) else given)
+    for each in listed:
+        if not isinstance(each, Evaluator):
+            found = each.__name__ if isinstance(each, type) else type(each).__name__
+            raise EvaluatorError(f"{caller}: found {found}, expected an evaluator, such as get_evaluator('text')")
+    named = dict(given) if isinstance(given, Mapping) else {each.name: each for each in listed}
+    if len(named) < len(listed):
+        raise EvaluatorError(f"{caller}: found two evaluators of one name, expected a mapping by name")
+    if not named:
+        raise EvaluatorError(f"{caller}: found no evaluator, expected at least one")
+    return named
+
+
+def _untyped(case: Case) -> Case:
+    given = (case.input, case.expected, case.prediction)
+    plain = tuple(map(untyped, given))
+    if all(new is old for new, old in zip(plain, given, strict=True)):
+        return case
+    return replace(case, input=plain[0], expected=plain[1], prediction=plain[2])
+
+
+def _records(
+    evaluators: Mapping[str, Evaluator],
+    asked: Mapping[str, Sequence[Observation | Exception | None]],
+    cases: Sequence[Case],
+    readings: Mapping[str, Reading],
+) -> Iterator[CaseRecord]:
     """Measure cases in blocks, so that what measuring needs is never there for all of them at once."""
     shared = SharedRecords()
-    size = _BLOCK if evaluator.batch == 1 else max(1, len(cases))
+    most = max(each.batch for each in evaluators.values())
+    size = _BLOCK if most == 1 else max(1, len(cases))
     for start in range(0, len(cases), size):
         block = cases[start : start + size]
-        for case, each in zip(block, measure_each(evaluator, block, reading), strict=True):
-            yield shared.of(case, {evaluator.name: each})
+        columns = [
+            asked[label][start : start + size] if label in asked else measure_each(each, block, readings[label])
+            for label, each in evaluators.items()
+        ]
+        for case, *row in zip(block, *columns, strict=True):
+            measured = zip(evaluators, row, strict=True)
+            yield shared.of(case, {label: each for label, each in measured if each is not None})
 
 
-def _agreement_of(evaluator: JudgedEvaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":
+def _whom(evaluator: JudgedEvaluator, judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
+    """Return whom an evaluator asks: the embedding model that it names, or else the judge."""
+    if evaluator.own_model is None:
+        return judge
+    from pytest_llmeval.judge.clients import connect_embeddings
+
+    return connect_embeddings(evaluator.own_model)
+
+
+def _agreement_of(label: str, evaluator: JudgedEvaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":
     """Return what measures how far judges agree, if there are several.
 
     Raises:
@@ -157,7 +218,7 @@ def _agreement_of(evaluator: JudgedEvaluator, judge: "Judgeable | Panel") -> "Pa
         return None
     if fault := evaluator.panel_fault(judge.reduce):
         raise LlmevalError(f"evaluator {evaluator.name!r}: {fault}")
-    return PanelAgreement(evaluator.name, tuple(judge.named))
+    return PanelAgreement(label, tuple(judge.named))
 
 
 def _measure_asking(
@@ -167,21 +228,22 @@ def _measure_asking(
     reading: Reading,
     judge: "Judgeable | Panel",
     workers: int,
-) -> list[dict[str, Observation | Exception]]:
+) -> list[tuple[Observation | Exception, Observation | None]]:
+    """Return what is measured of each case, and how far several judges agree about it."""
     from pytest_llmeval.judge.asking import Asking
     from pytest_llmeval.judge.direct import DirectJudges
 
     with closing(DirectJudges.of(judge, workers)) as judges:
         asked = [Asking.about(evaluator, case, reading, judges.panel) for case in cases]
         judges.run(each.ask(judges) for each in asked)
-    measured: list[dict[str, Observation | Exception]] = []
+    measured: list[tuple[Observation | Exception, Observation | None]] = []
     for case, each in zip(cases, asked, strict=True):
-        if each.error is not None:
-            measured.append({evaluator.name: each.error})
-            continue
-        measured.append({evaluator.name: measure_answered(evaluator, case, reading, each.verdicts)})
-        if agreement is not None:
-            measured[-1][agreement.name] = agreement.measure_verdicts(list(chain(*each.verdicts)))
+        verdicts = [] if each.error is not None else each.verdicts
+        own = each.error or measure_answered(evaluator, case, reading, verdicts)
+        agreed = None
+        if agreement is not None and each.error is None:
+            agreed = agreement.measure_verdicts(list(chain(*verdicts)))
+        measured.append((own, agreed))
     return measured
 
 

@@ -139,7 +139,7 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
     scores = score_file(suite_run.key)
     path = statistics_file(scores)
     shown = shown_beside(suite_run.key, path)
-    missing = _Baseline(absent=f"no baseline {shown}: create it with {keeper.mode.command(suite_run.key.shown)}")
+    missing = _Baseline(absent=f"no baseline {shown}: create it with {keeper.mode.command(suite_run.key.runs)}")
     try:
         approved = approved_scores(scores, shown_beside(suite_run.key, scores))
         if approved is None:

@@ -121,7 +121,7 @@ def _verdicts(
 ) -> list[SnapshotVerdict]:
 
     if old is None and not writes:
-        command = mode.command(suite_run.key.shown)
+        command = mode.command(suite_run.key.runs)
         return [
             SnapshotVerdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")
         ]
@@ -148,7 +148,7 @@ def _verdicts(
         verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
     if writes:
         return [*warned, *map(_approved, verdicts)]
-    command = mode.command(suite_run.key.shown)
+    command = mode.command(suite_run.key.runs)
     return [_with_command(each, command) for each in verdicts]
 
 

@@ -4,14 +4,13 @@ __all__ = ("JudgeReader", "PartReader", "without_unasked")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import Fault, FieldsError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.views import WANTED_TURN, Turn, is_turn
-from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.plain import NotPlainError, plain
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
@@ -31,8 +30,8 @@ class PartReader:
         turns: Label of an evaluator to the turns that it reads, where its entry has one.
     """
 
-    def __init__(self, path: Path, shown: str) -> None:
-        self.document = read_document(path, shown)
+    def __init__(self, document: Document) -> None:
+        self.document = document
         self.faults: list[Fault] = []
         self.on: dict[str, str] = {}
         self.turns: dict[str, Turn] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -16,10 +16,11 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_e
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest, unknown_name
-from pytest_llmeval.data.files.documents import render_path
+from pytest_llmeval.data.files.documents import Document, read_document, render_path
 from pytest_llmeval.data.files.patterns import searching_within
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.data.formats.base import Source
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.gates import Gate
@@ -33,13 +34,18 @@ from pytest_llmeval.suite.snapshot import read_snapshot
 from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry, System
 from pytest_llmeval.suite.systems import Loaded, SystemReader, names_system, without_gold, without_predictions
 
-if TYPE_CHECKING:
-    from pytest_llmeval.data.formats.base import Source
-
 T = TypeVar("T")
 
 
-def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None = None) -> Suite:
+def load_suite(
+    path: Path,
+    registry: Registry,
+    *,
+    root: Path,
+    shown: str | None = None,
+    document: Document | None = None,
+    source: Source | None = None,
+) -> Suite:
     """Read a suite file and the files that it names.
 
     Args:
@@ -47,14 +53,16 @@ def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None 
         registry: The evaluators and sources that it may name.
         root: Files of single cases may not lie outside this folder.
         shown: How to call the file in messages; default: its path.
+        document: What the file would say, of a suite that Python declares.
+        source: Gives the cases, in place of a source that the document names.
 
     Returns:
-        The suite. Faults of single cases are in `Suite.problems`.
+        The suite. Faults of single cases are in `Suite.faults`.
 
     Raises:
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
-    return _Loader(path, registry, shown or str(path), root).load()
+    return _Loader(path, registry, document or read_document(path, shown or str(path)), root).load(source)
 
 
 class SuiteMemo:
@@ -83,9 +91,9 @@ class SuiteMemo:
 class _Loader(SettingsReader):
     """One reading of one suite file, cases included."""
 
-    def load(self) -> Suite:
+    def load(self, given: Source | None) -> Suite:
         entry = self._top_level()
-        source = self._source(entry.source)
+        source = given or self._source(entry.source)
         bare = source if source is None or entry.systems is None else without_predictions(source)
         systems = SystemReader(self, bare, entry.source, self.read_file)
         specs = systems.read(entry.systems)
@@ -133,6 +141,7 @@ class _Loader(SettingsReader):
             cluster_by=entry.cluster_by,
             group_by=tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
             bulk=entry.mode == "bulk",
+            for_tests=entry.mode == "test",
             confidence=self.read_confidence(entry.confidence),
             description=entry.description or "",
             reference=entry.reference,
@@ -170,7 +179,7 @@ class _Loader(SettingsReader):
         return suite
 
     def _recorded(
-        self, bare: "Source | None", sources: Mapping[str, "Source"], row_faults: Sequence[Fault]
+        self, bare: Source | None, sources: Mapping[str, Source], row_faults: Sequence[Fault]
     ) -> dict[str, Loaded]:
         """Return, by system, the rows with its predictions, and the faults that are not of the rows."""
         if bare is None or not sources:
@@ -224,7 +233,7 @@ class _Loader(SettingsReader):
         self,
         suite: Suite,
         entry: SuiteEntry,
-        source: "Source | None",
+        source: Source | None,
         rows: Sequence[Case],
         row_faults: Sequence[Fault],
     ) -> Suite:
@@ -283,7 +292,7 @@ class _Loader(SettingsReader):
                 why = known if labels else ": no case of this suite has labels"
                 self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
-    def _rows(self, source: "Source | None") -> tuple[list[Case], list[Fault]]:
+    def _rows(self, source: Source | None) -> tuple[list[Case], list[Fault]]:
         """Return the rows of a source, and their faults."""
         faults: list[Fault] = []
         if source is None:
@@ -291,7 +300,7 @@ class _Loader(SettingsReader):
         rows, failures = self._loaded(source, lambda: source.load(self.path.parent, faults))
         return (rows, faults) if rows is not None else ([], failures)
 
-    def _loaded(self, source: "Source", load: Callable[[], T]) -> "tuple[T | None, list[Fault]]":
+    def _loaded(self, source: Source, load: Callable[[], T]) -> tuple[T | None, list[Fault]]:
         """Return what a source gives; where it fails, nothing and the fault."""
         try:
             with searching_within(self.root):
@@ -300,7 +309,7 @@ class _Loader(SettingsReader):
             message = f"format {source.format!r} failed: {format_error(error)}{origin(error)}"
             return None, [self.document.fault(("source",), message)]
 
-    def _from_row(self, row: Case, source: "Source") -> Case | None:
+    def _from_row(self, row: Case, source: Source) -> Case | None:
         """Check thresholds, checks and messages of a source's row; faults get the row's line."""
         if not row.thresholds and not row.checks and not row.conversation:
             return row
@@ -313,7 +322,7 @@ class _Loader(SettingsReader):
         ]
         return replace(row, input=script, thresholds=limits, checks=checks) if len(self.faults) == before else None
 
-    def _source(self, entry: Any) -> "Source | None":
+    def _source(self, entry: Any) -> Source | None:
         if entry is None:
             return None
         if not isinstance(entry, Mapping):

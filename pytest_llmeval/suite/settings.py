@@ -18,7 +18,7 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import suggest, unknown_name
-from pytest_llmeval.data.files.documents import read_json
+from pytest_llmeval.data.files.documents import Document, read_json
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
@@ -71,8 +71,8 @@ class SettingsReader(JudgeReader):
         shared_checks: The suite's own checks, which hold for every case.
     """
 
-    def __init__(self, path: Path, registry: Registry, shown: str, root: Path) -> None:
-        super().__init__(path, shown)
+    def __init__(self, path: Path, registry: Registry, document: Document, root: Path) -> None:
+        super().__init__(document)
         self.path = path
         self.registry = registry
         self.root = root

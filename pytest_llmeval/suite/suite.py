@@ -157,7 +157,7 @@ class SuiteEntry:
     conversation: Any = None
     group_by: tuple[str, ...] = ()
     cluster_by: str | None = None
-    mode: Literal["items", "bulk"] = "items"
+    mode: Literal["items", "bulk", "test"] = "items"
     repeats: Any = 1
     judge: Any = None
     judges: list[Any] | None = None
@@ -190,6 +190,8 @@ class Suite(Struct, frozen=True, dict=True):
         group_by: Labels to report by; those that gates judge by are among them.
         cluster_by: A label whose cases belong together, for every interval and test.
         bulk: Whether all cases run in one test item.
+        for_tests: Whether only Python tests run its cases, and the file has no items of its own.
+        types: Part of a case to the type that Python tests get it in.
         confidence: Of intervals; ``None`` for none.
         checked: Whether some of its cases have checks.
         faults: Faults that do not concern every case; the good cases run, but gates are not judged.
@@ -223,6 +225,8 @@ class Suite(Struct, frozen=True, dict=True):
     group_by: tuple[str, ...] = ()
     cluster_by: str | None = None
     bulk: bool = False
+    for_tests: bool = False
+    types: Mapping[str, Any] = {}
     confidence: float | None = 0.95
     description: str = ""
     checked: bool = False
@@ -400,3 +404,8 @@ class SuiteKey(NamedTuple):
     shown: str
     test: str = ""
     variant: str = ""
+
+    @property
+    def runs(self) -> str:
+        """What pytest is told to run for these results: the suite, or the test over it."""
+        return self.test or self.shown

@@ -1,19 +1,28 @@
 """Predictions from a Python callable, or from recordings of an earlier run."""
 
-__all__ = ("CallPlain", "Recordings", "call_target", "for_case", "recorded_figures", "recording_mode", "wrong_call")
+__all__ = (
+    "CallPlain",
+    "Recordings",
+    "call_target",
+    "for_case",
+    "recorded_figures",
+    "recording_mode",
+    "typed_input",
+    "wrong_call",
+)
 
 import hashlib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
+from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, SuiteError
 from pytest_llmeval.core.frames import defined_at
 from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, read_jsonl
 from pytest_llmeval.data.files.json import JsonParser, RejectedError
@@ -306,6 +315,34 @@ def recorded_figures(case: Case) -> dict[str, float]:
     """Return what a prediction took, as far as it does not say so itself."""
     known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
     return {name: known[name] for name in _FIGURES if known.get(name) is not None}
+
+
+def typed_input(target: Callable[..., Any], value: Any) -> Any:
+    """Return an input as the pydantic model or dataclass that a target's annotation names, if it names one.
+
+    Raises:
+        PredictionError: The input does not fit; the message names every place.
+    """
+    kind = _input_type(target)
+    if kind is None or isinstance(value, kind):
+        return value
+    from pytest_llmeval.data.files.validation import typed
+
+    try:
+        return typed(kind, value)
+    except LlmevalError as error:
+        raise PredictionError(f"the input is no {kind.__name__}, which the target takes: {error}") from None
+
+
+def _input_type(target: Callable[..., Any]) -> type | None:
+    called = target if inspect.isroutine(target) else getattr(target, "__call__", target)  # noqa: B004 (its annotations)
+    try:
+        hints = get_type_hints(called)
+    except Exception:  # noqa: BLE001 (annotations are users' code, and need not be importable)
+        return None
+    name = next((each for each in _required(target) if each != "case"), None)
+    kind = hints.get(name) if name is not None else None
+    return kind if isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "model_fields")) else None
 
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

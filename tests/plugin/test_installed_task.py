@@ -128,7 +128,7 @@ def test_llmeval_runs_its_command_and_knows_its_names(installed: "Project") -> N
     )
     overview = llmeval(installed, "evaluators").stdout
     assert "balance\n  exact, close\n" in overview
-    assert " ledger, " in overview
+    assert " ledger, " in " ".join(overview.split())
     schema = json.loads(llmeval(installed, "schema").stdout)["properties"]
     sources = {
         each["properties"]["format"]["const"]: each for each in schema["source"]["anyOf"] if "properties" in each

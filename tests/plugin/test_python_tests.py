@@ -140,7 +140,7 @@ def test_the_marker_without_the_fixture_is_told_in_one_line(over: "Project", llm
     over.write("test_over.py", OVER.replace("(eval_case)", "()"))
     ran = over.run(llmeval=llmeval)
     assert ran.code == pytest.ExitCode.INTERRUPTED
-    expected = "test_over.py::test_capitals is marked llmeval('capitals.yaml'), so it must take the fixture eval_case"
+    expected = "test_over.py::test_capitals is marked llmeval('capitals.yaml'), so it must take the fixture case"
     assert expected in ran.section("ERRORS")
     assert "pytest_llmeval" not in ran.section("ERRORS")
 

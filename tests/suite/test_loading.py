@@ -158,15 +158,15 @@ judges, reduce, min_judges, confidence, checks, thresholds, gates, snapshot, app
 (did you mean 'target'?)
 s.eval.yaml:10:9  target: found 'my_app.answer', expected MODULE:NAME such as 'my_app.answers:answer'
 s.eval.yaml:11:11  group_by: found the text 'question_type', expected a list
-s.eval.yaml:12:7  mode: found the text 'item', expected one of 'items', 'bulk' (did you mean 'items'?)
+s.eval.yaml:12:7  mode: found the text 'item', expected one of 'items', 'bulk', 'test' (did you mean 'items'?)
 s.eval.yaml:13:13  confidence: found 95.0, expected a number between 0 and 1, such as 0.95
 s.eval.yaml:14:18  thresholds.f1: found the text 'high', expected a number or {{min, max}}
 s.eval.yaml:16:5  gates[0]: found 'f1 > = 3', expected METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' \
 (operators >= > <= < ==; statistics mean, median, min, max, low, high, p0 to p100) (did you mean 'f1 >= 0.03'?)
 s.eval.yaml:17:5  gates[1]: found neither min nor max, expected at least one of them
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
-s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of case_retrieval, csv, ecac, fact_check, json, \
-json_v3, jsonl, locomo, longmemeval, trec (did you mean 'jsonl'?)
+s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of arrow, case_retrieval, csv, ecac, \
+fact_check, json, json_v3, jsonl, locomo, longmemeval, trec (did you mean 'jsonl'?)
 s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton', expected one of id, input, messages, \
 expected, expected_file, prediction, prediction_file, labels, tags, thresholds, checks \
 (did you mean 'prediction'?)
@@ -255,7 +255,7 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
         ),
         (
             F1 + ONE_CASE + "source: {path: x}\n",
-            "3:9  source: found no 'format', expected one of case_retrieval, csv, ecac, fact_check, json, json_v3",
+            "3:9  source: found no 'format', expected one of arrow, case_retrieval, csv, ecac",
         ),
         (F1 + ONE_CASE + "source: {format: jsonl}\n", "3:9  source: found nothing, expected 'path'"),
         (

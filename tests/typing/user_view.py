@@ -8,6 +8,7 @@ from typing import Any, Literal, assert_type
 
 import pytest
 
+import pytest_llmeval as ev
 from pytest_llmeval import (
     MISSING,
     Case,
@@ -233,3 +234,27 @@ def remembering() -> None:
     assert_type(to_table({"a": metrics}, "f1"), str)
     assert_type(load_dataset("locomo", "locomo10.json"), list[Sample])
     assert_type(token_f1("May", "May"), float)
+
+
+declared = ev.suite(
+    "declared",
+    cases=ev.cases([{"id": "a", "question": "q", "answer": "b"}], input=["question"], expected="answer"),
+    evaluators=[ev.fields(), ev.text(metrics=["f1"]), ev.judge(mode="continuous"), ev.narrative_characters()],
+    checks=[ev.max_words(30), ev.not_(ev.contains("sorry")), ev.any_of(ev.judge("Is polite."), "is_json")],
+    thresholds={"f1": 0.4},
+    gates=["f1 >= 0.5", {"metric": "f1", "max_drop": 0.02}],
+    snapshot=True,
+)
+
+
+@declared.test
+async def test_declared(case: Any) -> None:
+    assert_type(case, Any)
+
+
+def in_a_notebook() -> None:
+    assert_type(declared.run(str), Result)
+    assert_type(declared.to_yaml(), str)
+    assert_type(ev.suite.from_file("capitals.eval.yaml").name, str)
+    assert_type(ev.max_words(3), dict[str, Any])
+    assert_type(score([get_evaluator("text"), get_checks({"empty": True})], []).to_dicts(), list[dict[str, Any]])

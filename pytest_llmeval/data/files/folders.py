@@ -1,6 +1,7 @@
 """The folders that a suite and a machine keep files in: committed ones, and those that git ignores."""
 
 __all__ = (
+    "IN_MODULE",
     "OWN_FOLDER",
     "WORKING_FOLDER",
     "make_working_folder",
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Final
 
 OWN_FOLDER: Final = "__llmeval__"
+
+IN_MODULE: Final = "::"
+"""Stands between a Python file and the name of a suite that it declares, in the paths of such suites."""
 
 _SUITE_SUFFIXES = (".eval.yaml", ".eval.yml", ".eval.json")
 _OTHER_SUFFIXES = (".yaml", ".yml", ".json")
@@ -47,6 +51,8 @@ def _stem(name: str) -> tuple[str, list[str]]:
     ``capitals.json`` beside ``capitals.eval.yaml`` is its data, not a suite; beside ``capitals.yaml``, which only the
     user's own patterns make a suite, it may be one.
     """
+    if IN_MODULE in name:
+        return name.replace(f".py{IN_MODULE}", "."), []
     for suffix in _SUITE_SUFFIXES:
         if name.endswith(suffix) and name != suffix:
             stem = name.removesuffix(suffix)

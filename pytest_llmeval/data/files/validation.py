@@ -1,6 +1,6 @@
 """Translation of pydantic's errors into faults: found, expected, did you mean."""
 
-__all__ = ("adapter", "check", "describe", "expectation", "most_telling", "option_fault")
+__all__ = ("adapter", "check", "describe", "expectation", "most_telling", "option_fault", "typed")
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from pytest_llmeval.core.errors import FieldsError
+from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import Document, render_path
 
@@ -153,6 +153,29 @@ def adapter(kind: Any) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
+
+
+def typed(kind: Any, value: Any) -> Any:
+    """Return JSON data as an object of a user's type.
+
+    Args:
+        kind: Such as a pydantic model or a dataclass.
+        value: The data.
+
+    Raises:
+        LlmevalError: It does not fit; the message names every place.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return adapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise LlmevalError("; ".join(map(_misfit, error.errors(include_url=False)))) from None
+
+
+def _misfit(error: "ErrorDetails") -> str:
+    place = render_path(error["loc"])
+    return f"{place}: {error['msg']}" if place else error["msg"]
 
 
 def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -> "tuple[Any, list[Fault]]":

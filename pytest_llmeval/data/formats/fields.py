@@ -1,6 +1,17 @@
 """Reading of ids and texts from JSON values, shared by all sources."""
 
-__all__ = ("ABSENT", "PARTS", "ColumnMap", "case_id", "id_fault", "json_text", "kind", "pick", "wrong_values")
+__all__ = (
+    "ABSENT",
+    "CELL_CHECKS",
+    "PARTS",
+    "ColumnMap",
+    "case_id",
+    "id_fault",
+    "json_text",
+    "kind",
+    "pick",
+    "wrong_values",
+)
 
 import json
 import re
@@ -70,6 +81,43 @@ def wrong_values(item: Mapping[str, Any], checks: Iterable[tuple[str, bool, str]
 PARTS: Final = ("id", "input", "messages", "expected", "prediction", "labels", "tags", "thresholds", "checks")
 """The parts of a case that a row can give."""
 
+CELL_CHECKS: Final = (
+    "contains",
+    "contains_all",
+    "contains_any",
+    "contains_json",
+    "cost_usd",
+    "empty",
+    "ends_with",
+    "equals",
+    "icontains",
+    "icontains_all",
+    "icontains_any",
+    "is_json",
+    "json_equals",
+    "json_schema",
+    "json_subset",
+    "judge",
+    "language",
+    "latency_s",
+    "levenshtein",
+    "max_chars",
+    "max_sentences",
+    "max_words",
+    "min_chars",
+    "min_sentences",
+    "min_words",
+    "number",
+    "one_of",
+    "pii",
+    "quotes",
+    "refusal",
+    "regex",
+    "rubric",
+    "starts_with",
+)
+"""Checks that a column of a CSV file may hold under their names."""
+
 ABSENT: Final = object()
 """Stands for a value that a row does not have; ``None`` is a null that it has."""
 
@@ -90,7 +138,7 @@ class ColumnMap:
         labels: A column that holds an object of labels, or label to column: ``{question_type: type}``.
         tags: A column that holds a list of tags, or a text with commas between them.
         thresholds: A column that holds an object of limits, or metric to column.
-        checks: A column that holds a list of checks.
+        checks: A column that holds a list of checks, or check to the column of its argument: ``{contains: must_say}``.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
@@ -103,7 +151,7 @@ class ColumnMap:
     labels: str | dict[str, str] | None = None
     tags: str | None = None
     thresholds: str | dict[str, str] | None = None
-    checks: str | None = None
+    checks: str | dict[str, str] | None = None
 
 
 def pick(row: Mapping[str, Any], column: str) -> Any:

@@ -19,9 +19,9 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
-from pytest_llmeval.data.files.places import render_path
+from pytest_llmeval.data.files.places import FaultLog, render_path
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.formats.fields import ABSENT, PARTS, ColumnMap, case_id, json_text, kind, pick
+from pytest_llmeval.data.formats.fields import ABSENT, CELL_CHECKS, PARTS, ColumnMap, case_id, json_text, kind, pick
 
 
 class DataRow(Struct, frozen=True):
@@ -175,10 +175,39 @@ class _RowReader:
         value = self.present(row, "checks")
         if value is None or (self.cells and value == ""):
             return ()
+        column = str(self.columns["checks"])
+        if self.cells and isinstance(value, str):
+            value = self.written_checks(row, column, value)
+        elif isinstance(value, dict) and (self.cells or isinstance(self.columns["checks"], dict)):
+            value = [{name: self.argument(row, f"checks.{name}", cell)} for name, cell in value.items() if cell != ""]
         if not isinstance(value, list):
-            self.fault(row, str(self.columns["checks"]), f"found {kind(value)}, expected a list of checks")
+            self.fault(row, column, f"found {kind(value)}, expected a list of checks")
             return ()
         return tuple(value)
+
+    def written_checks(self, row: DataRow, column: str, cell: str) -> Any:
+        """Return the checks of a cell: a list, in YAML or JSON, or one check."""
+        found = self.yaml(row, column, cell)
+        return [found] if isinstance(found, dict) else found
+
+    def argument(self, row: DataRow, column: str, cell: Any) -> Any:
+        """Return the argument of a check: the text of a cell, unless it is true, a number, or a list or object."""
+        if not self.cells or cell in ("true", "TRUE"):
+            return cell if not self.cells else True
+        number = _number(cell)
+        if number is not cell:
+            return int(number) if number.is_integer() and "." not in cell else number
+        return self.yaml(row, column, cell) if cell.lstrip()[:1] in ("[", "{") else cell
+
+    def yaml(self, row: DataRow, column: str, cell: str) -> Any:
+        """Return what a cell holds; a fault in it is one of the row."""
+        from pytest_llmeval.data.files.yaml import load_yaml
+
+        log = FaultLog(self.file.shown)
+        data, _ = load_yaml(cell, log)
+        for fault in log.listed():
+            self.fault(row, column, fault.message)
+        return data if not log.found else []
 
     def messages(self, row: DataRow) -> Any:
         """Return the script of a conversation, or null; its messages are checked where the suite is read."""
@@ -236,7 +265,7 @@ def add_rows(file: CaseFile, rows: Iterable[DataRow], fields: ColumnMap | None, 
         reader.finish(count)
 
 
-_NESTED = ("labels", "thresholds")
+_NESTED = ("checks", "labels", "thresholds")
 
 
 @dataclass(frozen=True)
@@ -264,13 +293,16 @@ class CsvSource(FileSource):
         faults: list[Fault] = []
         records = list(read_csv(file.path, file.shown, faults, delimiter=self.delimiter))
         file.faults.extend(faults)
-        add_rows(file, [DataRow(_nest(cells), line) for line, cells in records], self.fields, cells=True)
+        nest = _nest if self.fields is None else dict
+        add_rows(file, [DataRow(nest(cells), line) for line, cells in records], self.fields, cells=True)
 
 
 def _nest(cells: dict[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for column, cell in cells.items():
         part, dot, name = column.partition(".")
+        if column.removeprefix("not_") in CELL_CHECKS and "checks" not in cells:
+            part, dot, name = "checks", ".", column
         if dot and part in _NESTED and part not in cells:
             row.setdefault(part, {})[name] = cell
         else:

@@ -50,6 +50,7 @@ class FieldsEvaluator(Evaluator):
     name = "fields"
     part: ClassVar[str] = "answer"
     reads_objects: ClassVar[bool] = True
+    reads_records: ClassVar[bool] = True
 
     paths: Mapping[str, Comparator] = field(default_factory=dict)
 

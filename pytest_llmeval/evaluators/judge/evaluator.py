@@ -48,6 +48,7 @@ from pytest_llmeval.judge.questions.modes import (
     PRESETS,
     get_mode,
     instruction_language,
+    is_abstention,
     preset_form,
     route,
 )
@@ -263,6 +264,11 @@ class Judge(JudgedEvaluator):
         labelled = case.expected if self.corrected and is_labelled(case.expected) else None
         if labelled is not None:
             case = without_people(case)
+        if self._name == "auto" and _TYPE_LABEL not in case.labels and not is_abstention(case.id):
+            raise EvaluatorError(
+                f"found no mode of the judge, expected one, such as mode: continuous (or the label {_TYPE_LABEL}, by "
+                "which mode auto chooses)"
+            )
         try:
             name = route(case.labels.get(_TYPE_LABEL), case.id) if self._name == "auto" else self._name
         except ValueError as error:

@@ -7,6 +7,7 @@ __all__ = (
     "PRESETS",
     "get_mode",
     "instruction_language",
+    "is_abstention",
     "is_unanswerable",
     "optional_fields",
     "preset_form",
@@ -144,6 +145,11 @@ MODE_OF_TYPE: Final = {
 """Question type to mode: the first five are LoCoMo's, the others LongMemEval's."""
 
 
+def is_abstention(case_id: str) -> bool:
+    """Return whether an id is that of a question of LongMemEval that cannot be answered."""
+    return case_id.endswith(_ABSTENTION_IDS)
+
+
 def route(question_type: str | None, case_id: str = "") -> str:
     """Return the name of the mode that judges a question.
 
@@ -154,7 +160,7 @@ def route(question_type: str | None, case_id: str = "") -> str:
     Raises:
         ValueError: The type is absent or unknown.
     """
-    if case_id.endswith(_ABSTENTION_IDS):
+    if is_abstention(case_id):
         return _ABSTENTION
     if question_type is None:
         raise ValueError(f"found no question type, expected one of {', '.join(sorted(MODE_OF_TYPE))}")

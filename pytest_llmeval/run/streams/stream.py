@@ -20,7 +20,7 @@ from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.records import SharedRecords
-from pytest_llmeval.run.score import measure_each
+from pytest_llmeval.run.score import Evaluators, by_name, measure_each
 from pytest_llmeval.run.streams.case_results import CaseResultWriter
 from pytest_llmeval.run.streams.partial import PartialResult
 from pytest_llmeval.scoring.summary import summarize
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 def score_stream(
-    evaluators: Evaluator | Iterable[Evaluator] | Mapping[str, Evaluator],
+    evaluators: Evaluators,
     cases: Iterable[Case],
     *,
     executor: Executor | None = None,
@@ -76,7 +76,10 @@ def score_stream(
     """
     if block < 1 or in_flight < 1:
         raise LlmevalError(f"score_stream: found block={block}, in_flight={in_flight}, expected at least 1")
-    task = _StreamBlock(_by_name(evaluators), parts or Parts(), tuple(group_by), results is not None)
+    named = by_name(evaluators, "score_stream")
+    if judged := [label for label, each in named.items() if isinstance(each, JudgedEvaluator)]:
+        raise EvaluatorError(f"score_stream: evaluator {judged[0]!r} asks a judge, expected one that does not")
+    task = _StreamBlock(named, parts or Parts(), tuple(group_by), results is not None)
     total = PartialResult.of(task.evaluators, (), group_by)
     blocks: Iterable[_Columns | Sequence[Case]] = in_blocks(cases, block)
     if executor is not None:
@@ -144,21 +147,6 @@ class _StreamBlock:
         if not self.with_cases:
             return partial, ()
         return partial, summarize(self.evaluators, records, confidence=None).cases
-
-
-def _by_name(evaluators: Evaluator | Iterable[Evaluator] | Mapping[str, Evaluator]) -> Mapping[str, Evaluator]:
-    if isinstance(evaluators, Evaluator):
-        evaluators = [evaluators]
-    if not isinstance(evaluators, Mapping):
-        listed = list(evaluators)
-        evaluators = {each.name: each for each in listed}
-        if len(evaluators) < len(listed):
-            raise EvaluatorError("score_stream: found two evaluators of one name, expected a mapping by name")
-    if not evaluators:
-        raise EvaluatorError("score_stream: found no evaluator, expected at least one")
-    if judged := [label for label, each in evaluators.items() if isinstance(each, JudgedEvaluator)]:
-        raise EvaluatorError(f"score_stream: evaluator {judged[0]!r} asks a judge, expected one that does not")
-    return dict(evaluators)
 
 
 def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:

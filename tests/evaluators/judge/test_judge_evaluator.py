@@ -91,7 +91,7 @@ def test_the_language_is_that_of_the_option_the_label_or_the_script(
 @pytest.mark.parametrize(
     ("options", "changes", "fault"),
     [
-        ({}, {}, "labels.question_type: found no question type, expected one of adversarial"),
+        ({}, {}, "found no mode of the judge, expected one, such as mode: continuous"),
         ({}, {"labels": {"question_type": "single-hop"}}, "found the unknown question type 'single-hop'"),
         ({"mode": "continuous"}, {"expected": {"a": 1}}, "found an object as expected, expected text or a list"),
         ({"mode": "continuous"}, {"input": None}, "found null as input, expected the question as text"),
@@ -315,6 +315,7 @@ def test_faults_of_a_suite_have_their_place(tmp_path: Path) -> None:
         load_suite(path, default_registry(), root=tmp_path)
     path.write_text("evaluators: [judge]\ncases:\n  - {id: a, input: q, expected: x, prediction: x}\n")
     with pytest.raises(
-        SuiteError, match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found no question type, .*set the mode of the evaluator"
+        SuiteError,
+        match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found no mode of the judge, expected one, such as mode: cont",
     ):
         load_suite(path, default_registry(), root=tmp_path)

@@ -1,0 +1,118 @@
+"""Write pytest_llmeval/suite/entries.pyi from the JSON Schema of suite files: run it after adding an option."""
+
+from __future__ import annotations
+
+import keyword
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.schema import suite_schema
+
+STUB = Path(__file__).parents[1] / "pytest_llmeval/suite/entries.pyi"
+
+_HEAD = """# Types of the functions of `pytest_llmeval.suite.entries`, written by .ci/entries_stub.py.
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, overload
+
+Check: TypeAlias = str | Mapping[str, Any]
+Turn: TypeAlias = Literal["last", "each"] | int
+Entry: TypeAlias = dict[str, Any]
+
+def evaluator(
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    as_: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+    **more: Any,
+) -> Entry: ...
+def not_(check: Check) -> Entry: ...
+def all_of(*of: Check) -> Entry: ...
+def any_of(*of: Check) -> Entry: ...
+def at_least(n: int, *of: Check) -> Entry: ...
+"""
+_BESIDE = "as_: str | None = None, on: str | None = None, turn: Turn | None = None"
+_MODIFIERS = "name: str | None = None, on: str | None = None, turn: Turn | None = None, weight: float | None = None"
+_SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+
+
+def stub() -> str:
+    """Return the text of the stub."""
+    schema = suite_schema(default_registry())
+    lines = [_HEAD]
+    for choice in schema["properties"]["evaluators"]["items"]["anyOf"][1:]:
+        (name,) = choice["required"]
+        options = choice["properties"][name]["anyOf"][0]
+        if name == "judge":
+            check = f"def judge(criterion: str, *, {_MODIFIERS}) -> Entry: ..."
+            lines.append(f"@overload\n{check}\n@overload\n{_evaluator(name, options)}")
+        else:
+            lines.append(_evaluator(name, options))
+    kinds = schema["$defs"]["Check"]["anyOf"][1]["properties"]
+    bare = set(schema["$defs"]["Check"]["anyOf"][0]["enum"])
+    lines += [
+        _check(name, kinds[name], schema["$defs"], bare=name in bare)
+        for name in default_registry().checks
+        if name != "judge"
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _evaluator(name: str, options: Mapping[str, Any]) -> str:
+    own = {key: each for key, each in options["properties"].items() if key not in ("as", "on", "turn")}
+    required = options.get("required", ())
+    typed = [f"{key}: {_type(each)}{'' if key in required else ' = ...'}" for key, each in own.items()]
+    listed = ["*", *typed, _BESIDE]
+    if isinstance(options.get("additionalProperties"), Mapping):  # its options are names of the user's
+        listed = ["options: Mapping[str, Any] | None = None", *listed, "**fields: Any"]
+    return f"def {name.replace('.', '_')}({', '.join(listed)}) -> Entry: ..."
+
+
+def _check(name: str, argument: Mapping[str, Any], definitions: Mapping[str, Any], *, bare: bool) -> str:
+    fields = next(_objects(argument, definitions), None)
+    kind = _type(argument)
+    default = " = ..." if bare or fields is not None else ""
+    typed = [f"{key}: {_type(each)} = ..." for key, each in (fields or {}).items() if not keyword.iskeyword(key)]
+    return f"def {name}(argument: {kind}{default}, *, {', '.join([*typed, _MODIFIERS])}) -> Entry: ..."
+
+
+def _objects(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the properties of the objects that an argument may be."""
+    if "$ref" in schema:
+        yield from _objects(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "properties" in schema:
+        yield schema["properties"]
+    for each in schema.get("anyOf", ()):
+        yield from _objects(each, definitions)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """Return the Python type of a JSON Schema."""
+    if "anyOf" in schema or "oneOf" in schema:
+        kinds = dict.fromkeys(_type(each) for each in schema.get("anyOf") or schema["oneOf"])
+        return " | ".join(kind for kind in kinds if kind != "int" or "float" not in kinds)
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        listed = ", ".join(repr(each) for each in values if each is not None)
+        return f"Literal[{listed}]{' | None' if None in values else ''}"
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return " | ".join(_type({**schema, "type": each}) for each in kind)
+    if kind == "array":
+        return f"Sequence[{_type(schema.get('items', {}))}]"
+    if kind == "object" or "$ref" in schema:
+        inner = schema.get("additionalProperties")
+        return f"Mapping[str, {_type(inner) if isinstance(inner, Mapping) else 'Any'}]"
+    return _SIMPLE.get(str(kind), "Any")
+
+
+if __name__ == "__main__":
+    from subprocess import run
+
+    STUB.write_text(stub(), encoding="utf-8", newline="\n")
+    sys.exit(run(["ruff", "format", "--quiet", str(STUB)], check=False).returncode)  # noqa: S603, S607 (our tool)

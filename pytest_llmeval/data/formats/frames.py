@@ -1,0 +1,220 @@
+"""Rows of data frames, Arrow tables and datasets as plain data; files of Apache Arrow and Parquet as a source."""
+
+__all__ = ("ArrowSource", "RowSource", "columns_of_file", "rows_of")
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.codec import is_typed, untyped
+from pytest_llmeval.core.errors import Fault, LlmevalError, MissingExtraError
+from pytest_llmeval.data.formats.base import CaseFile, FileSource
+from pytest_llmeval.data.formats.fields import ColumnMap
+from pytest_llmeval.data.formats.rows import DataRow, add_rows
+
+_EXPECTED: Final = "a data frame, an Arrow table, a dataset, or an iterable of objects"
+_ARROW_SUFFIXES: Final = (".arrow", ".parquet", ".pq")
+
+
+def rows_of(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of data as JSON data; what is absent (null, NaN, NaT) is left out.
+
+    Args:
+        data: A data frame of pandas, polars or another library that narwhals knows, an Arrow table, a dataset, or an
+            iterable of mappings, cases, or objects of dataclasses and pydantic models.
+
+    Raises:
+        MissingExtraError: A data frame is given, and narwhals is not installed.
+        LlmevalError: The data has no rows of this form.
+    """
+    for number, row in enumerate(_native_rows(data)):
+        plain = _case_row(row) if isinstance(row, Case) else untyped(row) if is_typed(row) else row
+        if not isinstance(plain, Mapping):
+            raise LlmevalError(f"row {number}: found {type(row).__name__}, expected {_EXPECTED}")
+        cells = ((str(name), _cell(value, f"row {number}, {name}")) for name, value in plain.items())
+        yield {name: value for name, value in cells if value is not None}
+
+
+def _native_rows(data: Any) -> Iterable[Any]:
+    if hasattr(data, "column_names") and hasattr(data, "features"):  # of the library datasets
+        return list(data)
+    if isinstance(data, Mapping | str | bytes):
+        known = f" with the keys {', '.join(map(str, data))}: choose one" if isinstance(data, Mapping) else ""
+        raise LlmevalError(f"found {type(data).__name__}{known}, expected {_EXPECTED}")
+    if hasattr(data, "to_pylist"):
+        listed: list[Any] = data.to_pylist()
+        return listed
+    if hasattr(data, "collect_schema") or hasattr(data, "columns"):
+        try:
+            import narwhals as nw
+        except ImportError as error:
+            raise MissingExtraError(
+                "cases of a data frame need narwhals: pip install 'pytest-llmeval-suite[frames]'"
+            ) from error
+        frame = nw.from_native(data, pass_through=False)
+        eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        rows: Iterator[dict[str, Any]] = eager.iter_rows(named=True)
+        return rows
+    if isinstance(data, Iterable):
+        return iter(data)
+    raise LlmevalError(f"found {type(data).__name__}, expected {_EXPECTED}")
+
+
+def _case_row(case: Case) -> dict[str, Any]:
+    row = {each.name: getattr(case, each.name) for each in fields(case) if each.name in _CASE_KEYS}
+    return {name: untyped(value) for name, value in row.items() if value is not MISSING and value not in ((), {})}
+
+
+_CASE_KEYS: Final = ("id", "input", "expected", "prediction", "labels", "tags", "thresholds", "checks")
+
+
+def _cell(value: Any, place: str) -> Any:
+    """Return a cell as JSON data; ``None`` where it is absent."""
+    if value is None or type(value) in (str, bool, int):
+        return value
+    if value != value or type(value).__name__ == "NAType":  # noqa: PLR0124 (NaN and NaT)
+        return None
+    return _composed(value, place)
+
+
+def _composed(value: Any, place: str) -> Any:
+    plain: Any = _NOT_PLAIN
+    match value:
+        case float() | int() | str():
+            plain = next(kind(value) for kind in (int, float, str) if isinstance(value, kind))
+        case datetime() | date() | time():
+            plain = value.isoformat()
+        case Decimal():
+            plain = int(value) if value == value.to_integral_value() else float(value)
+        case Mapping():
+            plain = {str(key): _cell(each, place) for key, each in value.items()}
+        case list() | tuple():
+            plain = [_cell(each, place) for each in value]
+        case _ if is_typed(value):
+            plain = untyped(value)
+        case _ if hasattr(value, "tolist"):  # a scalar or array of numpy
+            plain = _cell(value.tolist(), place)
+    if plain is _NOT_PLAIN:
+        raise LlmevalError(f"{place}: found {type(value).__name__}, expected JSON data")
+    return plain
+
+
+_NOT_PLAIN: Final = object()
+
+
+@dataclass(frozen=True)
+class RowSource(FileSource):
+    """Rows that are there already, with the place in Python where they were given.
+
+    Attributes:
+        rows: As `rows_of` yields them.
+        columns: Which columns feed which part of a case; ``None`` for rows with the keys of a case.
+        line: Where the rows were given.
+    """
+
+    format: ClassVar[str] = "rows"
+
+    rows: tuple[Mapping[str, Any], ...] = ()
+    columns: ColumnMap | None = None
+    line: int = 1
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the rows."""
+        listed = (DataRow(dict(row), self.line, 1, f"[{number}]") for number, row in enumerate(self.rows))
+        add_rows(file, listed, self.columns)
+
+    def faulty(self, faults: Iterable[Fault]) -> int:
+        """Return how many rows have faults that keep their case from running."""
+        return len({each.path.partition("]")[0] for each in faults if each.path[:1] == "[" and not each.spares_case})
+
+
+@dataclass(frozen=True)
+class ArrowSource(FileSource):
+    """A row a case, of a Parquet or Arrow file, or of a folder in which the library ``datasets`` has saved a dataset.
+
+    Null is an absent value.
+
+    Attributes:
+        fields: Which columns feed which part of a case; without it they have the parts' names.
+        split: Of a saved dataset with several splits, the one that is read.
+    """
+
+    format: ClassVar[str] = "arrow"
+
+    fields: ColumnMap | None = None
+    split: str | None = None
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the rows; the first row is line 1."""
+        try:
+            rows = list(rows_of(_table(file.path, self.split)))
+        except MissingExtraError:
+            raise
+        except (LlmevalError, OSError, ValueError, KeyError) as error:
+            file.faults.add(0, 0, "", f"found no table that can be read ({error}), expected Arrow or Parquet")
+            return
+        add_rows(file, (DataRow(row, number) for number, row in enumerate(rows, 1)), self.fields)
+
+
+def _table(path: Path, split: str | None) -> Any:
+    """Return the table of a file, or of a folder of files.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        LlmevalError: There is no such split.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            "files of Arrow and Parquet need pyarrow: pip install 'pytest-llmeval-suite[parquet]'"
+        ) from error
+    if not path.is_dir():
+        return parquet.read_table(path) if path.suffix != ".arrow" else _arrow(pa, path)
+    splits = path / "dataset_dict.json"
+    if splits.is_file():
+        names = json.loads(splits.read_text(encoding="utf-8"))["splits"]
+        if split not in names:
+            raise LlmevalError(f"found split {split!r}, expected one of {', '.join(names)}")
+        path /= str(split)
+    state = path / "state.json"
+    if state.is_file():
+        names = [Path(each["filename"]).name for each in json.loads(state.read_text(encoding="utf-8"))["_data_files"]]
+        return pa.concat_tables([_arrow(pa, path / name) for name in names])
+    listed = sorted(each for each in path.glob("**/*.parquet") if split is None or each.name.startswith(split))
+    if not listed:
+        raise LlmevalError("found no dataset and no Parquet file in the folder")
+    return pa.concat_tables([parquet.read_table(each) for each in listed])
+
+
+def _arrow(pa: Any, path: Path) -> Any:
+    """Read a file of either of Arrow's forms: a stream, which ``datasets`` writes, or a file with an index."""
+    with pa.memory_map(str(path)) as stream:
+        indexed = bytes(stream.read(6)) == b"ARROW1"
+        stream.seek(0)
+        return (pa.ipc.open_file if indexed else pa.ipc.open_stream)(stream).read_all()
+
+
+def columns_of_file(path: Path) -> list[str] | None:
+    """Return the columns of a data file, as far as its first row shows them; ``None`` where that is not known."""
+    try:
+        if path.suffix == ".csv":
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                return next(csv.reader(stream), [])
+        if path.suffix == ".jsonl":
+            with path.open(encoding="utf-8") as stream:
+                first = json.loads(next(islice((line for line in stream if line.strip()), 1), "{}"))
+            return list(first) if isinstance(first, dict) else None
+        if path.is_dir() or path.suffix in _ARROW_SUFFIXES:
+            return list(_table(path, None).column_names)
+    except (OSError, ValueError, LlmevalError):
+        pass  # reading the cases says what is wrong with the file
+    return None

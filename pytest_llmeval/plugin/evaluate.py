@@ -1,0 +1,172 @@
+"""The object behind the fixture ``evaluate``: scores in ordinary tests, and the section that lists them."""
+
+__all__ = ("Evaluate", "TestEvaluations", "TestScored")
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.codec import untyped
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.views import Reading
+from pytest_llmeval.core.wording import printable
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.run.score import measure_answered, measure_each
+from pytest_llmeval.suite.checks import get_checks
+from pytest_llmeval.suite.registry import default_registry, get_evaluator
+
+_EVALUATED = pytest.StashKey[list["TestScored"]]()
+_ATTRIBUTE = "llmeval_evaluated"
+_LISTED = 20
+
+
+class TestScored(Mapping[str, float | None]):
+    """The scores of one answer: metric name to value, ``None`` where it is undefined.
+
+    Attributes:
+        evaluator: Who scored.
+        wrong: What is wrong with the answer, in the evaluator's words.
+        details: What the evaluator found.
+        absent: Metric name to why it has no value.
+    """
+
+    __test__ = False
+
+    def __init__(self, evaluator: Evaluator, case: Case, observation: Observation) -> None:
+        self.evaluator = evaluator.name
+        self.details = observation.details
+        self.absent = {**observation.undefined, **observation.errored}
+        self.wrong = [observation.malformed] if observation.malformed else list(evaluator.explain(case, observation))
+        self._scores = evaluator.scores(observation)
+
+    def __getitem__(self, name: str) -> float | None:
+        if name not in self._scores:
+            known = ", ".join(self._scores)
+            raise KeyError(f"{self.evaluator} has no metric {name!r}, expected one of {known}")
+        return self._scores[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{name}={_number(value)}" for name, value in self._scores.items())
+        return f"{self.evaluator}({'; '.join([scores, *self.wrong[:3]])})"
+
+
+class Evaluate:
+    """Scores answers with any evaluator: ``evaluate.text(answer, expected)["f1"]``."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+
+    def __getattr__(self, name: str) -> Callable[..., TestScored]:
+        kinds = {kind.replace(".", "_"): kind for kind in default_registry()}
+        if name not in kinds:
+            raise AttributeError(f"evaluate has no evaluator {name!r}, expected one of {', '.join(kinds)}")
+        return partial(self._with, kinds[name])
+
+    def checks(self, answer: Any, *checks: Any, expected: Any = None, input: Any = None) -> TestScored:  # noqa: A002 (as in a case)
+        """Score an answer by checks.
+
+        Args:
+            answer: What was answered.
+            checks: As in a suite file, such as ``{"contains": "Paris"}`` or ``pytest_llmeval.max_words(30)``.
+            expected: What is right, for checks that read it.
+            input: What was asked.
+        """
+        return self._scored(get_checks(*checks), answer, expected, input)
+
+    def _with(self, kind: str, answer: Any, expected: Any = None, *, input: Any = None, **options: Any) -> TestScored:  # noqa: A002 (as in a case)
+        if kind == "judge" and not options:
+            options = {"mode": "continuous"}
+        return self._scored(get_evaluator(kind, **options), answer, expected, input)
+
+    def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, given: Any) -> TestScored:
+        __tracebackhide__ = True
+        item = self._request.node
+        case = Case(item.name, untyped(given), untyped(expected), untyped(answer))
+        reading = Reading.of(evaluator)
+        if isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is None:
+            measured = self._judged(evaluator, case, reading)
+        else:
+            measured = measure_each(evaluator, [case], reading)[0]
+        if not isinstance(measured, Observation):
+            raise measured
+        scored = TestScored(evaluator, reading.views(case)[0], measured)
+        if not item.config.pluginmanager.has_plugin(_AttachEvaluations.__name__):
+            item.config.pluginmanager.register(_AttachEvaluations(), _AttachEvaluations.__name__)
+        item.stash.setdefault(_EVALUATED, []).append(scored)
+        return scored
+
+    def _judged(self, evaluator: JudgedEvaluator, case: Case, reading: Reading) -> Observation | Exception:
+        from pytest_llmeval.plugin.ask_judge import AskJudge
+        from pytest_llmeval.plugin.suite_loader import RUNNER
+
+        if RUNNER not in self._request.config.stash:
+            pytest.skip("runs with --llmeval")
+        return measure_answered(evaluator, case, reading, AskJudge(self._request).about(evaluator, case, reading))
+
+
+class _AttachEvaluations:
+    """Puts what a test has scored on its report; registered once a test uses the fixture."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
+        """Hand over the scores; a failing test shows what is wrong in the words of the evaluators."""
+        if call.when == "call" and (scored := item.stash.get(_EVALUATED, [])):
+            named = [(f"{each.evaluator}.{name}", value) for each in scored for name, value in each.items()]
+            item.user_properties += [
+                (f"llmeval.{printable(name)}", "" if value is None else repr(value)) for name, value in named
+            ]
+            wrong = [f"{each.evaluator}: {line}" for each in scored for line in each.wrong]
+            if call.excinfo is not None and wrong:
+                item.add_report_section("call", "llmeval", printable("\n".join(wrong), lines=True))
+        report = yield
+        if call.when == "call" and (scored := item.stash.get(_EVALUATED, [])):
+            setattr(report, _ATTRIBUTE, json.dumps([(each.evaluator, dict(each)) for each in scored]))
+            del item.stash[_EVALUATED]  # a test can be run again
+        return report
+
+
+class TestEvaluations:
+    """What the tests of a run have scored, in the process to which all reports come."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[tuple[str, dict[str, float | None]]]] = {}
+
+    def take(self, report: pytest.TestReport) -> None:
+        """Take the scores off a report, which others keep."""
+        if text := report.__dict__.pop(_ATTRIBUTE, None):
+            self._found[report.nodeid] = json.loads(text)
+
+    def lines(self, *, everything: bool) -> list[str]:
+        """Return a line for each test, sorted.
+
+        Args:
+            everything: Whether all of them are listed.
+        """
+        lines = [printable(f"{nodeid}  {_listed(found)}") for nodeid, found in sorted(self._found.items())]
+        if len(lines) <= _LISTED or everything:
+            return lines
+        return [*lines[:_LISTED], f"and {len(lines) - _LISTED} more tests: -v"]
+
+
+def _listed(found: list[tuple[str, dict[str, float | None]]]) -> str:
+    return "; ".join(
+        f"{evaluator} " + ", ".join(f"{name} {_number(value)}" for name, value in scores.items())
+        for evaluator, scores in found
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

@@ -1,0 +1,447 @@
+"""Suites declared in Python: the same suites as those of files, with tests, scripts and notebooks around them."""
+
+__all__ = ("DeclaredSuite", "cases", "declared_suite")
+
+import asyncio
+import json
+import sys
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from msgspec import structs
+
+from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error
+from pytest_llmeval.core.frames import origin, users_frame
+from pytest_llmeval.core.results import Result
+from pytest_llmeval.data.files.documents import Document
+from pytest_llmeval.data.files.folders import IN_MODULE
+from pytest_llmeval.data.files.places import FilePlace, display_path
+from pytest_llmeval.data.formats.frames import RowSource
+from pytest_llmeval.suite.case_data import CaseColumns, CaseData, typed_faults
+from pytest_llmeval.suite.case_data import cases as data_cases
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import Registry, default_registry
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.evaluator import Evaluator
+    from pytest_llmeval.judge.direct import Judgeable
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Entries = Sequence["Mapping[str, Any] | str | Evaluator"]
+
+
+def cases(
+    data: Any,
+    *,
+    id: str | None = None,  # noqa: A002 (the key of a case)
+    input: CaseColumns = None,  # noqa: A002 (as above)
+    messages: str | None = None,
+    expected: CaseColumns = None,
+    prediction: CaseColumns = None,
+    labels: str | Sequence[str] | Mapping[str, str] | None = None,
+    tags: str | None = None,
+    thresholds: str | Sequence[str] | Mapping[str, str] | None = None,
+    checks: str | None = None,
+    **options: Any,
+) -> CaseData:
+    """Return cases for `suite`, from data as people have it.
+
+    A part that is not named here is read from the column of its name, if there is one. Null, NaN and NaT are absent.
+
+    Args:
+        data: A data frame of pandas or polars (extra ``frames``), an Arrow table, an object of the library
+            ``datasets``, an iterable of mappings, cases or typed objects; or the path of a CSV, JSON, JSONL, Parquet or
+            Arrow file or of a saved dataset, relative to the file that calls.
+        id: The column of the id; where there is none, rows are counted from 1.
+        input: A column; several; name to column; or a pydantic model, dataclass or TypedDict, whose fields are columns.
+        messages: A column with the script of a conversation, in place of the input.
+        expected: As `input`.
+        prediction: As `input`.
+        labels: A column that holds an object, columns, or label to column.
+        tags: A column with a list of tags.
+        thresholds: As `labels`.
+        checks: A column with a list of checks.
+        options: Of the format, where a file is read, such as ``delimiter``.
+    """
+    columns = {
+        "id": id,
+        "input": input,
+        "messages": messages,
+        "expected": expected,
+        "prediction": prediction,
+        "labels": labels,
+        "tags": tags,
+        "thresholds": thresholds,
+        "checks": checks,
+    }
+    given = {part: each for part, each in columns.items() if each is not None}
+    return data_cases(data, users_frame(), columns=given, options=options)
+
+
+class DeclaredSuite:
+    """A suite declared in Python, or read from a file, for tests, scripts and notebooks.
+
+    Attributes:
+        name: Of the suite.
+        path: Names it, and the files that belong to it.
+        is_tested: Whether a test function runs over its cases; otherwise its own target or predictions answer.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cases: "CaseData | Iterable[Any]",
+        evaluators: "Entries | Mapping[str, Any] | str" = (),
+        checks: Sequence[Mapping[str, Any] | str] = (),
+        thresholds: Mapping[str, float | Mapping[str, float]] | None = None,
+        gates: Sequence[str | Mapping[str, Any]] = (),
+        snapshot: bool | Mapping[str, Any] | None = None,
+        target: str | Mapping[str, Any] | Callable[..., Any] | None = None,
+        systems: Mapping[str, Any] | None = None,
+        judge: str | Mapping[str, Any] | None = None,
+        judges: Sequence[str | Mapping[str, Any]] | None = None,
+        repeats: int | Mapping[str, Any] | None = None,
+        group_by: Sequence[str] = (),
+        cluster_by: str | None = None,
+        parts: Mapping[str, str] | None = None,
+        conversation: Mapping[str, Any] | None = None,
+        mode: Literal["items", "bulk", "test"] | None = None,
+        confidence: float | None = 0.95,
+        approve: Mapping[str, bool] | None = None,
+        description: str | None = None,
+        **more: Any,
+    ) -> None:
+        """Declare a suite; what it says is checked when it is first used.
+
+        Args:
+            name: Of the suite; unique in its file.
+            cases: From `cases`, or what it takes.
+            evaluators: Entries such as ``ev.text(metrics=["f1"])``, names, or evaluators of your own.
+            checks: For every case, such as ``ev.max_words(30)``.
+            thresholds: Metric to limit, for every case.
+            gates: Limits on the suite, such as ``"f1 >= 0.7"``.
+            snapshot: Whether, and how, scores are compared with approved ones.
+            target: What answers: a function that a module of yours defines, or as in a suite file.
+            systems: Name to what answers, where several systems answer the same cases.
+            judge: Who judges, such as ``openai:MODEL``.
+            judges: A panel in place of one judge.
+            repeats: How often each case runs.
+            group_by: Labels to report by.
+            cluster_by: A label whose cases belong together.
+            parts: Part of a prediction to its JMESPath.
+            conversation: When conversations end.
+            mode: ``bulk`` runs all cases in one item.
+            confidence: Of intervals; ``None`` for none.
+            approve: What is approved together with scores.
+            description: For reports.
+            more: Further keys of a suite file.
+        """
+        frame = users_frame()
+        self.name = name
+        self.is_tested = False
+        self._line = frame.f_lineno
+        self._file: Path = Path(frame.f_code.co_filename)
+        if not self._file.is_file():  # a cell of a notebook, or a console
+            self._file = Path.cwd() / "notebook.py"
+        self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
+        self._cases = cases if isinstance(cases, CaseData) else data_cases(cases, frame, columns={}, options={})
+        self._own = [each for each in evaluators if not isinstance(each, str | Mapping)] if evaluators else []
+        listed = [evaluators] if isinstance(evaluators, str | Mapping) else evaluators
+        data = {
+            "suite": name,
+            "description": description,
+            "evaluators": [each if isinstance(each, str | Mapping) else _entry_of(each) for each in listed],
+            "checks": list(checks),
+            "thresholds": thresholds,
+            "gates": list(gates),
+            "snapshot": snapshot,
+            "target": _named_target(target),
+            "systems": systems,
+            "judge": judge,
+            "judges": judges,
+            "repeats": repeats,
+            "group_by": list(group_by),
+            "cluster_by": cluster_by,
+            "parts": parts,
+            "conversation": conversation,
+            "mode": mode,
+            "approve": approve,
+            **more,
+        }
+        self._data = {key: _containers(value) for key, value in data.items() if value not in (None, [])}
+        if confidence != _CONFIDENCE:
+            self._data["confidence"] = confidence
+
+    @classmethod
+    def from_file(cls, path: "str | Path") -> "DeclaredSuite":
+        """Return the suite of a file, relative to the file that calls."""
+        caller = Path(users_frame().f_code.co_filename)
+        folder = caller.parent if caller.is_file() else Path.cwd()
+        made = cls("", cases=CaseData(None))
+        made.path = (folder / path).resolve()
+        made.name, made._data = made.path.stem.removesuffix(".eval"), {}
+        return made
+
+    def __repr__(self) -> str:
+        return f"suite({self.name!r})"
+
+    def test(self, function: Function) -> Function:
+        """Make a test function run once for each case: it takes the fixture ``case``, and calls ``case.score``."""
+        self.is_tested = True
+        function.__dict__["llmeval_suite"] = self
+        return function
+
+    def load(self, registry: Registry | None = None, *, root: Path | None = None) -> Suite:
+        """Return the checked suite.
+
+        Args:
+            registry: What its evaluators are; default: those that ship and those of installed plugins.
+            root: pytest's rootdir, from which messages name files; default: the folder of the suite.
+
+        Raises:
+            SuiteError: It has faults; all of them are listed.
+        """
+        known = registry or default_registry()
+        root = root or self.path.parent
+        if not self._data:
+            return load_suite(self.path, known, root=root, shown=display_path(self.path, root))
+        for each in self._own:
+            known.register(type(each))
+        document = self._document(root)
+        if self._cases.fault:
+            raise SuiteError([document.fault(("cases",), self._cases.fault)])
+        rows = self._cases.source if isinstance(self._cases.source, RowSource) else None
+        suite = load_suite(self.path, known, root=root, document=document, source=rows)
+        return self._typed(suite, document) if self._cases.types else suite
+
+    def _document(self, root: Path) -> Document:
+        place = FilePlace(self._line, 1)
+        source = None if isinstance(self._cases.source, RowSource) else self._cases.source
+        data = self._data if source is None else {**self._data, "source": source}
+        document = Document(display_path(self._file, root), data, lambda: place)
+        for key, value in data.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise SuiteError([document.fault((key,), f"found what JSON cannot express ({error})")]) from None
+        return document
+
+    def _typed(self, suite: Suite, document: Document) -> Suite:
+        """Return a suite whose cases fit their types; those that do not are faulty."""
+        faults, fitting = list(suite.faults), []
+        for case in suite.cases:
+            made, wrong = typed_faults(case, self._cases.types)
+            faults += [document.fault(("cases", case.id, part), message) for part, message in wrong]
+            if not wrong:
+                fitting.append(made)
+        if not fitting:
+            raise SuiteError(faults)
+        faulty = suite.faulty + len(suite.cases) - len(fitting)
+        types = dict(self._cases.types)
+        return structs.replace(suite, cases=tuple(fitting), faults=tuple(faults), faulty=faulty, types=types)
+
+    def to_yaml(self) -> str:
+        """Return the suite as the text of a suite file; its cases stand in it, unless they are those of a file.
+
+        Raises:
+            LlmevalError: An evaluator has options that YAML cannot express.
+        """
+        import yaml
+
+        if not self._data:
+            return self.path.read_text(encoding="utf-8")
+        data = dict(self._data)
+        if isinstance(self._cases.source, RowSource):
+            data["cases"] = [_case_entry(each) for each in self._cases.source.load(self.path.parent, [])]
+        else:
+            data["source"] = self._cases.source
+        try:
+            return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+        except yaml.representer.RepresenterError as error:
+            raise LlmevalError(f"suite {self.name!r}: found {error.args[-1]!r}, expected data for YAML") from None
+
+    def run(
+        self,
+        target: Callable[..., Any] | None = None,
+        *,
+        judge: "Judgeable | None" = None,
+        system: str = "",
+        progress: bool | None = None,
+    ) -> Result:
+        """Answer and score all cases, and return the result; gates and snapshots are for pytest.
+
+        Args:
+            target: Answers; default: the suite's own target, or its predictions.
+            judge: Judges; default: who the suite names.
+            system: Which of the suite's systems answers, if it has several.
+            progress: Whether to show a progress bar; default: where the output is a terminal.
+
+        A case with a fault is left out, counts as missing, and is warned of.
+
+        Raises:
+            SuiteError: The suite has faults.
+            LlmevalError: The suite has several systems, and none is named.
+        """
+        from tqdm import tqdm
+
+        from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
+        from pytest_llmeval.run.execute import as_expected, is_skipped, skipped
+        from pytest_llmeval.run.job import EarlyCalls, LoadedCase
+        from pytest_llmeval.scoring.summary import summarize
+
+        whole = self.load()
+        if whole.systems and system not in whole.systems:
+            raise LlmevalError(f"suite {self.name!r}: found system {system!r}, expected {' or '.join(whole.systems)}")
+        suite = whole.of(system)
+        if suite.faults:
+            warnings.warn(f"suite {self.name!r}: cases left out: {SuiteError(suite.faults)}", stacklevel=2)
+        key = SuiteKey(str(suite.path), display_path(suite.path, self.path.parent), variant=system)
+        loaded = [LoadedCase(suite, case, key) for case in suite.cases]
+        given, early = FromFixtures(target, _GivenJudge(judge)), EarlyCalls(target=True, judge=True)
+        runner = CaseRunner()
+        records = []
+        with closing(_Closing(runner)):
+            # tqdm draws nothing where the output is no terminal if `disable` is None.
+            bar = tqdm(loaded, desc=self.name, unit="case", disable=None if progress is None else not progress)
+            for number, each in enumerate(bar, 1):
+                if is_skipped(each.case):
+                    records.append(skipped(each.case).record)
+                    continue
+                following = (loaded[place] for place in range(number, len(loaded)))
+                records.append(as_expected(runner.run(each, given, following, early)).record)
+        result = summarize(
+            suite.reported,
+            records,
+            group_by=suite.group_by,
+            confidence=suite.confidence,
+            faulty=suite.faulty,
+            cluster_by=suite.cluster_by,
+        )
+        return replace(result, system=system)
+
+    def arun(self, target: Callable[..., Any] | None = None, **options: Any) -> Awaitable[Result]:
+        """Do what `run` does, without holding up the event loop."""
+        return asyncio.to_thread(self.run, target, **options)
+
+
+_CONFIDENCE = 0.95
+
+
+class _GivenJudge:
+    """Implements `pytest_llmeval.judge.judges.OwnJudge` by a judge that is there."""
+
+    def __init__(self, judge: Any) -> None:
+        self._judge = judge
+
+    def client(self) -> Any:
+        """Return it."""
+        return self._judge
+
+
+class _Closing:
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+
+    def close(self) -> None:
+        self._runner.close(whole_run=True)
+
+
+def _entry_of(evaluator: "Evaluator") -> dict[str, Any]:
+    """Return what a suite file would say of an evaluator."""
+    from dataclasses import fields
+
+    from pytest_llmeval.core.evaluator import Evaluator
+
+    if not isinstance(evaluator, Evaluator):
+        name = evaluator.__name__ if isinstance(evaluator, type) else type(evaluator).__name__
+        raise LlmevalError(f"evaluators: found {name}, expected an entry such as ev.text(metrics=['f1']), or a name")
+    own = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.init}
+    usual = type(evaluator)
+    defaults = {each.name: each.default for each in fields(usual)}
+    return {evaluator.name: {name: value for name, value in own.items() if value != defaults[name]}}
+
+
+def _named_target(target: Any) -> Any:
+    """Return how a suite file names a target."""
+    if target is None or isinstance(target, str | Mapping):
+        return target
+    if not isinstance(target, FunctionType) or "<" in target.__qualname__:
+        found = getattr(target, "__qualname__", type(target).__name__)
+        raise LlmevalError(f"target: found {found}, expected a function that a module defines, or 'module:function'")
+    return {"python": f"{target.__module__}:{target.__qualname__}"}
+
+
+def _case_entry(case: Any) -> dict[str, Any]:
+    from pytest_llmeval.core.case import MISSING
+
+    entry = {"id": case.id, ("messages" if case.conversation else "input"): case.input, "expected": case.expected}
+    if case.prediction is not MISSING:
+        entry["prediction"] = case.prediction
+    entry |= {"labels": dict(case.labels), "tags": list(case.tags)}
+    entry |= {"thresholds": dict(case.thresholds), "checks": list(case.checks)}
+    return {key: value for key, value in entry.items() if value not in (None, {}, [])}
+
+
+def _containers(value: Any) -> Any:
+    """Return data with lists for tuples and dictionaries for other mappings, as YAML writes them."""
+    if isinstance(value, Mapping):
+        return {key: _containers(each) for key, each in value.items()}
+    return [_containers(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def declared_suite(path: Path, root: Path) -> DeclaredSuite:
+    """Return a suite that a Python file declares, which is imported unless pytest has done so.
+
+    Args:
+        path: `DeclaredSuite.path`.
+        root: The folder inside which the file must lie.
+
+    Raises:
+        LlmevalError: The file cannot be imported, or declares no such suite, or several.
+    """
+    file = path.with_name(path.name.partition(IN_MODULE)[0])
+    if not file.resolve().is_relative_to(root.resolve()):
+        raise LlmevalError(f"{file}: expected a file inside {root}")
+    loaded = (each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == str(file))
+    try:
+        module = next(loaded, None) or import_file(file, file.stem)
+    except Exception as error:  # a user's module may raise anything
+        raise LlmevalError(f"{file}: cannot be imported: {format_error(error)}{origin(error)}") from error
+    every = {id(each): each for each in vars(module).values() if isinstance(each, DeclaredSuite)}
+    found = [each for each in every.values() if each.path.name == path.name]
+    if len(found) != 1:
+        raise LlmevalError(f"{file}: found {len(found)} suites {path.name.partition(IN_MODULE)[2]!r}, expected one")
+    return found[0]
+
+
+def import_file(path: Path, name: str) -> ModuleType:
+    """Import a Python file: as a part of the package that it lies in, or under a name.
+
+    Raises:
+        Exception: Whatever the file raises.
+    """
+    packages: list[str] = []
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        packages.insert(0, folder.name)
+        folder = folder.parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))  # as pytest does
+    if packages:
+        return import_module(".".join([*packages, path.stem]))
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # of several conftests the last keeps the name, as in pytest
+    spec.loader.exec_module(module)
+    return module
