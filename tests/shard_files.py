@@ -1,9 +1,11 @@
 """Shard files of a small suite, made without pytest."""
 
-__all__ = ("CASES", "origin", "ran", "write_suite")
+__all__ = ("CASES", "forged", "origin", "packed", "ran", "write_suite")
 
+import gzip
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +66,19 @@ def ran(root: Path, shard: str = "", only: Collection[str] = (), **more: Any) ->
         else:
             deselected.add(nodeid)
     return RunRecord(started=1e9, seconds=2.5, items=items, deselected=deselected, selected={str(suite.path)}, **more)
+
+
+def forged(data: bytes, number: int, change: Callable[[Any], object]) -> bytes:
+    """Change a line of a shard file, and make its end agree."""
+    lines = gzip.decompress(data).splitlines(keepends=True)[:-1]
+    content = json.loads(lines[number])
+    change(content)
+    lines[number] = json.dumps(content).encode() + b"\n"
+    return packed(lines)
+
+
+def packed(lines: Collection[bytes]) -> bytes:
+    """Return the file of a shard that has these lines, and an end that agrees."""
+    text = b"".join(lines)
+    end = {"lines": len(lines), "sha256": sha256(text).hexdigest()}
+    return gzip.compress(text + json.dumps(end).encode() + b"\n")

@@ -4,7 +4,7 @@ __all__ = ("add_arguments",)
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,10 +139,15 @@ def _read(files: Sequence[Path], root: Path) -> "list[ShardFile]":
 
 
 def _import_from(root: Path, shards: "Sequence[ShardFile]") -> None:
-    """Let Python import from the folders of the project from which the shards did."""
-    folders = (root / each for shard in shards for each in shard.origin.imports if ".." not in Path(each).parts)
-    own = [str(each) for each in dict.fromkeys(folders) if each.is_relative_to(root) and each.is_dir()]
+    """Let Python import from the folders of the project from which the shards did; never from where shards lie."""
+    beside = {each.path.resolve().parent for each in shards} - {root}
+    folders = ((root / each).resolve() for shard in shards for each in shard.origin.imports)
+    own = [str(each) for each in dict.fromkeys(folders) if each.is_dir() and _is_own(each, root, beside)]
     sys.path[:0] = [each for each in own if each not in sys.path]
+
+
+def _is_own(folder: Path, root: Path, foreign: Collection[Path]) -> bool:
+    return folder.is_relative_to(root) and not any(folder.is_relative_to(each) for each in foreign)
 
 
 def _recordings(ran: "ShardOptions", root: Path) -> "Recordings | None":

@@ -1,18 +1,32 @@
 """Typed JSON: how the plain data of a run crosses processes and lies in files."""
 
-__all__ = ("JsonNumber", "decode", "encode", "is_typed", "plain", "untyped")
+__all__ = ("LARGEST", "JsonNumber", "decode", "encode", "is_finite_number", "is_typed", "plain", "untyped")
 
 import json
+import math
 from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
 
-JsonNumber: TypeAlias = int | float
+LARGEST: Final = 10**18
+"""The largest whole number in the results of a run."""
+
+JsonNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)] | float
 """Type of a count that is read as it was written; as `float`, ``2`` would come back as ``2.0``."""
+
+
+def is_finite_number(value: object) -> TypeGuard[JsonNumber]:
+    """Return whether a value of JSON is a number that can be compared as a float: not true, and not too large."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def encode(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
@@ -46,9 +60,18 @@ def decode(text: bytes | str, kind: type[T]) -> T:
     except msgspec.DecodeError:
         pass  # no JSON, or JSON with half of a surrogate pair, which only the standard library reads
     try:
-        return msgspec.convert(json.loads(text), kind)
+        return msgspec.convert(json.loads(text, parse_constant=_no_number, parse_float=_finite), kind)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
+
+
+def _no_number(literal: str) -> float:
+    raise ValueError(f"found {literal}, expected a finite number")
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    return value if math.isfinite(value) else _no_number(literal)
 
 
 def plain(value: Any) -> Any:

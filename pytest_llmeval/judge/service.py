@@ -19,6 +19,7 @@ from pytest_llmeval.judge.prices import cost_usd
 from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.replies import read_reply
 from pytest_llmeval.services.background import together
+from pytest_llmeval.services.secrets import secret_values, without
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.store.leases import Reservation
@@ -142,4 +143,6 @@ class JudgeService:
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
     reply = client.complete(request)
-    return enveloped(request, reply if isinstance(reply, JudgeReply) else await reply)
+    made = enveloped(request, reply if isinstance(reply, JudgeReply) else await reply)
+    clean = without(made.text, secret_values())  # judges quote answers, and replies are stored
+    return made if clean == made.text else replace(made, text=clean)

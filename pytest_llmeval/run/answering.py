@@ -26,6 +26,7 @@ from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, Job, LoadedCase
 from pytest_llmeval.run.sharing import Blocks, Opponents, OrphanedError, Sharing, TargetBudget, put_beside
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.services.background import Background, ThisThread, together, waited
+from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import (
@@ -207,7 +208,8 @@ class Answering:
         """Return the case with its answer, once the answer is on disk."""
         case = with_figures(job.case.answered(prediction), job.parts, {"latency_s": round(seconds, FIGURE_DIGITS)})
         if self.recordings is not None:
-            self.recordings.keep(recording(job.key.shown, job.key.variant, case, job.repeat))
+            hidden = secret_values(job.suite.secret_variables)
+            self.recordings.keep(recording(job.key.shown, job.key.variant, case, job.repeat, hidden))
         return case
 
     def _of_suite(self, suite: Suite) -> asyncio.Semaphore:

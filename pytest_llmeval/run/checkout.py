@@ -1,14 +1,15 @@
 """The suites of a checkout, without pytest: with the evaluators that conftests and plugins register."""
 
-__all__ = ("Checkout", "print_suite", "versions")
+__all__ = ("Checkout", "digest_of", "file_of_plugin", "file_of_suite", "plugin_fault", "print_suite", "versions")
 
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import import_module, metadata
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -56,10 +57,10 @@ def print_suite(suite: Suite, root: Path, plugins: Iterable[str]) -> SuitePrint:
     cases = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
     return SuitePrint(
         path=display_path(suite.path, root),
-        file=_digest(suite.path.with_name(suite.path.name.partition(IN_MODULE)[0])),
+        file=digest_of(file_of_suite(suite.path)),
         data=fingerprint([_content(case) for case in cases]),
         evaluators=fingerprint([comparable_of(suite).evaluators, _code(suite)]),
-        plugins={name: _digest(_file_of(name, root)) for name in plugins},
+        plugins={name: digest_of(_file_of(name, root)) for name in plugins},
     )
 
 
@@ -76,10 +77,62 @@ def _code(suite: Suite) -> dict[str, str]:
     """
     modules = {kind.__module__ for each in suite.evaluators.values() for kind in type(each).__mro__}
     own = (name for name in modules if name.partition(".")[0] not in {_PACKAGE, *sys.stdlib_module_names})
-    return {name: _digest(_file_of(name, Path())) for name in own if not f".{name}".endswith(".conftest")}
+    return {name: digest_of(_file_of(name, Path())) for name in own if not f".{name}".endswith(".conftest")}
 
 
-def _digest(path: Path | None) -> str:
+def file_of_suite(path: Path) -> Path:
+    """Return the file of a suite, or the Python file that declares it."""
+    return path.with_name(path.name.partition(IN_MODULE)[0])
+
+
+def plugin_fault(name: str, digest: str, suite: Path, root: Path) -> str:
+    """Return why a plugin that a shard file names is not imported here; empty where it can be.
+
+    Nothing is imported to find out. A plugin lies in the checkout or is installed as one, has the bytes that the shard
+    ran, and registers evaluators.
+
+    Args:
+        name: A conftest relative to the root, or a module.
+        digest: Of its file, as the shard has it.
+        suite: The suite file for which it registers evaluators.
+        root: Of the checkout.
+    """
+    file = file_of_plugin(name, root)
+    if name.endswith(".py"):
+        own = Path(name).name == _CONFTEST and suite.is_relative_to((root / name).parent) and ".." not in name
+    else:
+        own = file is not None and file.resolve().is_relative_to(root.resolve())
+        own = own or name.partition(".")[0] in _installed_plugins()
+    if file is None or not file.is_file():
+        return f"{name}: found no such plugin here, expected the one that registered evaluators"
+    if not own or _HOOK.encode() not in file.read_bytes():
+        return f"{name}: expected a {_CONFTEST} or plugin of the checkout, or an installed plugin, with {_HOOK}"
+    return "" if digest == digest_of(file) else f"{name}: found other code than the shard ran"
+
+
+def file_of_plugin(name: str, root: Path) -> Path | None:
+    """Return the file of a plugin, without importing anything."""
+    return root / name if name.endswith(".py") else _source_of(name)
+
+
+def _source_of(module: str) -> Path | None:
+    """Return the file of a module without importing it or its packages."""
+    parts = module.split(".")
+    for folder in map(Path, sys.path):
+        base = folder.joinpath(*parts)
+        found = next((each for each in (base.with_suffix(".py"), base / "__init__.py") if each.is_file()), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _installed_plugins() -> set[str]:
+    groups = ("pytest11", "pytest_llmeval.plugins")
+    return {each.value.partition(":")[0].partition(".")[0] for group in groups for each in entry_points(group=group)}
+
+
+def digest_of(path: Path | None) -> str:
+    """Return a fingerprint of the bytes of a file; empty where there is none."""
     try:
         return "" if path is None else f"sha256:{sha256(path.read_bytes()).hexdigest()[:32]}"
     except OSError:
@@ -104,7 +157,7 @@ class Checkout:
     """
 
     root: Path
-    plugins: Mapping[str, Sequence[str]]
+    plugins: Mapping[str, Iterable[str]]
     known: Mapping[SuiteKey, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     _suites: SuiteMemo = field(default_factory=SuiteMemo)
     _modules: dict[str, ModuleType] = field(default_factory=dict)

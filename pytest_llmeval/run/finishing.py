@@ -216,9 +216,13 @@ def _record_predictions(
     except LlmevalError as error:
         yield "predictions", f"predictions not recorded: {error}"
     else:
-        if left_out:
-            listed = ", ".join(map(repr, left_out[:_LISTED_CASES])) + (", ..." if len(left_out) > _LISTED_CASES else "")
-            yield "", f"predictions NOT recorded, since no later run could read them: {len(left_out)} ({listed})"
+        for why, cases in (
+            ("no later run could read them", left_out.unreadable),
+            ("they have the value of a secret variable", left_out.secret),
+        ):
+            if cases:
+                listed = ", ".join(map(repr, cases[:_LISTED_CASES])) + (", ..." if len(cases) > _LISTED_CASES else "")
+                yield "", f"predictions NOT recorded, since {why}: {len(cases)} ({listed})"
 
 
 def _complete(judged: JudgedRun) -> set[tuple[str, str]]:

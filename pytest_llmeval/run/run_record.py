@@ -69,20 +69,20 @@ class SuitePart(msgspec.Struct, frozen=True, array_like=True):
         for execution in executions:
             record = execution.record
             explained = all_answers or record.lines or record.outcome != "passed"
-            if explained and hidden is None:
+            if (explained or predictions) and hidden is None:
                 hidden = secret_values(secrets)
             record = as_reported(record, hidden if explained else None)
             if predictions:
-                record = structs.replace(record, recordings=_recordings(key, execution))
+                record = structs.replace(record, recordings=_recordings(key, execution, hidden or ()))
             records.append(record)
         return cls(key, total, records)
 
 
-def _recordings(key: SuiteKey, execution: Execution) -> list[dict[str, Any]]:
+def _recordings(key: SuiteKey, execution: Execution, hidden: Collection[str]) -> list[dict[str, Any]]:
     from pytest_llmeval.targets.python import recording
 
     return [
-        recording(key.shown, key.variant, case, repeat)
+        recording(key.shown, key.variant, case, repeat, hidden)
         for repeat, case in enumerate(execution.answered)
         if case.prediction is not MISSING
     ]

@@ -20,6 +20,7 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run.job import Job, LoadedCase, TargetSource
 from pytest_llmeval.run.score import cut
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
+from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -245,7 +246,8 @@ class Blocks:
             return prediction
         answered = with_figures(case.answered(prediction), job.parts, {"latency_s": seconds})
         if self.recordings is not None:
-            self.recordings.keep(recording(job.key.shown, job.key.variant, answered, job.repeat))
+            hidden = secret_values(job.suite.secret_variables)
+            self.recordings.keep(recording(job.key.shown, job.key.variant, answered, job.repeat, hidden))
         return answered
 
     def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:

@@ -10,12 +10,12 @@ __all__ = (
     "with_figures",
 )
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.codec import LARGEST, is_finite_number
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.parts import Parts, PredictionParts
 from pytest_llmeval.core.results import TargetUsage
@@ -81,9 +81,7 @@ def _first(given: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
 
 def _amount(value: Any) -> float | None:
     """Return a number that can be an amount; usage is what models and services write, so anything may be there."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        return None
-    return value
+    return value if is_finite_number(value) and 0 <= value <= LARGEST else None
 
 
 def _priced(model: str, read: float | None, written: float | None) -> float | None:

@@ -15,11 +15,12 @@ __all__ = (
     "without_key",
 )
 
+import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
@@ -82,7 +83,16 @@ def _is_secret(value: str) -> bool:
 
 
 def spelt(secrets: Iterable[str]) -> frozenset[str]:
-    """Return secrets, and their words such as the token of ``Bearer ...``, as they appear in text, JSON and URLs."""
+    """Return secrets as they appear in text, JSON, URLs and headers.
+
+    As they are, escaped, in hexadecimal digits and in Base64; and so for their words, such as the token of
+    ``Bearer ...``.
+    """
+    return _spelt(frozenset(secrets))
+
+
+@lru_cache(maxsize=64)
+def _spelt(secrets: frozenset[str]) -> frozenset[str]:
     parts: set[str] = set()
     for secret in map(str.strip, secrets):
         if len(secret) >= _SHORTEST_SECRET:
@@ -103,20 +113,59 @@ def _forms(part: str) -> set[str]:
         *nested,
         *in_urls,
         *lower,
+        *_encoded(part),
     }
+
+
+def _encoded(part: str) -> Iterator[str]:
+    """Yield a secret in hexadecimal digits, and as it stands in the Base64 of longer text, such as ``user:password``.
+
+    Three bytes make four characters, so it depends on what precedes it; characters that it shares with that or with
+    what follows are left out.
+    """
+    content = part.encode("utf-8", "surrogatepass")
+    forms = [content.hex(), content.hex().upper()]
+    for before in range(3):
+        first, last = -(-8 * before // 6), 8 * (before + len(content)) // 6
+        text = base64.b64encode(bytes(before) + content).decode()[first:last]
+        forms += [text, text.translate(_URL_SAFE)]
+    yield from (each for each in forms if len(each) >= SHORTEST_PART)
+
+
+_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
     """Return text with ``***`` in place of secrets, the longest first: one may begin as another does.
 
-    A secret of less than eight characters may be a part of an ordinary word, where it stays.
+    Secrets are found in capitals and small letters, and where they are cut (``...`` follows). One of less than eight
+    characters may be a part of an ordinary word, where it stays.
     """
     for secret in _longest_first(secrets):
         if len(secret) >= SHORTEST_PART:
-            text = text.replace(secret, MASK)
+            text = _without_long(text, secret)
         elif secret in text:
             text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
     return text
+
+
+_CUT = ("...", "\u2026", " ...", " \u2026")
+
+
+def _without_long(text: str, secret: str) -> str:
+    lower, sought = text.lower(), secret.lower()
+    if len(lower) != len(text) or len(sought) != len(secret):  # a few letters become two in lower case
+        lower, sought = text, secret
+    begin, place, pieces = sought[:SHORTEST_PART], 0, []
+    while (start := lower.find(begin, place)) >= 0:
+        end = start + _common(lower[start : start + len(sought)], sought)
+        if end - start == len(sought) or lower.startswith(_CUT, end):
+            pieces += [text[place:start], MASK]
+            place = end
+        else:
+            pieces.append(text[place : start + 1])
+            place = start + 1
+    return "".join([*pieces, text[place:]]) if pieces else text
 
 
 def secret_values(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> frozenset[str]:
@@ -209,10 +258,13 @@ class Redactor:
 def _without_beginning(text: str, secret: str) -> str:
     """Return text with ``***`` in place of the beginnings of a secret, as long as they go."""
     while (start := text.find(secret[:SHORTEST_PART])) >= 0:
-        pairs = zip(text[start:], secret, strict=False)
-        length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        text = text[:start] + MASK + text[start + length :]
+        text = text[:start] + MASK + text[start + _common(text[start:], secret) :]
     return text
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def without_key(text: str, key: str) -> str:

@@ -31,7 +31,7 @@ def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> st
     inputs = {case.id: input_digest(case.input) for case in cases}
     lines = {}
     for row in rows:
-        if row["case"] in inputs:
+        if row["case"] in inputs and not row.get("withheld"):
             place = row["case"], row.get("repeat", 0)
             kept = {"case": place[0], "input": inputs[place[0]], "prediction": row["prediction"], "repeat": place[1]}
             lines[place] = _line(kept)

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.data.files.folders import OWN_FOLDER, own_file, stem_of
+from pytest_llmeval.data.files.folders import IN_MODULE, OWN_FOLDER, own_file, stem_of
 from pytest_llmeval.data.files.writing import has_text, locked, rewrite, write_text
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.layout import line_of, parse, render
@@ -61,7 +61,9 @@ def score_file(key: SuiteKey) -> Path:
     """
     suffix = SCORES
     if key.test or key.variant:
-        whole = json.dumps([key.test, key.variant])
+        module, _, test = key.test.partition("::")
+        declared_there = key.shown.startswith(f"{module}{IN_MODULE}")  # the file's name says which module it is
+        whole = json.dumps([test if declared_there else key.test, key.variant])
         name = key.variant or key.test.rpartition("::")[2]
         readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_READABLE]
         suffix = f"{readable}-{sha256(whole.encode()).hexdigest()[:_DIGITS]}.{SCORES}".lstrip("-")

@@ -2,6 +2,7 @@
 
 __all__ = (
     "CallPlain",
+    "NotRecorded",
     "Recordings",
     "call_target",
     "for_case",
@@ -14,12 +15,12 @@ __all__ = (
 import hashlib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, SuiteError
@@ -29,6 +30,7 @@ from pytest_llmeval.data.files.json import JsonParser, RejectedError
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.services.background import in_thread
+from pytest_llmeval.services.secrets import without
 from pytest_llmeval.services.stopwatch import stopwatch
 
 if TYPE_CHECKING:
@@ -42,6 +44,20 @@ RecordingPlace: TypeAlias = tuple[str, str, str, int]
 RecordedRows: TypeAlias = dict[RecordingPlace, dict[str, Any]]
 
 _FIGURES = ("cost_usd", "latency_s")
+_WITHHELD = "withheld"
+
+
+class NotRecorded(NamedTuple):
+    """Cases whose predictions are not recorded, by id and sorted.
+
+    Attributes:
+        unreadable: No later run could read them.
+        secret: They have the value of a secret variable.
+    """
+
+    unreadable: Sequence[str] = ()
+    secret: Sequence[str] = ()
+
 
 MODES: tuple[RecordingMode, ...] = ("auto", "replay", "record", "refresh")
 
@@ -195,12 +211,14 @@ class Recordings:
             with suppress(OSError, RecursionError, ValueError):
                 self.journal.append(row)
 
-    def update(self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()) -> list[str]:
+    def update(
+        self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()
+    ) -> NotRecorded:
         """Take over what a run predicted and write the file, sorted, in one step; mode ``replay`` writes nothing.
 
         What other runs have written meanwhile stays. A prediction that no later run could read would cost that run all
         the others; it is left out, and so asked for again: half of a surrogate pair, which models do emit, deep
-        nesting, or a line without measure.
+        nesting, or a line without measure. So is one with a secret, since recordings are committed.
 
         Args:
             predictions: Rows of `recording`; they replace those of the journal.
@@ -208,14 +226,14 @@ class Recordings:
                 of them.
 
         Returns:
-            The ids of the cases that were left out, sorted.
+            The cases that were left out.
 
         Raises:
             OSError: The file cannot be written.
             SuiteError: It has been damaged in the meantime, and is left unchanged.
         """
         if self.mode == "replay":
-            return []
+            return NotRecorded()
         arrived = self.journal.read() if self.journal is not None else []
         return self._merge([*arrived, *predictions], complete if self.mode == "refresh" else ())
 
@@ -231,8 +249,10 @@ class Recordings:
                 self._merge(self.journal.read())
             self.journal.remove()
 
-    def _merge(self, rows: Iterable[Mapping[str, Any]], forget: Collection[tuple[str, str]] = ()) -> list[str]:
-        made = {_place(row): _line(row) for row in rows if _is_recording(row)}
+    def _merge(self, rows: Iterable[Mapping[str, Any]], forget: Collection[tuple[str, str]] = ()) -> NotRecorded:
+        given = {_place(row): row for row in rows if _is_recording(row)}
+        secret = {place for place, row in given.items() if row.get(_WITHHELD)}
+        made = {place: _line(row) for place, row in given.items() if place not in secret}
         unreadable = {place for place, line in made.items() if not _is_readable(line)}
 
         def merged() -> str:
@@ -241,7 +261,7 @@ class Recordings:
             return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
 
         rewrite(self.path, merged)
-        return sorted({case for _, _, case, _ in unreadable})
+        return NotRecorded(_cases(unreadable), _cases(secret))
 
 
 def _read_rows(path: Path) -> RecordedRows:
@@ -263,6 +283,10 @@ def _read_rows(path: Path) -> RecordedRows:
     if faults:
         raise SuiteError(faults)
     return rows
+
+
+def _cases(places: Iterable[RecordingPlace]) -> list[str]:
+    return sorted({case for _, _, case, _ in places})
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -297,8 +321,18 @@ def _asked(case: Case) -> str:
     return input_digest([case.input, case.way] if case.way else case.input)
 
 
-def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:
-    """Return the row that records a case's prediction; the first of several has no number of the repeat."""
+def recording(
+    suite: str, variant: str, case: Case, repeat: int = 0, hidden: Collection[str] = frozenset()
+) -> dict[str, Any]:
+    """Return the row that records a case's prediction; the first of several has no number of the repeat.
+
+    Args:
+        suite: The file, as reports name it.
+        variant: Of the suite, or its system.
+        case: With its prediction.
+        repeat: Which of several answers it is.
+        hidden: Secrets, in every spelling. A row whose prediction has one says so, and nothing else of it.
+    """
     row: dict[str, Any] = {
         "suite": suite,
         "variant": variant,
@@ -306,9 +340,16 @@ def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str
         "input": _asked(case),
         "prediction": case.prediction,
     }
+    if hidden and _has_secret(case.prediction, hidden):
+        row |= {"prediction": None, _WITHHELD: True}
     if figures := recorded_figures(case):
         row["figures"] = figures
     return {**row, "repeat": repeat} if repeat else row
+
+
+def _has_secret(prediction: Any, hidden: Collection[str]) -> bool:
+    text = prediction if isinstance(prediction, str) else json.dumps(prediction, ensure_ascii=False, default=str)
+    return without(text, hidden) != text
 
 
 def recorded_figures(case: Case) -> dict[str, float]:

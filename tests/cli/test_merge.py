@@ -140,7 +140,7 @@ def _with(shard: str = "2/3", **more: Any) -> Callable[[Path], object]:
         (_double, "parts/2b.llmeval: found shard 2/3 again, expected it once: parts/2.llmeval has it"),
         (_cut, "parts/2.llmeval: found a file that is cut or damaged, expected a whole shard file"),
         (_edit, "parts/2.llmeval: found a run of s.eval.json that differs in suite file, expected what"),
-        (_edit_data, "parts/2.llmeval: found a run of s.eval.json that differs in suite file, data, exp"),
+        (_edit_data, "parts/2.llmeval: found a run of s.eval.json that differs in suite file, expected"),
         (_gone, "parts/2.llmeval: s.eval.json cannot be judged here: "),
         (_with(commit="abc"), "parts/2.llmeval: found commit abc, expected none, which is checked out here"),
         (_with(versions={"numpy": "1.0"}), "parts/2.llmeval: found numpy 1.0, expected "),

@@ -260,10 +260,10 @@ def test_every_case_runs_in_one_shard(machines: Machines) -> None:
         (
             "conftest.py",
             CONFTEST.replace('n": 1.0', 'n": 2.0'),
-            "run of asked.eval.json that differs in code of",
+            "asked.eval.json cannot be judged here: conftest.py: found other code than the shard ran",
         ),
         ("over.yaml", None, "over.yaml cannot be judged here"),
-        ("bulk.eval.json", "", "bulk.eval.json cannot be judged here"),
+        ("bulk.eval.json", "", "found a run of bulk.eval.json that differs in suite file"),
     ],
 )
 def test_shards_of_another_checkout_are_refused_by_name(

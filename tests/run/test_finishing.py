@@ -27,7 +27,7 @@ from pytest_llmeval.scoring.gates import parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.snapshots.history import HISTORY
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.python import Recordings, recording
+from pytest_llmeval.targets.python import NotRecorded, Recordings, recording
 
 CASES = (Case("a", expected="x", labels={"kind": "short"}), Case("b", expected="x"))
 
@@ -163,9 +163,9 @@ class Kept:
 
     path = Path("p.jsonl")
 
-    def update(self, rows: Sequence[Mapping[str, Any]], complete: set[tuple[str, str]]) -> list[str]:
+    def update(self, rows: Sequence[Mapping[str, Any]], complete: set[tuple[str, str]]) -> NotRecorded:
         self.rows, self.complete = rows, complete
-        return []
+        return NotRecorded()
 
 
 def test_only_suites_all_of_whose_cases_ran_are_complete_and_python_tests_record_nothing() -> None:
@@ -288,7 +288,7 @@ def test_predictions_that_cannot_be_written_fail_the_run(tmp_path: Path) -> None
 
 def test_a_long_list_of_unreadable_predictions_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recordings = Recordings(tmp_path / "p.jsonl", "auto")
-    monkeypatch.setattr(recordings, "update", lambda *_: ["a", "b", "c", "d"])
+    monkeypatch.setattr(recordings, "update", lambda *_: NotRecorded(["a", "b", "c", "d"]))
     (note,) = finish(tmp_path, recordings=recordings).judged.notes
     assert note.endswith("since no later run could read them: 4 ('a', 'b', 'c', ...)")
 

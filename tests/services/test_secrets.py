@@ -1,8 +1,12 @@
 """What counts as a secret, and how it is kept out of text."""
 
+import base64
+from collections.abc import Callable
+
 import pytest
 
 from pytest_llmeval.services.secrets import (
+    MASK,
     Redactor,
     environment_secrets,
     is_secret_name,
@@ -14,6 +18,7 @@ from pytest_llmeval.services.secrets import (
     without_key,
 )
 
+SECRET = "p+ä/ssw0rd"
 KEY = "local-key-0123456789-tail"
 
 
@@ -36,6 +41,37 @@ def test_secrets_of_the_environment_are_known_by_their_names() -> None:
 def test_a_secret_is_found_in_every_spelling(written: str) -> None:
     secrets = spelt(["a/b+ c", 'a/b+"c', "no", ""])
     assert without(f"said no to {written}.", secrets) == "said no to ***."
+
+
+@pytest.mark.parametrize("secret", ["p+ä/ssw0rd", "0123456789abcdef", "é" * 7])
+@pytest.mark.parametrize("before", ["", "u", "me"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_secret_is_found_in_base64_wherever_it_begins(
+    secret: str, before: str, encode: Callable[[bytes], bytes]
+) -> None:
+    whole = encode(f"{before}{secret}".encode()).decode()
+    clean = without(f"Basic {whole}.", spelt([secret]))
+    assert MASK in clean
+    assert len(clean.replace(MASK, "")) <= len("Basic .") + 6
+    assert MASK not in without(encode(b"of something else entirely").decode(), spelt([secret]))
+
+
+@pytest.mark.parametrize("written", ["P+Ä/SSW0RD", SECRET.encode().hex(), SECRET.encode().hex().upper()])
+def test_a_secret_is_found_in_digits_and_in_other_letters(written: str) -> None:
+    secrets = spelt([SECRET])
+    assert without(f"({written})", secrets) == "(***)"
+    assert without(f"({written[:9]}...", secrets) == "(***..."
+
+
+def test_a_text_that_only_begins_as_a_secret_is_left() -> None:
+    secrets = spelt(["0123456789abcdef"])
+    assert without("0123456789", secrets) == "0123456789"
+    assert without("012345678901234567890123456789abcdef", secrets) == "01234567890123456789***"
+    assert without("0123456789... (5 more characters)", secrets) == "***... (5 more characters)"
+
+
+def test_letters_that_change_their_number_in_lower_case_hide_no_secret() -> None:
+    assert without("İ 0123456789abcdef", spelt(["0123456789abcdef"])) == "İ ***"
 
 
 def test_of_two_secrets_the_longer_one_is_found_first() -> None:

@@ -13,6 +13,7 @@ from pytest_llmeval import MISSING, Case, PredictionError, SuiteError
 from pytest_llmeval.data.files import documents as reading
 from pytest_llmeval.services.background import Background, ThisThread, caught
 from pytest_llmeval.targets.python import (
+    NotRecorded,
     RecordingMode,
     Recordings,
     call_target,
@@ -277,13 +278,13 @@ def test_a_prediction_that_no_run_could_read_again_costs_no_other_and_is_asked_f
     file: Path, prediction: Any
 ) -> None:
     rows = [recording("s", "", NEW.answered(prediction)), recording("s", "", Case("rome", "q").answered("Rome"))]
-    assert Recordings.open(file, "auto").update(rows) == [NEW.id]
+    assert Recordings.open(file, "auto").update(rows) == NotRecorded([NEW.id], [])
     assert Recordings.open(file, "auto").get("s", "", NEW) is MISSING
     assert recorded(file) == ["s/paris", "s/rome"]
 
 
 def test_a_file_of_which_nothing_is_left_is_removed_for_an_empty_one_could_not_be_read(file: Path) -> None:
-    assert Recordings.open(file, "refresh").update([], {("s", "")}) == []
+    assert Recordings.open(file, "refresh").update([], {("s", "")}) == NotRecorded([], [])
     assert not file.exists()
     assert Recordings.open(file, "auto").get("s", "", NEW) is MISSING
 

@@ -3,6 +3,7 @@
 __all__ = ("CONTENT_KINDS", "Number", "numbers_in")
 
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from pytest_llmeval.core.codec import is_finite_number
 from pytest_llmeval.core.wording import counted, limit, suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.checks.contract import (
@@ -19,6 +21,7 @@ from pytest_llmeval.evaluators.checks.contract import (
     CheckOutcome,
     CheckTest,
     Subject,
+    UnreadableError,
     composed,
     quoted,
 )
@@ -58,10 +61,16 @@ class Number:
 
     def holds(self, value: float) -> bool:
         """Return whether a number is within the limits, which belong to the range."""
-        slack = _SLACK * max(1.0, abs(value))
-        near = self.equals is None or abs(value - self.equals) <= (self.tolerance or 0.0) + slack
-        above = self.min is None or value >= self.min - slack
-        return near and above and (self.max is None or value <= self.max + slack)
+        if not math.isfinite(value):
+            return False
+        near = self.equals is None or abs(value - self.equals) <= (self.tolerance or 0.0) + _slack(self.equals)
+        above = self.min is None or value >= self.min - _slack(self.min)
+        return near and above and (self.max is None or value <= self.max + _slack(self.max))
+
+
+def _slack(limit_of: float) -> float:
+    """Return how far rounding may take a number from a limit; it scales with the limit, not with the answer."""
+    return _SLACK * max(1.0, abs(limit_of))
 
 
 _NUMBER = re.compile(
@@ -78,7 +87,8 @@ _UNITS: Final = {"万": 10_000, "亿": 100_000_000}
 def numbers_in(text: str) -> list[float]:
     """Return the numbers of a text in order, full-width digits and 万 and 亿 included.
 
-    Commas may group thousands. Digits that belong to a name, as in ``GPT-4`` or ``v2``, are no number.
+    Commas may group thousands. Digits that belong to a name, as in ``GPT-4`` or ``v2``, are no number. A number that no
+    float can hold, such as ``1e400``, is infinite.
 
     >>> numbers_in("It costs $1,234.50, or 3.5万 in all; see GPT-4.")
     [1234.5, 35000.0]
@@ -98,9 +108,11 @@ def _number(wanted: float | Number) -> CheckTest:
 
     def test(subject: Subject) -> CheckOutcome:
         if isinstance(subject.value, int | float) and not isinstance(subject.value, bool):
-            found = [float(subject.value)]
+            found = [float(subject.value) if is_finite_number(subject.value) else math.inf]
         else:
             found = list(dict.fromkeys(numbers_in(subject.text)))
+        if any(map(math.isinf, found)):
+            raise UnreadableError(f"{subject.show()}, which has a number that is too large to be compared")
         if len(found) != 1:
             listed = ", ".join(map(limit, found[:5]))
             what = f"the numbers {listed}" if found else "no number"
@@ -177,9 +189,26 @@ def _refusal(_: None) -> CheckTest:
     return test
 
 
-_QUOTATION = re.compile(
-    '"([^"]+)"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb|\u300c([^\u300d]+)\u300d|\u300e([^\u300f]+)\u300f'
-)
+_CLOSING: Final = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "\u300c": "\u300d", "\u300e": "\u300f"}
+_OPENING = re.compile(f"[{''.join(_CLOSING)}]")
+
+
+def _quotations(text: str) -> list[str]:
+    """Return what stands in quotation marks, each text once; marks that nothing closes cost no second look."""
+    found: dict[str, None] = {}
+    unclosed: set[str] = set()
+    place = 0
+    while (mark := _OPENING.search(text, place)) is not None:
+        closing, place = _CLOSING[mark[0]], mark.end()
+        end = -1 if closing in unclosed else text.find(closing, place)
+        if end < 0:
+            unclosed.add(closing)
+        else:
+            found[text[place:end]] = None
+            place = end + 1
+    return [each for each in found if each]
+
+
 _GAP = re.compile(r"\[?(?:\u2026+|\.{3,})\]?")
 _ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"
 
@@ -187,11 +216,11 @@ _ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"
 def _quotes(_: None) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
         contexts = [_like_text(each) for each in _contexts(subject)]
-        quotations = ["".join(groups) for groups in _QUOTATION.findall(subject.text)]
-        wrong = [each for each in quotations if not any(_stands_in(each, context) for context in contexts)]
-        if wrong:
+        quotations = _quotations(subject.text)
+        wrong = next((each for each in quotations if not any(_stands_in(each, text) for text in contexts)), None)
+        if wrong is not None:
             where = f"not in the {counted(len(contexts), 'context')}"
-            return CheckOutcome(False, f"the quotation {quoted(wrong[0])}, which is {where}")
+            return CheckOutcome(False, f"the quotation {quoted(wrong)}, which is {where}")
         return CheckOutcome(True, f"{counted(len(quotations), 'quotation')}, none of them outside the contexts")
 
     return test

@@ -2,11 +2,11 @@
 
 __all__ = ("FIGURE_KINDS", "Most")
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
 
+from pytest_llmeval.core.codec import is_finite_number
 from pytest_llmeval.core.wording import limit
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.checks.contract import CheckError, CheckKind, CheckOutcome, CheckTest, Subject
@@ -32,7 +32,7 @@ def _at_most(figure: str, most: float | Most) -> CheckTest:
 
     def test(subject: Subject) -> CheckOutcome:
         found = subject.part(figure)
-        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        if not is_finite_number(found):
             raise CheckError(f"found {describe_found(found)} as {figure}, expected a number")
         return CheckOutcome(found <= limit_of, f"{figure} {limit(found)}")
 

@@ -22,7 +22,10 @@ from pytest_llmeval.evaluators.checks.contract import (
 _MOST_READ = 2_000_000
 """Characters that may be read in search of JSON; text full of opening brackets would else take quadratic time."""
 
-_OPENING = re.compile(r"[\[{]")
+_LINES_PER_READ = 100
+"""Times as fast as characters are read, lines are counted."""
+
+_OPENING = re.compile(r'\{(?=\s*+["}])|\[(?=\s*+[]\[{"\-0-9tfn])')
 _SCALARS = (str, int, float, bool)
 
 
@@ -72,7 +75,7 @@ def _values(subject: Subject) -> Iterator[Any]:
             value, start = _DECODER.raw_decode(text, opening.start())
         except json.JSONDecodeError as error:
             start = opening.end()
-            budget -= error.pos - opening.start()
+            budget -= error.pos - opening.start() + error.pos // _LINES_PER_READ  # the error counts the lines before it
         except (RecursionError, ValueError):
             start = opening.end()
             budget -= len(text) - start

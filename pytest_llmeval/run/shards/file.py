@@ -11,18 +11,21 @@ __all__ = (
 )
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
-from typing import Any, Literal
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import structs
 
-from pytest_llmeval.core.codec import JsonNumber, decode, encode
+from pytest_llmeval.core.codec import LARGEST, JsonNumber, decode, encode
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.wording import cut
+from pytest_llmeval.data.files.folders import OWN_FOLDER
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
 from pytest_llmeval.judge.options import JudgeMode
@@ -113,7 +116,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: ShardOptions
     require_gates: bool
     collected: str
-    items: int
+    items: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
     imports: Sequence[str]
     suites: Sequence[SuitePrint]
     variants: Sequence[SuiteVariant]
@@ -205,19 +208,14 @@ def read_shard(path: Path, root: Path) -> ShardFile:
         LlmevalError: It cannot be read, is cut, or is no shard file.
     """
     try:
-        written = path.read_bytes()
+        *lines, last = _lines_of(path) or [b""]
     except OSError as error:
-        raise LlmevalError(f"{path}: cannot be read: {error.strerror}") from None
-    if written and not written.startswith(_GZIP):
-        raise LlmevalError(f"{path}: found something else, {_EXPECTED}")
-    try:
-        text = gzip.decompress(written)
-    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise LlmevalError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (EOFError, zlib.error):
         raise LlmevalError(f"{path}: found a file that is cut or damaged, {_AGAIN}") from None
-    *lines, last = text.splitlines(keepends=True) or [b""]
     try:
         end = decode(last, _End)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise LlmevalError(f"{path}: found a file without its end, {_AGAIN}") from None
     if end != _End(len(lines), sha256(b"".join(lines)).hexdigest()):
         raise LlmevalError(f"{path}: found {len(lines)} lines that are not those that were written, {_AGAIN}")
@@ -226,6 +224,40 @@ def read_shard(path: Path, root: Path) -> ShardFile:
     except (ValueError, RecursionError) as error:
         raise LlmevalError(f"{path}: {_EXPECTED}: {error}") from None
 
+
+def _lines_of(path: Path) -> list[bytes]:
+    """Return the lines of a compressed file; what is packed more tightly than results can be is not unpacked.
+
+    Raises:
+        LlmevalError: It is no compressed file, or holds too much.
+        OSError: It cannot be read.
+        EOFError: It is cut.
+    """
+    with path.open("rb") as packed:
+        most = max(_SMALL, _TIGHTEST * os.fstat(packed.fileno()).st_size)
+        start = packed.read(len(_GZIP))
+        if start and start != _GZIP:
+            raise LlmevalError(f"{path}: found something else, {_EXPECTED}")
+        packed.seek(0)
+        lines: list[bytes] = []
+        try:
+            with gzip.GzipFile(fileobj=packed) as text:
+                while line := text.readline(_LONGEST_LINE):
+                    lines.append(line)
+                    most -= len(line)
+                    if most < 0 or not line.endswith(b"\n"):
+                        raise LlmevalError(f"{path}: found more than results can be, {_EXPECTED}")
+        except gzip.BadGzipFile:
+            raise EOFError from None
+    return lines
+
+
+_LONGEST_LINE = 64 << 20
+_SHOWN = 200
+_YEAR_3000 = 32_503_680_000
+_SMALL = 16 << 20
+_TIGHTEST = 200
+"""Times as long as when it is compressed, at most: results of cases that are alike reach 60."""
 
 _GZIP = b"\x1f\x8b"
 _AGAIN = "expected a whole shard file: run this shard again, or fetch its file again"
@@ -236,6 +268,10 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
     if len(lines) < 2:  # noqa: PLR2004 (where it comes from, and how it went)
         raise ValueError("found no header")
     origin, run = decode(lines[0], Origin), decode(lines[1], RunRecord)
+    if not 0 <= run.started < _YEAR_3000 or run.seconds < 0:
+        raise ValueError(
+            f"found a run that started at {run.started} and took {run.seconds} s, expected seconds since 1970"
+        )
     if origin.shard:
         shard_of(origin.shard, {})
     for number, line in enumerate(lines[2:], 3):
@@ -243,7 +279,36 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
             _add_line(run, line)
         except ValueError as error:
             raise ValueError(f"line {number}: found a result that cannot be read: {error}") from None
+    paths = {each.path for each in origin.suites}
+    known = (*run.selected, *(key.path for key in run.dropped), *(each.part.key.path for each in run.items.values()))
+    foreign = {*known, *(each.key.path for each in origin.variants)} - paths
+    if foreign and not run.ended:
+        raise ValueError(f"found results of {min(foreign)!r}, which is none of its suites")
+    recorded = {path.as_posix() for path, _ in run.judgements}
+    for each in (*paths, *foreign, *recorded, origin.options.predictions):
+        check_inside(each, root)
+    for each in recorded:
+        if not Path(each).match(f"{OWN_FOLDER}/*.jsonl"):
+            raise ValueError(f"found {each!r} as a file of judgements, expected one in {OWN_FOLDER}")
     return ShardFile(path, origin, run.relocated(lambda file: str(root / file)))
+
+
+def check_inside(path: str, root: Path) -> None:
+    """Refuse a path of a shard file that leaves the checkout.
+
+    Raises:
+        ValueError: It is absolute, goes up, or goes through a link to elsewhere.
+    """
+    parts = PurePosixPath(path.replace("\\", "/"))
+    absolute = parts.is_absolute() or PureWindowsPath(path).drive
+    if absolute or ".." in parts.parts or not (root / path).resolve().is_relative_to(root.resolve()):
+        raise ValueError(f"found the path {path!r}, expected one inside the checkout")
+    try:
+        (root / path).stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ValueError(f"found the path {cut(path, _SHOWN)!r}: {error.strerror}") from None
 
 
 def _add_line(run: RunRecord, line: bytes) -> None:
@@ -257,4 +322,8 @@ def _add_line(run: RunRecord, line: bytes) -> None:
         run.judgements.add(Path(judgement.recorded_in), StoredJudgement.from_json(judgement.judgement))
     else:
         found = decode(line, _ResultLine)
+        for record in found.result.records:
+            for label, each in record.observations.items():
+                if fault := each.fault():
+                    raise ValueError(f"case {record.id!r}, {label}: {fault}")
         run.items[Item(found.file, found.nodeid)] = ItemResult(found.result, found.outcome, found.duration)

@@ -2,6 +2,7 @@
 
 __all__ = ("merge_shards",)
 
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
@@ -12,7 +13,17 @@ from msgspec import structs
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.run.checkout import Checkout, print_suite, versions
+from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.judge.recordings import judgements_of
+from pytest_llmeval.run.checkout import (
+    Checkout,
+    digest_of,
+    file_of_plugin,
+    file_of_suite,
+    plugin_fault,
+    print_suite,
+    versions,
+)
 from pytest_llmeval.run.collecting import collected_records
 from pytest_llmeval.run.run_record import Item, RunRecord
 from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint
@@ -21,6 +32,7 @@ from pytest_llmeval.snapshots.stamp import head_commit
 from pytest_llmeval.suite.suite import SuiteKey
 
 _LISTED = 5
+_PATIENCE_S = 60
 _NAMED = 100
 
 
@@ -37,7 +49,9 @@ def merge_shards(shards: Sequence[ShardFile], root: Path) -> tuple[RunRecord, Ch
     Raises:
         LlmevalError: Some are missing, doubled, or of another run; all of them are listed, a line each.
     """
-    plugins = {each.path: list(each.plugins) for shard in shards for each in shard.origin.suites}
+    if faults := [*_other_software(shards, root), *_other_files(shards, root)]:  # before anything is imported
+        raise LlmevalError("\n".join(faults))
+    plugins = {each.path: each.plugins for shard in shards for each in shard.origin.suites}
     known = {
         each.key._replace(path=str(root / each.key.path)): each.judges
         for shard in shards
@@ -60,10 +74,9 @@ def _part(shard: ShardFile) -> RunRecord:
     )
 
 
-def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
-    """Yield which shards ran something else than what is checked out here."""
-    commit, here = head_commit(suites.root), versions()
-    prints: dict[str, SuitePrint | LlmevalError] = {}
+def _other_software(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
+    """Yield which shards ran another commit than what is checked out here, or by other versions."""
+    commit, here = head_commit(root), versions()
     for shard in shards:
         origin = shard.origin
         if origin.commit != commit:
@@ -72,7 +85,64 @@ def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[
             ran, there = origin.versions.get(name, "none"), here.get(name, "none")
             if ran != there:
                 yield _foreign(shard, f"{name} {ran}", f"{there}, as installed here")
-        for ran_suite in origin.suites:
+
+
+def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
+    """Yield which shards ran other suite files, or other code of evaluators, by their bytes.
+
+    What came with the shards is no part of the checkout, and is not used.
+    """
+    beside = {each.path.resolve().parent for each in shards}
+    tracked = _tracked(root) if root.resolve() in beside else None
+    beside -= {root.resolve()}
+
+    def came_with_shards(file: Path) -> bool:
+        place = file.resolve()
+        inside = any(place.is_relative_to(each) for each in beside)
+        return inside or (tracked is not None and place.is_relative_to(root.resolve()) and place not in tracked)
+
+    for shard in shards:
+        for suite in shard.origin.suites:
+            path = root / suite.path
+            if not (file := file_of_suite(path)).is_file():
+                yield f"{shard.path}: {suite.path} cannot be judged here: found no file {file.name}, expected one"
+            elif suite.file != digest_of(file):
+                yield _foreign(shard, f"a run of {suite.path} that differs in suite file", "what is checked out here")
+            files = {suite.path: file, **{name: file_of_plugin(name, root) for name in suite.plugins}}
+            foreign = [name for name, each in files.items() if each is not None and came_with_shards(each)]
+            faults = [plugin_fault(*named, path, root) for named in suite.plugins.items()]
+            for fault in [
+                *(f"{name}: lies where the shards do, expected a file of the commit" for name in foreign),
+                *faults,
+            ]:
+                if fault:
+                    yield f"{shard.path}: {suite.path} cannot be judged here: {fault}"
+        for path in dict.fromkeys(path for path, _ in shard.run.judgements):
+            asking = path.parent.parent
+            if not (
+                asking.is_dir() and any(judgements_of(each) == path for each in asking.iterdir() if each.is_file())
+            ):
+                where = display_path(path, root)
+                yield f"{shard.path}: found judgements for {where}, expected those of a suite or test of the checkout"
+
+
+def _tracked(root: Path) -> frozenset[Path] | None:
+    """Return the files that the commit in a folder has; ``None`` where there is no repository."""
+    command = ["git", "-C", str(root), "ls-files", "-z", "--", "*.py", "*.eval.*"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, timeout=_PATIENCE_S)  # noqa: S603 (git)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return frozenset(
+        (root / name).resolve() for name in done.stdout.decode("utf-8", "surrogateescape").split("\0") if name
+    )
+
+
+def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
+    """Yield which shards ran something else than what is checked out here."""
+    prints: dict[str, SuitePrint | LlmevalError] = {}
+    for shard in shards:
+        for ran_suite in shard.origin.suites:
             found = prints.setdefault(ran_suite.path, _print(suites, ran_suite.path))
             if isinstance(found, LlmevalError):
                 yield from (

@@ -7,7 +7,7 @@ from checking import met, observed, unmet
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.parts import PredictionParts
-from pytest_llmeval.evaluators.checks.contents import numbers_in
+from pytest_llmeval.evaluators.checks.contents import Number, numbers_in
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 
 
@@ -85,6 +85,33 @@ def test_a_number_among_others_is_not_guessed() -> None:
     assert unmet({"number": 3}, "3 of 4").startswith("found the numbers 3, 4 in '3 of 4', expected number: 3")
 
 
+@pytest.mark.parametrize("answer", ["The answer is 1e400.", "-1e400", "9" * 400, 10**400])
+@pytest.mark.parametrize(
+    "limits", [{"equals": 42}, {"max": 10}, {"min": 0, "max": 1}, {"min": 5}, {"equals": 1, "tolerance": 1}]
+)
+@pytest.mark.parametrize("key", ["number", "not_number"])
+def test_a_number_that_no_float_can_hold_is_neither_within_limits_nor_outside(
+    key: str, limits: dict[str, float], answer: Any
+) -> None:
+    seen = observed({key: limits}, answer)
+    assert "too large to be compared" in str(seen.malformed or seen.errored or unmet({key: limits}, answer))
+    assert not met({key: limits}, answer)
+
+
+@pytest.mark.parametrize(
+    ("limits", "value", "held"),
+    [
+        ({"equals": 42}, 1e15, False),
+        ({"max": 10}, 1e300, False),
+        ({"equals": 1e15}, 1e15 + 1, True),
+        ({"equals": 0.3}, 0.1 + 0.2, True),
+        ({"max": 1}, 1 + 1e-6, False),
+    ],
+)
+def test_rounding_is_forgiven_by_the_size_of_the_limit(limits: dict[str, float], value: float, held: bool) -> None:
+    assert Number(**limits).holds(value) is held
+
+
 @pytest.mark.parametrize("key", ["language", "not_language"])
 def test_the_language_of_too_short_a_text_is_an_error(key: str) -> None:
     assert "too short to tell its language" in observed({key: "en"}, "12").errored["check_rate"]
@@ -108,11 +135,19 @@ CONTEXTS = ["Shipping is free  for orders\nabove 50 euros.", "Refunds take 30 da
         ('"above 50 euros ... Shipping is free"', False),
         ('"Shipping is free" and "Refunds take 60 days"', False),
         ("No quotation at all.", True),
+        ('An inch mark 5" and "Refunds take 30 days"', False),
+        ("\u201cRefunds take 30 days\u201d \u201cnever closed", True),
+        ('"" and "Refunds take 30 days"', True),
     ],
 )
 def test_every_quotation_must_stand_in_one_of_the_contexts(answer: str, expected: bool) -> None:
     assert met("quotes", {"answer": answer, "contexts": CONTEXTS}) is expected
     assert met("not_quotes", {"answer": answer, "contexts": CONTEXTS}) is not expected
+
+
+@pytest.mark.parametrize("mark", ["\u201c", "\u00ab", "\u300c", "\u300e", "\u201c\u300c", '\u201c"'])
+def test_marks_that_nothing_closes_are_looked_at_once(mark: str) -> None:
+    assert met("quotes", {"answer": mark * 300_000, "contexts": [mark * 300_000]})
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
 """The file of a shard: written, read, and refused where it is not whole."""
 
 import gzip
-import json
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-from shard_files import origin, ran, write_suite
+from shard_files import forged, origin, ran, write_suite
 from stored_judgements import entry
 
 from pytest_llmeval import Observation
@@ -140,16 +138,6 @@ def test_a_file_that_is_not_whole_is_refused_by_name(
     assert found in str(error.value)
 
 
-def _forged(data: bytes, number: int, change: Callable[[Any], object]) -> bytes:
-    """Change a line, and make the end agree."""
-    lines = gzip.decompress(data).splitlines(keepends=True)[:-1]
-    content = json.loads(lines[number])
-    change(content)
-    lines[number] = json.dumps(content).encode() + b"\n"
-    end = {"lines": len(lines), "sha256": sha256(b"".join(lines)).hexdigest()}
-    return gzip.compress(b"".join(lines) + json.dumps(end).encode() + b"\n")
-
-
 @pytest.mark.parametrize(
     ("number", "change", "found"),
     [
@@ -167,7 +155,7 @@ def _forged(data: bytes, number: int, change: Callable[[Any], object]) -> bytes:
 def test_a_forged_file_is_refused_by_name(
     written: Path, number: int, change: Callable[[Any], object], found: str
 ) -> None:
-    written.write_bytes(_forged(written.read_bytes(), number, change))
+    written.write_bytes(forged(written.read_bytes(), number, change))
     with pytest.raises(LlmevalError, match="expected a shard file that this version") as error:
         read_shard(written, written.parent)
     assert str(error.value).startswith(f"{written}: ")
