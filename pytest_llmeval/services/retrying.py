@@ -5,11 +5,12 @@ __all__ = (
     "AttemptError",
     "Notes",
     "Refusals",
+    "Refused",
     "RunCalls",
     "Sleep",
     "delay_asked_for",
-    "is_refusal",
     "is_transient",
+    "refused_by",
     "retried",
 )
 
@@ -17,14 +18,19 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
 from pytest_llmeval.core.wording import ordinal
 from pytest_llmeval.services.activity import Activity
 
-_STATUSES: Final = frozenset({401, 403})
+Refused: TypeAlias = Literal["", "key", "access"]
+"""What a service refuses: nothing, the key, or access, which may be because of the key or of what was sent."""
+
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+_IN_A_ROW: Final = 5
 
 
 class Notes(Protocol):
@@ -37,13 +43,16 @@ class Notes(Protocol):
         """Keep a text until the run ends."""
 
 
-def is_refusal(status: int) -> bool:
-    """Return whether a status of HTTP says that the key is wrong or may not do this."""
-    return status in _STATUSES
+def refused_by(status: int) -> Refused:
+    """Return what a service refuses by a status of HTTP."""
+    return "key" if status == _UNAUTHORIZED else "access" if status == _FORBIDDEN else ""
 
 
 class Refusals(Struct):
     """The refusals of a run.
+
+    A refused key is refused for good. Access is taken as refused for good while no call has succeeded, and after five
+    refusals in a row: gateways refuse single texts that look hostile, too.
 
     Attributes:
         shared: Where the other processes of the run read them; ``None`` where there is one process.
@@ -51,6 +60,8 @@ class Refusals(Struct):
 
     shared: Notes | None = None
     _known: dict[str, str] = {}
+    _succeeded: set[str] = set()
+    _in_a_row: dict[str, int] = {}
 
     def get(self, address: str) -> str | None:
         """Return what an address answered when it refused the key, or nothing."""
@@ -60,12 +71,32 @@ class Refusals(Struct):
                 self._known[address] = text
         return self._known.get(address)
 
-    def put(self, address: str, text: str) -> None:
-        """Note what an address answered; the first text stays, so that all calls fail with the same."""
+    def succeeded(self, address: str) -> None:
+        """Note that an address answered a call."""
+        self._in_a_row[address] = 0
+        if address not in self._succeeded:
+            self._succeeded.add(address)
+            if self.shared is not None:
+                self.shared.put(_success(address), address)
+
+    def put(self, address: str, refused: Refused, text: str) -> None:
+        """Note what an address refused; the first text stays, so that all calls fail with the same."""
+        row = self._in_a_row[address] = self._in_a_row.get(address, 0) + 1
+        if refused == "access" and row < _IN_A_ROW and self._has_succeeded(address):
+            return
         if self.get(address) is None:
             self._known[address] = text
             if self.shared is not None:
                 self.shared.put(_key(address), text)
+
+    def _has_succeeded(self, address: str) -> bool:
+        if address in self._succeeded:
+            return True
+        return self.shared is not None and self.shared.get(_success(address)) is not None
+
+
+def _success(address: str) -> str:
+    return f"answered {address}"
 
 
 def _key(address: str) -> str:
@@ -135,7 +166,7 @@ class AttemptError(Exception):
         transient: Whether another attempt may succeed.
         retry_after: Seconds that the service asks to wait; ``None`` if it does not.
         brief: What happened, in two or three words.
-        refused: Whether the service refused the key, as it will again.
+        refused: What the service refused, as it may again.
         attempts: How many there were up to this one.
     """
 
@@ -146,7 +177,7 @@ class AttemptError(Exception):
         transient: bool = False,
         retry_after: float | None = None,
         brief: str = "",
-        refused: bool = False,
+        refused: Refused = "",
     ) -> None:
         self.transient = transient
         self.retry_after = retry_after
@@ -191,11 +222,14 @@ async def retried(
                 error = AttemptError(refusal)
             else:
                 try:
-                    return await attempt()
+                    result = await attempt()
                 except AttemptError as failure:
                     error = failure
+                else:
+                    calls.refusals.succeeded(address)
+                    return result
                 if error.refused:
-                    calls.refusals.put(address, str(error))
+                    calls.refusals.put(address, error.refused, str(error))
             error.attempts = number
             if not error.transient or number > retries:
                 raise error

@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.data.formats.fields import ABSENT
 from pytest_llmeval.services.addresses import address_of, redacted_url
 from pytest_llmeval.services.http import Exchange, NoReplyError
-from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_refusal, is_transient, retried
+from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_transient, refused_by, retried
 from pytest_llmeval.services.secrets import Redactor, kind
 from pytest_llmeval.targets.faults import url_fault
 from pytest_llmeval.targets.messages import (
@@ -156,7 +156,7 @@ class HttpTarget(BatchTarget):
             transient=is_transient(reply.status),
             retry_after=reply.retry_after,
             brief=f"status {reply.status}",
-            refused=is_refusal(reply.status),
+            refused=refused_by(reply.status),
         )
 
     def _parameters(self, request: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -114,6 +114,19 @@ def test_known_failures_of_cases_that_did_not_run_are_kept(project: "Project") -
     assert set(json.loads((project.path / FAILURES).read_text(encoding="utf-8"))["cases"]) == {"wrong0", "wrong1"}
 
 
+def test_known_failures_of_cases_that_errored_are_kept(project: "Project", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSWER", "b")
+    project.write("bot.py", "import os\ndef answer(word):\n    return os.environ['ANSWER']\n")
+    cases = [{"id": "a", "input": "a", "expected": "a"}]
+    top = {**EXACT, "thresholds": {"exact_match": 1}, "approve": {"failures": True}, "target": "bot:answer"}
+    project.suite("s.eval.yaml", cases, **top)
+    project.run("--snapshot-update")
+    monkeypatch.delenv("ANSWER")
+    known = (project.path / FAILURES).read_bytes()
+    assert project.run("--snapshot-update").counts == {"failed": 1}
+    assert (project.path / FAILURES).read_bytes() == known
+
+
 def test_a_failure_of_a_report_is_approved_by_a_command(project: "Project") -> None:
     project.suite("s.eval.yaml", answered(1, 2), thresholds={"exact_match": 1}, **EXACT)
     project.run("--llmeval-report=r.json")

@@ -1,6 +1,7 @@
 """Which failures pass, and how long a service is waited for."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -112,7 +113,7 @@ def test_after_a_refusal_nobody_asks_that_address_again() -> None:
     async def ask(calls: RunCalls, address: str) -> None:
         async def attempt() -> None:
             asked.append(address)
-            raise AttemptError(f"status 401 of {address}", refused=address == "refused")
+            raise AttemptError(f"status 401 of {address}", refused="key" if address == "refused" else "")
 
         with pytest.raises(AttemptError, match=f"^status 401 of {address}$"):
             await retried(attempt, 5, asyncio.sleep, calls, address)
@@ -124,6 +125,38 @@ def test_after_a_refusal_nobody_asks_that_address_again() -> None:
 
     asyncio.run(run())
     assert asked == ["refused", "other", "other", "other", "other"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked"),
+    [
+        ("f.......", 1),
+        (".f......", 8),
+        (".ffff.ff", 8),
+        (".fffff..", 6),
+        (".f.f.f.ff.fffff.", 15),
+        (".k......", 2),
+    ],
+)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_forbidden_texts_cost_no_other_call_once_the_key_has_worked(answers: str, asked: int, processes: int) -> None:
+    shared = Shared()
+    calls = [RunCalls(refusals=Refusals(shared)) for _ in range(processes)]
+    seen: list[str] = []
+
+    async def attempt() -> None:
+        seen.append(answers[len(seen)])
+        if seen[-1] != ".":
+            raise AttemptError("no", refused="access" if seen[-1] == "f" else "key")
+
+    async def run() -> None:
+        for number in range(len(answers)):
+            with suppress(AttemptError):
+                # The first call is the first process's; all others are the last one's.
+                await retried(attempt, 5, asyncio.sleep, calls[0 if number == 0 else -1], "here")
+
+    asyncio.run(run())
+    assert len(seen) == asked
 
 
 def test_statuses_that_pass_are_those_of_load_locks_and_servers() -> None:

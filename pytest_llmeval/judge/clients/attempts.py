@@ -15,11 +15,12 @@ from pytest_llmeval.judge.clients.base import OnRateLimit, added
 from pytest_llmeval.judge.contract import JudgeReply, Usage
 from pytest_llmeval.services.retrying import (
     AttemptError,
+    Refused,
     RunCalls,
     Sleep,
     delay_asked_for,
-    is_refusal,
     is_transient,
+    refused_by,
     retried,
 )
 
@@ -52,7 +53,7 @@ class CallError(AttemptError):
         rate_limited: bool = False,
         usage: Usage = _NOTHING_USED,
         brief: str = "",
-        refused: bool = False,
+        refused: Refused = "",
         rejected: bool = False,
     ) -> None:
         self.advice = advice
@@ -93,7 +94,7 @@ def failed_status(
         retry_after=delay_asked_for(headers, datetime.now(UTC)),
         rate_limited=transient and status == _TOO_MANY,
         brief=f"status {status}",
-        refused=is_refusal(status),
+        refused=refused_by(status),
         rejected=status in _REJECTED,
     )
 

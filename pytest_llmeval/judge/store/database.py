@@ -30,6 +30,7 @@ _REMEDIES = {
     sqlite3.SQLITE_BUSY: ": another process keeps it locked",
     sqlite3.SQLITE_CANTOPEN: ": it and its folder must be writable",
     sqlite3.SQLITE_CORRUPT: ": delete the file; its verdicts are requested again",
+    sqlite3.SQLITE_IOERR: ": the disk is full or damaged",
     sqlite3.SQLITE_FULL: ": free some disk space",
     sqlite3.SQLITE_READONLY: ": it and its folder must be writable",
 }
@@ -138,10 +139,11 @@ class Store:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
+                connection.execute("COMMIT")
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # a full disk has ended it already
+                    connection.execute("ROLLBACK")
                 raise
-            connection.execute("COMMIT")
 
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run one statement, by itself a transaction, and return all its rows."""

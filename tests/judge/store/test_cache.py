@@ -206,6 +206,17 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(existing: bool
     assert "writable" in done.stdout or "can be written" in done.stdout
 
 
+def test_a_full_disk_is_said_and_the_cache_goes_on_when_there_is_room(cache: Cache) -> None:
+    with cache._session() as connection:
+        connection.execute("PRAGMA max_page_count = 1")  # that is: no page more than there are
+    with pytest.raises(LlmevalError, match=r"cache\.sqlite3: database or disk is full: free some disk space"):
+        cache.put_many([entry(str(number)) for number in range(2_000)], "run")
+    with cache._session() as connection:
+        connection.execute("PRAGMA max_page_count = 1000000")
+    cache.put(entry(), "run")
+    assert cache.get(entry().key) == entry()
+
+
 def test_damage_of_the_file_itself_is_an_error_that_says_what_to_do(cache: Cache, path: Path) -> None:
     cache.put_many([entry(str(number)) for number in range(200)], "run")
     cache.close()
