@@ -4,6 +4,7 @@ __all__ = ("Exchange", "NoReplyError", "Reply")
 
 import asyncio
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.core.wording import cut
 from pytest_llmeval.services.addresses import proxy_for, why_no_answer
+from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.services.retrying import AttemptError, delay_asked_for
 from pytest_llmeval.services.secrets import MASK, Redactor
 from pytest_llmeval.services.stopwatch import stopwatch
@@ -22,8 +25,11 @@ if TYPE_CHECKING:
 _FIRST_SUCCESS: Final = 200
 _FIRST_REDIRECTION: Final = 300
 
-Cause: TypeAlias = Literal["slow", "unreachable", "dropped", "untrusted", "unusable", "too large"]
+Cause: TypeAlias = Literal["slow", "unreachable", "dropped", "untrusted", "unusable", "too large", "packed"]
 _TRANSIENT: Final = frozenset[Cause]({"slow", "unreachable", "dropped"})
+_ENCODINGS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""What servers compress by unasked, and the window of zlib that unpacks it."""
+_SHOWN: Final = 40
 _BRIEFLY: Final[dict[Cause, str]] = {"slow": "too slow", "dropped": "connection lost"}
 
 
@@ -31,7 +37,7 @@ class NoReplyError(AttemptError):
     """A request that got no reply; its text follows the address.
 
     Attributes:
-        cause: ``untrusted`` is a certificate, ``unusable`` an address, a proxy or headers.
+        cause: ``untrusted`` is a certificate, ``unusable`` an address, a proxy or headers, ``packed`` a compression.
     """
 
     def __init__(self, message: str, cause: Cause) -> None:
@@ -156,8 +162,33 @@ class Exchange:
         async for chunk in response.content.iter_any():
             body += chunk
             if len(body) > self._largest:
-                raise NoReplyError(f"returned more than {self._largest} bytes, expected fewer", "too large")
-        return bytes(body)
+                raise self._too_large()
+        encoding = response.headers.get("Content-Encoding", "").strip().lower()
+        if encoding in ("", "identity") or not body:
+            return bytes(body)
+        if encoding not in _ENCODINGS:
+            raise NoReplyError(
+                f"returned Content-Encoding {cut(encoding, _SHOWN)!r}, which was not asked for", "packed"
+            )
+        return await in_thread(lambda: self._unpacked(body, encoding), "llmeval-unpacking")
+
+    def _unpacked(self, body: bytes | bytearray, encoding: str) -> bytes:
+        """Return a body as it was before compression, read no further than to the limit."""
+        unpacker = zlib.decompressobj(_ENCODINGS[encoding])
+        try:
+            content = unpacker.decompress(body, self._largest + 1)
+        except zlib.error:
+            raise NoReplyError(
+                f"returned a body that is no {encoding}, expected its Content-Encoding", "packed"
+            ) from None
+        if len(content) > self._largest:
+            raise self._too_large()
+        if not unpacker.eof:
+            raise NoReplyError("returned a compressed body that is cut", "dropped")
+        return content
+
+    def _too_large(self) -> NoReplyError:
+        return NoReplyError(f"returned more than {self._largest} bytes, expected fewer", "too large")
 
     def _connected(self) -> "aiohttp.ClientSession":
         """Return the session of the running loop; connections belong to the loop that opened them."""
@@ -166,7 +197,12 @@ class Exchange:
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop:
             self._session = aiohttp.ClientSession(
-                headers={"Accept": "application/json", "User-Agent": f"pytest-llmeval/{__version__}"},
+                headers={
+                    "Accept": "application/json",
+                    "Accept-Encoding": "identity",
+                    "User-Agent": f"pytest-llmeval/{__version__}",
+                },
+                auto_decompress=False,  # its limit is none of ours, and it unpacks in the event loop
                 timeout=aiohttp.ClientTimeout(total=self._timeout),
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),

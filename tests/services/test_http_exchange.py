@@ -1,10 +1,12 @@
 """The HTTP exchange of judges and targets, against a local service."""
 
 import asyncio
+import gzip
 import json
 import shutil
 import ssl
 import subprocess
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
 from pytest_llmeval.services.secrets import Redactor
 
+GZIP = {"Content-Encoding": "gzip"}
 SECRET = "s3cret-token-of-the-service"
 
 
@@ -87,12 +90,27 @@ def test_a_reply_tells_its_delay_and_where_it_leads_without_the_query() -> None:
         (Answer(drop=True), "dropped", True),
         (Answer({"results": []}, cut=True), "dropped", True),
         (Answer(b"x" * 1001), "too large", False),
+        (Answer(gzip.compress(b"x" * 1001), headers=GZIP), "too large", False),
+        (Answer(gzip.compress(b"x" * (1 << 26)), headers=GZIP), "too large", False),
+        (Answer(gzip.compress(b"x" * 900)[:-9], headers=GZIP), "dropped", True),
+        (Answer(b"not compressed", headers=GZIP), "packed", False),
+        (Answer(b"x", headers={"Content-Encoding": "br"}), "packed", False),
     ],
 )
 def test_a_request_without_reply_says_why_and_whether_it_may_pass(answer: Answer, cause: str, transient: bool) -> None:
     with serving(lambda *_: answer) as server, pytest.raises(NoReplyError) as caught:
         send(server.url, method="GET")
     assert (caught.value.cause, caught.value.transient) == (cause, transient)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [(gzip.compress(b"x" * 1000), "gzip"), (zlib.compress(b"x" * 1000), "deflate"), (b"x" * 1000, "Identity")],
+)
+def test_a_reply_that_is_compressed_unasked_is_read(body: bytes, encoding: str) -> None:
+    with serving(lambda *_: Answer(body, headers={"Content-Encoding": encoding})) as server:
+        assert send(server.url, method="GET").body == b"x" * 1000
+        assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
 def test_a_reply_as_large_as_allowed_is_read_whole() -> None:
@@ -159,7 +177,7 @@ def test_what_is_no_http_is_told_on_one_line() -> None:
     answer = Answer({"results": ["A"]}, headers={"Content-Encoding": "gzip"})
     with serving(lambda *_: answer) as server, pytest.raises(NoReplyError) as caught:
         send(server.url, method="GET")
-    assert str(caught.value) == "failed: ClientPayloadError: 400, message: Can not decode content-encoding: gzip"
+    assert str(caught.value) == "returned a body that is no gzip, expected its Content-Encoding"
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")

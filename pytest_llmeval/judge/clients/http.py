@@ -121,7 +121,7 @@ class HttpJudge:
         # UTF-8 has no bytes for half a surrogate pair, which a case may hold; ASCII escapes carry it.
         body = self.dialect.body(request, structured=structured, base=self._base)
         content = json.dumps(body, allow_nan=False).encode("ascii")
-        headers = {"accept-encoding": "identity"} | self.dialect.headers(key)
+        headers = self.dialect.headers(key)
         try:
             return await self._exchange.send("POST", headers, redactor, content=content)
         except NoReplyError as error:
