@@ -70,7 +70,7 @@ class RepeatedErrors(Struct, eq=False):
                 self._reasons[report.nodeid] = records[0].reason
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, Any, Any]:
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> Generator[None, Any, Any]:
         """Show each shared error once; the counts of the last line include all of them."""
         stats = terminalreporter.stats
         failed = stats.get("failed")
@@ -107,7 +107,7 @@ def _counted(reports: Sequence[Any]) -> Any:
 
 
 def print_summary(
-    reporter: pytest.TerminalReporter, report: RunReport | None, notes: Sequence[str], written: Sequence[Path]
+    reporter: "pytest.TerminalReporter", report: RunReport | None, notes: Sequence[str], written: Sequence[Path]
 ) -> None:
     """Print the summary.
 

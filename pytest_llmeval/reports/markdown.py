@@ -29,7 +29,10 @@ from pytest_llmeval.reports.overview import (
 from pytest_llmeval.reports.systems import SystemsReport, system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
-_LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!]\d|\bgh-\d", re.IGNORECASE)
+_LINK = re.compile(
+    r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!$&]\d|\bgh-\d|(?<![\w~%])[~%][\w\"]|\*iteration:|\[[a-z_]+:\d",
+    re.IGNORECASE,
+)
 """GitHub and GitLab make links, mentions and references of these after parsing Markdown: backslashes do not help."""
 MOST_ROWS = 50
 """Rows of a table of cases or faults."""

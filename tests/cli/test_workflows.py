@@ -19,7 +19,7 @@ from pytest_llmeval.cli.comment import MARKER
 TEMPLATES = ROOT / "pytest_llmeval" / "cli" / "templates"
 GITHUB: dict[Any, Any] = yaml.safe_load((TEMPLATES / "github.yml").read_text(encoding="utf-8"))
 GITLAB: dict[str, Any] = yaml.safe_load((TEMPLATES / "gitlab.yml").read_text(encoding="utf-8"))["evals"]
-STEPS: list[dict[str, Any]] = GITHUB["jobs"]["evaluate"]["steps"]
+STEPS: list[dict[str, Any]] = [each for job in GITHUB["jobs"].values() for each in job["steps"]]
 
 GH = """\
 #!{python}
@@ -68,21 +68,13 @@ def shell(script: str, folder: Path, environment: dict[str, str]) -> None:
     subprocess.run(command, cwd=folder, env=environment, check=True, timeout=PATIENCE, capture_output=True)
 
 
-def comment(folder: Path, tools: dict[str, str], *, comments: str = "", fork: bool = False) -> list[list[str]]:
-    """Run the step that comments; return the commands of ``gh``."""
-    summary = folder / "summary.md"
-    given = {
-        "GH_TOKEN": "secret",
-        "NUMBER": "7",
-        "FORK": str(fork).lower(),
-        "GITHUB_REPOSITORY": "o/r",
-        "GITHUB_STEP_SUMMARY": str(summary),
-        "COMMENTS": comments,
-    }
-    assert {"GH_TOKEN", "NUMBER", "FORK"} == set(step("Comment")["env"])
+def comment(folder: Path, tools: dict[str, str], *, comments: str = "") -> list[list[str]]:
+    """Run the steps that compare and comment; return the commands of ``gh``."""
+    shell(step("Compare")["run"], folder, {**tools, "GITHUB_STEP_SUMMARY": str(folder / "summary.md")})
+    given = {"GH_TOKEN": "secret", "NUMBER": "7", "GITHUB_REPOSITORY": "o/r", "COMMENTS": comments}
+    assert {"GH_TOKEN", "NUMBER"} == set(step("Comment")["env"])
     shell(step("Comment")["run"], folder, {**tools, **given})
-    noted = folder / "gh.jsonl"
-    return [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
+    return [json.loads(line) for line in (folder / "gh.jsonl").read_text().splitlines()]
 
 
 def reports(folder: Path) -> None:
@@ -109,9 +101,9 @@ def test_later_runs_update_that_comment(tmp_path: Path, quick_tools: dict[str, s
     assert updated == ["secret", "api", "--method", "PATCH", place, "--field", body]
 
 
-def test_a_fork_gets_the_job_summary(tmp_path: Path, quick_tools: dict[str, str]) -> None:
+def test_the_text_is_in_the_job_summary_too(tmp_path: Path, quick_tools: dict[str, str]) -> None:
     (tmp_path / "summary.md").write_text("before\n", encoding="utf-8")
-    assert comment(tmp_path, quick_tools, fork=True) == []
+    comment(tmp_path, quick_tools)
     assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith(f"before\n{MARKER} of comment ")
 
 
@@ -149,8 +141,24 @@ def test_what_one_run_keeps_as_a_baseline_is_what_the_next_one_compares_with(tmp
 def test_nothing_of_a_pull_request_becomes_part_of_a_script() -> None:
     """Titles and branches are chosen by who opens the pull request."""
     assert [each["run"] for each in STEPS if "${{" in each.get("run", "")] == []
-    assert GITHUB["permissions"] == {"contents": "read", "pull-requests": "write"}
     assert set(GITHUB[True]) == {"push", "pull_request"}
+
+
+def test_no_code_of_a_pull_request_runs_with_permission_to_write() -> None:
+    evaluate, comment = GITHUB["jobs"]["evaluate"], GITHUB["jobs"]["comment"]
+    assert GITHUB["permissions"] == {"contents": "read"}
+    assert "permissions" not in evaluate
+    assert comment["permissions"] == {"pull-requests": "write"}
+    assert "head.repo.full_name == github.repository" in comment["if"]
+    used, _ = (each.get("uses", "") for each in comment["steps"])
+    assert used.startswith("actions/download-artifact@")
+    assert not re.search("pip|llmeval comment|python|checkout", comment["steps"][1]["run"])
+
+
+def test_actions_are_pinned_by_digest() -> None:
+    used = [each["uses"] for each in STEPS if "uses" in each]
+    assert len(used) == 6
+    assert [each for each in used if not re.fullmatch(r"actions/[a-z/-]+@[0-9a-f]{40}", each)] == []
 
 
 def test_an_earlier_push_does_not_overwrite_the_comment_of_a_later_one() -> None:
