@@ -286,6 +286,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "approve",
             "cache import",
             "cache prune",
+            "cases add",
             "comment",
             "compare",
             "decide",

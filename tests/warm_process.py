@@ -223,7 +223,8 @@ def _remember_plugins() -> None:
     replaced[0].parse_hookimpl_opts = hook
     replaced[1].dir = lambda plugin: hooks_of(plugin) if type(plugin) is ModuleType else dir(plugin)
     replaced[2].varnames = cache(_hooks.varnames)
-    replaced[3].dir = lambda holder: fixtures_of(holder if isinstance(holder, ModuleType | type) else type(holder))
+    if hasattr(fixtures, "FixtureFunctionDefinition"):  # since pytest 8.4
+        replaced[3].dir = lambda holder: fixtures_of(holder if isinstance(holder, ModuleType | type) else type(holder))
 
 
 def _rehearse() -> None:

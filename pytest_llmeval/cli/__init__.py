@@ -22,6 +22,7 @@ def register(registry: Registry) -> None:
     for name, text in (
         ("approve", "approve failures of a report, so that only other ones fail"),
         ("cache", "inspect and maintain stored verdicts"),
+        ("cases", "append traces of production to a suite as cases"),
         ("comment", "write a report as Markdown for a pull request"),
         ("compare", "compare two JSON reports"),
         ("decide", "apply changed thresholds and gates to a report"),

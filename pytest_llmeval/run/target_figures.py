@@ -40,12 +40,14 @@ def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -
     Args:
         case: The case.
         parts: Where the parts of its prediction are.
-        recorded: What is known besides the prediction: ``latency_s``, and the ``cost_usd`` that was worked out first.
+        recorded: What was measured: ``latency_s``, which else the prediction may say, and the ``cost_usd`` that was
+            worked out first.
     """
     usage = usage_of_target(parts, case.prediction, recorded.get("cost_usd"))
     figures: dict[str, Any] = {} if usage is None else usage._asdict()
-    if "latency_s" in recorded:
-        figures["latency_s"] = recorded["latency_s"]
+    latency = recorded.get("latency_s", _said_latency(parts, case.prediction))
+    if latency is not None:
+        figures["latency_s"] = latency
     return replace(case, origin=PredictionParts(parts, case.prediction, figures)) if figures else case
 
 
@@ -73,6 +75,15 @@ def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None
     if cost is None and isinstance(given.get("model"), str):
         cost = _priced(given["model"], tokens["input_tokens"], tokens["output_tokens"])
     return TargetUsage(tokens["input_tokens"], tokens["output_tokens"], cost)
+
+
+def _said_latency(parts: Parts, prediction: Any) -> float | None:
+    """Return the seconds that a prediction itself says it took, as those of traces do."""
+    try:
+        found = parts.find("usage", prediction)
+    except PredictionError:
+        return None
+    return _amount(found.get("latency_s")) if isinstance(found, Mapping) else None
 
 
 def _first(given: Mapping[str, Any], names: tuple[str, ...]) -> float | None:

@@ -1,0 +1,202 @@
+"""The command ``llmeval cases``: a trace becomes a case of a suite."""
+
+__all__ = ("add_arguments",)
+
+import difflib
+import json
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.core.codec import encode
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.wording import listed
+
+if TYPE_CHECKING:
+    from pytest_llmeval.data.traces.spans import TraceSpan
+    from pytest_llmeval.suite.suite import Suite
+
+_TRACES = "traces"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = "Change the cases of a suite."
+    add = parser.add_subparsers(required=True, metavar="add").add_parser(
+        "add", help="append a trace of production to a suite as a case"
+    )
+    add.description = (
+        "Append a trace to a suite as a case: what the user asked is its input. The trace is kept beside the suite, "
+        "without the values of secret variables. A case that asks the same is not added again."
+    )
+    add.add_argument("suite", type=Path, metavar="SUITE", help="a suite file with cases of its own, in YAML or JSON")
+    add.add_argument("--from", dest="file", type=Path, required=True, metavar="FILE", help="a file of traces")
+    add.add_argument("--trace", required=True, metavar="ID", help="id of the trace, or its beginning")
+    add.add_argument("--expected", metavar="TEXT", help="the right answer; JSON if it is an object or a list")
+    add.add_argument("--id", metavar="ID", help="id of the case (default: the beginning of the trace's)")
+    add.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="a label; repeatable")
+    add.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+    add.set_defaults(run=_add)
+
+
+def _add(options: Namespace) -> int:
+    from pytest_llmeval.cli.suite_file import open_suite
+    from pytest_llmeval.data.files.writing import write_text
+
+    suite = open_suite(options.suite)
+    trace, spans = _found(options.file, options.trace)
+    case = _case(options, trace, spans, suite)
+    before = options.suite.read_text(encoding="utf-8")
+    after = _appended(options.suite, before, case)
+    say(
+        difflib.unified_diff(
+            before.splitlines(), after.splitlines(), str(options.suite), str(options.suite), "", "", 2, ""
+        )
+    )
+    if options.dry_run:
+        return 0
+    kept = options.suite.parent / _TRACES / f"{case['id']}.json"
+    kept.parent.mkdir(exist_ok=True)
+    write_text(kept, _written(spans))
+    write_text(options.suite, after)
+    try:
+        open_suite(options.suite)
+    except SuiteError:
+        write_text(options.suite, before)
+        kept.unlink()
+        raise
+    say([f"{options.suite}: case {case['id']!r} added; its trace is kept in {kept}"])
+    return 0
+
+
+def _found(path: Path, wanted: str) -> "tuple[str, Sequence[TraceSpan]]":
+    """Return the trace whose id begins as wanted."""
+    from pytest_llmeval.data.files.places import FaultLog
+    from pytest_llmeval.data.traces.spans import read_spans
+
+    faults = FaultLog(str(path))
+    spans = read_spans(path, faults).spans
+    found = [trace for trace in spans if trace.startswith(wanted.lower())]
+    if len(found) != 1:
+        what = f"{len(found)} traces" if found else f"no trace among {len(spans)}"
+        which = listed([repr(each) for each in found or spans])
+        faults.add(0, 0, "", f"found {what} whose id begins with {wanted!r}, expected one: {which}")
+        faults.check()
+    return found[0], spans[found[0]]
+
+
+def _case(options: Namespace, trace: str, spans: "Sequence[TraceSpan]", suite: "Suite") -> dict[str, Any]:
+    """Return the case as the suite file has it.
+
+    Raises:
+        LlmevalError: The trace has no input, or the suite has such a case.
+    """
+    from pytest_llmeval.data.traces.source import case_of_spans
+
+    name = options.id or trace[:_SHORT]
+    made = case_of_spans(name, spans)
+    if made is None or made.input is None:
+        raise LlmevalError(
+            f"{options.file}: found no message of a user in trace {trace}, expected one, which is the input"
+        )
+    known = next((each for each in suite.cases if each.id == name or each.input == made.input), None)
+    if known is not None:
+        raise LlmevalError(f"{options.suite}:{known.line}: found the case {known.id!r} with this id or input already")
+    case: dict[str, Any] = {"id": name, "input": made.input}
+    if options.expected is not None:
+        case["expected"] = _json_or_text(options.expected)
+    if suite.target is None and not suite.systems:
+        case["prediction"] = {part: each for part, each in made.prediction.items() if part != "trace"}
+    if options.label:
+        case["labels"] = dict(_label(each) for each in options.label)
+    masked: dict[str, Any] = _masked(case, suite.secret_variables)
+    return masked
+
+
+_SHORT = 12
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise LlmevalError(f"--label: found {text!r}, expected NAME=VALUE")
+    return name, value
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, dict | list) else text
+
+
+def _masked(value: Any, variables: Sequence[str]) -> Any:
+    from pytest_llmeval.services.secrets import secret_values, without
+
+    hidden = secret_values(variables)
+
+    def clean(each: Any) -> Any:
+        match each:
+            case str():
+                return without(each, hidden)
+            case Mapping():
+                return {clean(name): clean(below) for name, below in each.items()}
+            case list() | tuple():
+                return [clean(below) for below in each]
+        return each
+
+    return clean(value)
+
+
+def _written(spans: "Sequence[TraceSpan]") -> str:
+    """Return spans as a file from which they can be read again."""
+    rows = (
+        {
+            "name": each.name,
+            "context": {"trace_id": each.trace, "span_id": each.id},
+            "parent_id": each.parent or None,
+            "start_time": each.start,
+            "end_time": each.end,
+            "status": {"status_code": "ERROR" if each.failed else "UNSET"},
+            "attributes": each.attributes,
+            "events": [{"name": event.name, "attributes": event.attributes} for event in each.events],
+            "resource": {"attributes": {"service.name": each.service}},
+        }
+        for each in spans
+    )
+    return "".join(f"{encode(_masked(row, ())).decode()}\n" for row in rows)
+
+
+def _appended(path: Path, text: str, case: Mapping[str, Any]) -> str:
+    """Return the text of a suite file with one more case; everything else stays as it is written.
+
+    Raises:
+        LlmevalError: The file has no list of cases that can be continued.
+    """
+    if path.suffix == ".json":
+        content = json.loads(text)
+        content.setdefault("cases", []).append(case)
+        return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    import yaml
+
+    written = yaml.safe_dump([case], allow_unicode=True, sort_keys=False, width=120, default_flow_style=False)
+    lines = text.splitlines()
+    begin = next((number for number, line in enumerate(lines) if re.match(r"cases\s*:", line)), None)
+    if begin is None:
+        return "\n".join([*lines, "cases:", *_indented(written, "  ")]) + "\n"
+    if re.sub(r"#.*", "", lines[begin]).split(":", 1)[1].strip():
+        raise LlmevalError(f"{path}:{begin + 1}: found cases on one line, expected a list with a line for each")
+    end = next((number for number in range(begin + 1, len(lines)) if re.match(r"[^\s#-]", lines[number])), len(lines))
+    while end > begin + 1 and not lines[end - 1].split("#")[0].strip():
+        end -= 1
+    first = next((line for line in lines[begin + 1 : end] if line.lstrip().startswith("-")), "  -")
+    indent = first[: len(first) - len(first.lstrip())]
+    return "\n".join([*lines[:end], *_indented(written, indent), *lines[end:]]) + "\n"
+
+
+def _indented(text: str, indent: str) -> Iterator[str]:
+    yield from (f"{indent}{line}" for line in text.splitlines())

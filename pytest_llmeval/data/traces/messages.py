@@ -1,0 +1,412 @@
+"""What spans say: messages, tool calls, passages and usage, by the conventions in which libraries write them."""
+
+__all__ = ("SpanKind", "documents_of", "figures_of", "kind_of", "read_messages", "tool_call_of", "value_of")
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from pytest_llmeval.core.codec import LARGEST, is_finite_number
+from pytest_llmeval.data.traces.spans import TraceSpan, parse_json
+
+SpanKind: TypeAlias = Literal["agent", "model", "tool", "retrieval", "other"]
+TraceMessage: TypeAlias = dict[str, Any]
+
+_OPERATIONS: Final[dict[str, SpanKind]] = {
+    **dict.fromkeys(("chat", "text_completion", "generate_content", "completion", "responses"), "model"),
+    **dict.fromkeys(("invoke_agent", "create_agent", "invoke_workflow"), "agent"),
+    "execute_tool": "tool",
+    "retrieval": "retrieval",
+}
+"""``gen_ai.operation.name`` of OpenTelemetry's conventions for generative AI."""
+
+_OPENINFERENCE: Final[dict[str, SpanKind]] = {
+    "LLM": "model",
+    "AGENT": "agent",
+    "TOOL": "tool",
+    "RETRIEVER": "retrieval",
+}
+_VERCEL: Final[dict[str, SpanKind]] = {
+    "ai.generateText": "agent",
+    "ai.streamText": "agent",
+    "ai.generateObject": "agent",
+    "ai.streamObject": "agent",
+    "ai.toolCall": "tool",
+    **dict.fromkeys(
+        (f"ai.{name}.do{way}" for name in ("generateText", "generateObject") for way in ("Generate", "Stream")), "model"
+    ),
+    **dict.fromkeys((f"ai.{name}.doStream" for name in ("streamText", "streamObject")), "model"),
+}
+_ROLES: Final = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system"}
+_INDEX: Final = re.compile(r"(.+?)\.(\d+)(?:\.(.+))?")
+
+
+def kind_of(span: TraceSpan) -> SpanKind:
+    """Return what a span is the work of."""
+    given = span.attributes
+    operation = given.get("gen_ai.operation.name")
+    if isinstance(operation, str) and operation in _OPERATIONS:
+        return _OPERATIONS[operation]
+    inference = given.get("openinference.span.kind")
+    if isinstance(inference, str):
+        return _OPENINFERENCE.get(inference.upper(), "other")
+    vercel = given.get("ai.operationId")
+    if isinstance(vercel, str):
+        return _VERCEL.get(vercel, "other")
+    if "gen_ai.tool.name" in given:
+        return "tool"
+    if any(
+        name.startswith(("gen_ai.request.", "gen_ai.response.", "gen_ai.prompt", "gen_ai.input.")) for name in given
+    ):
+        return "model"
+    return "agent" if "agent_name" in given or "gen_ai.agent.name" in given else "other"
+
+
+def read_messages(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+    """Return what a span of a model or an agent was given, and what it answered.
+
+    Each message has a ``role``; ``content``, a text, where it says something; ``tool_calls`` with ``id``, ``name`` and
+    ``arguments``; and as the result of a call ``tool_call_id``.
+    """
+    for read in (_otel, _openinference, _vercel, _numbered, _events):
+        given, answered = read(span)
+        if given or answered:
+            return given, answered
+    return [], []
+
+
+def _otel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+    found = span.attributes
+    system = _parsed(found.get("gen_ai.system_instructions"))
+    given = list(_messages(found.get("gen_ai.input.messages"), "user"))
+    answered = list(_messages(found.get("gen_ai.output.messages"), "assistant"))
+    everything = found.get("pydantic_ai.all_messages", found.get("all_messages_events"))
+    if not given and everything is not None:
+        said = list(_messages(everything, "user"))
+        cut = max((place for place, each in enumerate(said) if each["role"] != "assistant"), default=-1) + 1
+        given, answered = said[:cut], said[cut:]
+    for event in span.events:
+        if event.name == "gen_ai.client.inference.operation.details":
+            given = given or list(_messages(event.attributes.get("gen_ai.input.messages"), "user"))
+            answered = answered or list(_messages(event.attributes.get("gen_ai.output.messages"), "assistant"))
+            system = system or _parsed(event.attributes.get("gen_ai.system_instructions"))
+    if system and given and given[0]["role"] != "system":
+        text = "\n".join(_texts(system))
+        given = [{"role": "system", "content": text}, *given] if text else given
+    return given, answered
+
+
+def _openinference(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+    found = _nested(span.attributes, "llm")
+    return tuple(  # type: ignore[return-value]
+        [
+            message
+            for each in _listed(found.get(name))
+            if isinstance(each, Mapping)
+            for message in _messages([each.get("message", each)], role)
+        ]
+        for name, role in (("input_messages", "user"), ("output_messages", "assistant"))
+    )
+
+
+def _vercel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+    found = span.attributes
+    if not any(name.startswith("ai.") for name in found):
+        return [], []
+    given = list(_messages(found.get("ai.prompt.messages"), "user"))
+    prompt = _parsed(found.get("ai.prompt"))
+    if not given and isinstance(prompt, Mapping):
+        system = prompt.get("system")
+        given = [{"role": "system", "content": system}] if isinstance(system, str) else []
+        given += list(_messages(prompt.get("messages", prompt.get("prompt")), "user"))
+    calls = [call for each in _listed(_parsed(found.get("ai.response.toolCalls"))) if (call := _call(each))]
+    text = found.get("ai.response.text", found.get("ai.response.object"))
+    answer: TraceMessage = {"role": "assistant"}
+    if isinstance(text, str) and text:
+        answer["content"] = text
+    if calls:
+        answer["tool_calls"] = calls
+    return given, [answer] if len(answer) > 1 else []
+
+
+def _numbered(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+    """Read what was written before there were structured messages: ``gen_ai.prompt``, whole or by number."""
+    found = _nested(span.attributes, "gen_ai")
+    prompt, completion = (_parsed(found.get(name)) for name in ("prompt", "completion"))
+    return list(_messages(prompt, "user")), list(_messages(completion, "assistant"))
+
+
+def _events(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+    """Read events: one for each message, or one for the prompt and one for the completion."""
+    given: list[TraceMessage] = []
+    answered: list[TraceMessage] = []
+    for event in span.events:
+        content = event.attributes
+        match event.name:
+            case "gen_ai.content.prompt":
+                given += _messages(content.get("gen_ai.prompt"), "user")
+            case "gen_ai.content.completion":
+                answered += _messages(content.get("gen_ai.completion"), "assistant")
+            case "gen_ai.choice":
+                message = _parsed(content.get("message"))
+                answered += _messages([message if isinstance(message, Mapping) else dict(content)], "assistant")
+            case _ if event.name.startswith("gen_ai.") and event.name.endswith(".message"):
+                role = event.name.removeprefix("gen_ai.").removesuffix(".message")
+                given += _messages([{"role": role, **content}], role)
+    return given, answered
+
+
+def _messages(found: Any, role: str) -> Iterator[TraceMessage]:
+    """Yield messages in one form, from JSON text, a list of messages, or a text that is one."""
+    found = _parsed(found)
+    if isinstance(found, str):
+        if found:
+            yield {"role": role, "content": found}
+        return
+    if isinstance(found, Mapping):
+        found = _listed(found) or found.get("messages", [found])
+    for each in _listed(found):
+        if isinstance(each, str):
+            yield {"role": role, "content": each}
+        elif isinstance(each, Mapping):
+            yield from _message(each, role)
+
+
+def _message(found: Mapping[str, Any], role: str) -> Iterator[TraceMessage]:
+    if isinstance(found.get("kwargs"), Mapping):  # of LangChain
+        found = found["kwargs"]
+    given = found.get("role", found.get("type", role))
+    role = _ROLES.get(given, given) if isinstance(given, str) and given else role
+    content = next((found[name] for name in ("parts", "content", "contents") if found.get(name) is not None), None)
+    content = (
+        _parsed(content) if isinstance(content, str) and content[:2] in ("[{", '{"') and role == "tool" else content
+    )
+    own = {"tool_call_id": each} if isinstance(each := found.get("tool_call_id", found.get("id")), str) else {}
+    if role == "tool" and not _has_results(content):
+        yield {"role": "tool", **own, "content": _text_of(content)}
+        return
+    calls = [call for each in _listed(_parsed(found.get("tool_calls"))) if (call := _call(each))]
+    calls += [call for each in _listed(content) if _is_call(each) and (call := _call(each))]
+    text = "\n".join(_texts(content))
+    message: TraceMessage = {"role": role}
+    if text or not (calls or _has_results(content)):
+        message["content"] = text
+    if calls:
+        message["tool_calls"] = calls
+    if len(message) > 1:
+        yield message
+    for each in _listed(content):
+        if _is_result(each):
+            yield _result(each)
+
+
+_RESULT_TYPES: Final = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response", "tool-return")
+_CALL_TYPES: Final = ("tool_call", "tool-call", "tool_use", "server_tool_call", "function_call")
+
+
+def _is_result(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type", part.get("part_kind")) in _RESULT_TYPES
+
+
+def _has_results(content: Any) -> bool:
+    return any(map(_is_result, _listed(content)))
+
+
+def _is_call(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type", part.get("part_kind")) in _CALL_TYPES
+
+
+def _result(part: Mapping[str, Any]) -> TraceMessage:
+    names = ("id", "tool_call_id", "tool_use_id", "toolCallId")
+    own = next((part[name] for name in names if isinstance(part.get(name), str)), "")
+    content = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
+    if isinstance(content, Mapping) and set(content) <= {"type", "value"} and "value" in content:  # of Vercel's SDK
+        failed = "error" in str(content.get("type"))
+        content = content["value"]
+    else:
+        failed = part.get("is_error") is True
+    return {
+        "role": "tool",
+        **({"tool_call_id": own} if own else {}),
+        "content": _text_of(content),
+        **({"status": "error"} if failed else {}),
+    }
+
+
+def _call(found: Any) -> dict[str, Any] | None:
+    """Return a call of a tool in one form; ``None`` where it has no name."""
+    if not isinstance(found, Mapping):
+        return None
+    if isinstance(found.get("tool_call"), Mapping):  # of OpenInference
+        found = found["tool_call"]
+    inner = found.get("function", found)
+    if not isinstance(inner, Mapping):
+        inner = {**found, "name": inner}
+    name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), None)
+    if name is None:
+        return None
+    arguments = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), None)
+    own = next((found[key] for key in ("id", "toolCallId", "tool_call_id") if isinstance(found.get(key), str)), "")
+    call: dict[str, Any] = {"id": own} if own else {}
+    call["name"] = name
+    if arguments is not None:
+        call["arguments"] = _parsed(arguments)
+    return call
+
+
+def tool_call_of(span: TraceSpan) -> dict[str, Any] | None:
+    """Return the call that a span of a tool is, with ``result``, and with ``status`` if it failed."""
+    found = span.attributes
+    names = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "tool_name")
+    name = next((found[key] for key in names if isinstance(found.get(key), str)), "")
+    if not name:
+        name = span.name.removeprefix("execute_tool ").removeprefix("running tool: ").strip()
+    if not name:
+        return None
+    call: dict[str, Any] = {}
+    if own := next((found[key] for key in _CALL_IDS if isinstance(found.get(key), str)), ""):
+        call["id"] = own
+    call["name"] = name
+    arguments = next((found[key] for key in _ARGUMENTS if found.get(key) is not None), None)
+    if arguments is not None:
+        call["arguments"] = _parsed(arguments)
+    result = next((found[key] for key in _TOOL_RESULTS if found.get(key) is not None), None)
+    if result is not None:
+        call["result"] = _parsed(result)
+    if span.failed:
+        call["status"] = "error"
+    return call
+
+
+_CALL_IDS: Final = ("gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
+_ARGUMENTS: Final = (
+    "gen_ai.tool.call.arguments",
+    "tool_arguments",
+    "ai.toolCall.args",
+    "input.value",
+    "tool.parameters",
+)
+_TOOL_RESULTS: Final = ("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result", "output.value")
+
+
+def documents_of(span: TraceSpan) -> list[str]:
+    """Return the passages that a span of retrieval found, in order."""
+    documents = _nested(span.attributes, "retrieval").get("documents")
+    documents = documents if documents is not None else _parsed(span.attributes.get("gen_ai.retrieval.documents"))
+    found = []
+    for each in _listed(_parsed(documents)):
+        inner = each.get("document", each) if isinstance(each, Mapping) else each
+        if isinstance(inner, Mapping):
+            inner = next((inner[name] for name in ("content", "text", "page_content") if name in inner), None)
+        if isinstance(inner, str) and inner:
+            found.append(inner)
+    return found
+
+
+def figures_of(span: TraceSpan) -> dict[str, Any]:
+    """Return what a span of a model took: ``input_tokens``, ``output_tokens``, ``cost_usd``, and its ``model``."""
+    found = span.attributes
+    figures: dict[str, Any] = {}
+    for name, keys in _FIGURES.items():
+        value = next((found[key] for key in keys if _is_amount(found.get(key))), None)
+        if value is not None:
+            figures[name] = value
+    model = next((found[key] for key in _MODELS if isinstance(found.get(key), str) and found[key]), None)
+    return {**figures, "model": model} if model else figures
+
+
+def _is_amount(value: Any) -> bool:
+    return is_finite_number(value) and 0 <= value <= LARGEST
+
+
+_FIGURES: Final[dict[str, tuple[str, ...]]] = {
+    "input_tokens": (
+        *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+        *("ai.usage.inputTokens", "ai.usage.promptTokens", "llm.usage.prompt_tokens"),
+    ),
+    "output_tokens": (
+        *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+        *("ai.usage.outputTokens", "ai.usage.completionTokens", "llm.usage.completion_tokens"),
+    ),
+    "cost_usd": ("llm.cost.total", "gen_ai.usage.cost", "operation.cost"),
+}
+_MODELS: Final = (
+    *("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"),
+    *("ai.response.model", "ai.model.id"),
+)
+
+
+def value_of(span: TraceSpan, which: Literal["input", "output"]) -> str:
+    """Return the whole input or output of a span as text; empty where it has none."""
+    names = {
+        "input": ("input.value", "traceloop.entity.input"),
+        "output": ("output.value", "final_result", "traceloop.entity.output"),
+    }
+    found = next((span.attributes[name] for name in names[which] if span.attributes.get(name) is not None), None)
+    parsed = _parsed(found)
+    if isinstance(parsed, Mapping) and len(parsed) == 1:  # one argument or field: what it holds
+        (parsed,) = parsed.values()
+    return parsed if isinstance(parsed, str) else found if isinstance(found, str) else ""
+
+
+def _parsed(value: Any) -> Any:
+    """Return the data of JSON text; other values as they are."""
+    if not isinstance(value, str) or value[:1] not in ("[", "{", '"'):
+        return value
+    try:
+        return parse_json(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, Mapping) and value and all(isinstance(name, str) and name.isdigit() for name in value):
+        return [value[name] for name in sorted(value, key=int)]
+    return ()
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+        return
+    for part in _listed(content):
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping) and not _is_call(part) and not _is_result(part):
+            inner = part.get("message_content", part)
+            if isinstance(inner, Mapping) and inner.get("type", "text") in ("text", "input_text", "output_text", None):
+                text = inner.get("text", inner.get("content"))
+                if isinstance(text, str):
+                    yield text
+
+
+def _text_of(content: Any) -> str:
+    text = "\n".join(_texts(content))
+    if text or content is None or isinstance(content, str):
+        return text
+    import json
+
+    return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _nested(attributes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the attributes below a prefix as a tree: ``llm.input_messages.0.message.role`` and so on."""
+    tree: dict[str, Any] = {}
+    whole = attributes.get(prefix)
+    if isinstance(whole, Mapping):
+        tree = dict(whole)
+    for name, value in attributes.items():
+        if not name.startswith(f"{prefix}."):
+            continue
+        *steps, last = name.split(".")[1:]
+        place = tree
+        for step in steps:
+            below = place.get(step)
+            if not isinstance(below, dict):
+                below = place[step] = {}
+            place = below
+        if not isinstance(place.get(last), dict):
+            place[last] = value
+    return tree
