@@ -60,7 +60,7 @@ def _number(text: str) -> float:
 
 def add_reports(parser: ArgumentParser) -> None:
     """Add the option for the reports that a command writes."""
-    from pytest_llmeval.reports.files import ERROR_ANALYSIS, SUFFIXES
+    from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, SUFFIXES
 
     parser.add_argument(
         "--report",
@@ -68,7 +68,7 @@ def add_reports(parser: ArgumentParser) -> None:
         default=[],
         type=_report_path,
         metavar="PATH",
-        help=f"write a report: {', '.join(SUFFIXES)}, or {ERROR_ANALYSIS} for an error analysis; can be repeated",
+        help=f"write a report: {', '.join(SUFFIXES)}, {ERROR_ANALYSIS} for an error analysis, {CTRF}; can be repeated",
     )
 
 

@@ -47,7 +47,7 @@ JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 
 def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options, and the settings of pytest's configuration."""
-    from pytest_llmeval.reports.files import ERROR_ANALYSIS, SUFFIXES
+    from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, SUFFIXES
 
     group = parser.getgroup("llmeval", "evaluation as tests")
     group.addoption(
@@ -62,8 +62,9 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         default=[],
         metavar="PATH",
         dest="llmeval_report",
-        help=f"write a report: {', '.join(SUFFIXES)}, or {ERROR_ANALYSIS} for an error analysis; .llmeval keeps the "
-        "results of a shard for 'llmeval merge'; {suite} in a path writes a file for each suite; can be repeated",
+        help=f"write a report: {', '.join(SUFFIXES)}, {ERROR_ANALYSIS} for an error analysis, {CTRF} for the Common "
+        "Test Report Format; .llmeval keeps the results of a shard for 'llmeval merge'; {suite} in a path writes a "
+        "file for each suite; can be repeated",
     )
     group.addoption(
         "--llmeval-shard",

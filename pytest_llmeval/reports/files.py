@@ -1,6 +1,6 @@
 """Report files, and GitHub's job summary."""
 
-__all__ = ("ERROR_ANALYSIS", "FORMATS", "SUFFIXES", "WrittenReports", "is_error_report", "write_reports")
+__all__ = ("CTRF", "ERROR_ANALYSIS", "FORMATS", "SUFFIXES", "WrittenReports", "is_error_report", "write_reports")
 
 # Options list the formats in their help, so every run of pytest imports this module: nothing else of ours at the top.
 import os
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports.data import RunReport
 
 ERROR_ANALYSIS = "errors.json"
+CTRF = "ctrf.json"
 FORMATS = {
     ".csv": "csv:write_csv",
     ".html": "html.page:write_html",
     ".json": "json:write_json",
     ".md": "markdown:write_markdown",
+    ".parquet": "parquet:write_parquet",
     ".txt": "terminal:write_plain_text",
     ERROR_ANALYSIS: "errors:write_errors",
+    CTRF: "ctrf:write_ctrf",
 }
 """Suffix, or end of the name, to what writes a report to a path; it returns a note on what the file lacks, or nothing.
 
@@ -29,6 +32,7 @@ A further format is a module with such a function, and a line here."""
 
 SUFFIXES = tuple(name for name in FORMATS if name.startswith("."))
 _ERRORS_NAME = r"(?:.*[^A-Za-z])?(?:errors|error[_-]analysis)\.json"
+_CTRF_NAME = r"(?:.*[^A-Za-z])?ctrf(?:[_-]report)?\.json"
 
 SUITE = "{suite}"
 """Stands for the name of a suite in the path of a report."""
@@ -67,6 +71,8 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
         paths: Of the files; the suffix determines the format. ``{suite}`` in one stands for the name of a suite: each
             suite has a file of its own.
     """
+    from pytest_llmeval.core.errors import MissingExtraError
+
     written: list[Path] = []
     missing: list[str] = []
     notes: list[str] = []
@@ -78,6 +84,8 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
             notes += [f"{path}: {note}"] if note else []
         except OSError as error:
             missing.append(f"report NOT written to {path}: {error.strerror}")
+        except MissingExtraError as error:
+            missing.append(f"report NOT written to {path}: {error}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and (report.suites or report.faults):
         from pytest_llmeval.reports.markdown import append_markdown
@@ -91,7 +99,8 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
 
 def _writer(path: Path) -> Callable[["RunReport", Path], str | None]:
     """Return what writes a report; only then is it imported."""
-    module, _, name = FORMATS[ERROR_ANALYSIS if is_error_report(path) else path.suffix].partition(":")
+    kind = ERROR_ANALYSIS if is_error_report(path) else CTRF if re.fullmatch(_CTRF_NAME, path.name) else path.suffix
+    module, _, name = FORMATS[kind].partition(":")
     write: Callable[[RunReport, Path], str | None] = getattr(import_module(f"{__package__}.{module}"), name)
     return write
 

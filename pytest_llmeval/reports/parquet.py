@@ -1,0 +1,38 @@
+"""The scores of all cases as a Parquet file: a row for each case, system, repeat and metric."""
+
+__all__ = ("write_parquet",)
+
+import io
+from pathlib import Path
+
+from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.data.files.writing import write_bytes
+from pytest_llmeval.reports.data import RunReport
+
+_COLUMNS = ("suite", "path", "case", "outcome", "system", "repeat", "metric", "value", "reason")
+
+
+def write_parquet(report: RunReport, path: Path) -> None:
+    """Write the rows of `Result.to_dicts` with ``suite`` and ``path``; labels are columns ``label.NAME``.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError(
+            "a report in Parquet needs pyarrow: pip install 'pytest-llmeval-suite[parquet]'"
+        ) from error
+    rows = [
+        {"suite": suite.base_name, "path": suite.path, **row, "system": suite.variant}
+        for suite in report.suites
+        for row in suite.result.to_dicts()
+    ]
+    labels = sorted({name for row in rows for name in row} - set(_COLUMNS))
+    kinds = {"repeat": pa.int64(), "value": pa.float64()}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in (*_COLUMNS, *labels)])
+    written = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), written)
+    write_bytes(path, written.getvalue())
