@@ -89,6 +89,16 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         help="cases whose input, expected and prediction are written to reports (default: failing)",
     )
     group.addoption(
+        "--llmeval-otel",
+        nargs="?",
+        const="events",
+        default=None,
+        choices=("events", "annotations"),
+        dest="llmeval_otel",
+        help="send the scores to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names: as events of OpenTelemetry, or "
+        "as annotations of OpenInference (needs the extra otel)",
+    )
+    group.addoption(
         "--llmeval-predictions",
         default=None,
         metavar="PATH",

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.data.traces.source import judged_trace
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import RESULT, take_judgements, take_results
 from pytest_llmeval.plugin.presentation import emit, verdict_report
@@ -143,7 +145,28 @@ class Run:
         reports = [path for path in paths if path not in kept]
         written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
         self.notes += [*missing, *notes]
+        if style := self.config.option.llmeval_otel:
+            self._send(session, style)
         return written + [path for path in kept if self._keep(session, path)]
+
+    def _send(self, session: pytest.Session, style: str) -> None:
+        """Send the scores as telemetry; what becomes of that is a note, and changes no verdict."""
+        from pytest_llmeval.exchange.telemetry import send_scores
+
+        assert self.finished is not None
+        report, suites = self.finished.report, _Suites(session, self.loader, self.runner)
+        judged = {
+            (each.path, case.id): trace
+            for each in report.suites
+            if not each.variant and each.path not in report.faults
+            for case in suites.read(self.config.rootpath / each.path).cases
+            if (trace := judged_trace(case)) is not None
+        }
+        texts = self.config.option.llmeval_texts == "all"
+        try:
+            self.notes.append(send_scores(report, judged, style=style, texts=texts).note)
+        except MissingExtraError as error:
+            self.notes.append(f"scores NOT sent: {error}")
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:
         from pytest_llmeval.run.shards.file import write_shard

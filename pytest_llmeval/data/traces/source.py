@@ -1,6 +1,6 @@
 """The source ``traces``: what an application did, as cases whose predictions are there already."""
 
-__all__ = ("TracesSource", "case_of_spans")
+__all__ = ("TracesSource", "case_of_spans", "judged_trace")
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,6 +75,17 @@ class TracesSource(FileSource):
         return groups
 
 
+def judged_trace(case: Case) -> tuple[str, str] | None:
+    """Return the first trace of a case and its first span, if these are ids of OpenTelemetry."""
+    trace = case.prediction.get("trace") if isinstance(case.prediction, Mapping) else None
+    if not isinstance(trace, Mapping):
+        return None
+    ids, root = trace.get("ids"), trace.get("root")
+    if not (isinstance(ids, list) and ids and isinstance(root, str)):
+        return None
+    return (ids[0], root) if re.fullmatch("[0-9a-f]{32}", str(ids[0])) and re.fullmatch("[0-9a-f]{16}", root) else None
+
+
 def _begin(spans: Iterable[TraceSpan]) -> int:
     return min((each.start for each in spans if each.start), default=0)
 
@@ -96,7 +107,8 @@ def case_of_spans(
     prediction = tree.prediction()
     notes = [*([f"{counted(doubled, 'span')} twice in the file"] if doubled else []), *tree.notes()]
     prediction["trace"] = {
-        "ids": sorted({each.trace for each in spans}),
+        "ids": list(dict.fromkeys(each.trace for each in tree.spans)),
+        "root": tree.root,
         "spans": len(spans),
         **({"notes": notes} if notes else {}),
     }
@@ -131,6 +143,11 @@ class _Tree:
         """Calls of models; one that another instrumentation has wrapped counts once."""
         self.agents = [each for each in self._of("agent") if not any(map(self._is_agent, self.above[each.id]))]
         """Agents that no other agent called."""
+
+    @property
+    def root(self) -> str:
+        """Id of the first span that belongs to no other."""
+        return next((each.id for each in self.spans if self.parents[each.id] is None), self.spans[0].id)
 
     def _of(self, kind: str) -> list[TraceSpan]:
         return [each for each in self.spans if self.kinds.get(each.id) == kind]
