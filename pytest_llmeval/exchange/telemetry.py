@@ -77,12 +77,12 @@ def send_scores(
     return Sent(f"{counted(len(scores), 'score')} sent by --llmeval-otel", failed=False)
 
 
-class _Score(NamedTuple):
+class _CaseScore(NamedTuple):
     attributes: dict[str, Any]
     of: JudgedTrace | None
 
 
-def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], *, texts: bool) -> Iterator[_Score]:
+def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], *, texts: bool) -> Iterator[_CaseScore]:
     """Yield each score of each case, and why there is none where an evaluator failed."""
     for suite in report.suites:
         for case in suite.result.cases:
@@ -108,7 +108,7 @@ def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], 
                     attributes["gen_ai.evaluation.score.label"] = "fail"
                 if texts and (said := _said(suite, case.id)):
                     attributes["gen_ai.evaluation.explanation"] = said
-                yield _Score(attributes, judged.get((suite.path, case.id)))
+                yield _CaseScore(attributes, judged.get((suite.path, case.id)))
 
 
 def _error_type(reason: str) -> str:
@@ -125,7 +125,7 @@ def _moment(report: "RunReport") -> int:
     return int((datetime.fromisoformat(report.started_at).timestamp() + report.duration_s) * 1e9)
 
 
-def _send_events(scores: Sequence[_Score], report: "RunReport", resource: "Resource") -> bool:
+def _send_events(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
@@ -176,7 +176,7 @@ def _within(of: JudgedTrace | None) -> "Context | None":
     return set_span_in_context(NonRecordingSpan(known))
 
 
-def _send_annotations(scores: Sequence[_Score], report: "RunReport", resource: "Resource") -> bool:
+def _send_annotations(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 

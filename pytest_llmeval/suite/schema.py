@@ -1,6 +1,6 @@
 """JSON Schema of suite files, for completion and checks in editors."""
 
-__all__ = ("suite_schema",)
+__all__ = ("SCHEMA_URL", "suite_schema")
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,9 @@ from pytest_llmeval.targets.spec import TargetSpec
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators.checks.contract import CheckKind
+
+SCHEMA_URL = "https://raw.githubusercontent.com/pytest-llmeval/pytest-llmeval-suite/main/docs/suite.schema.json"
+"""Where the schema with what ships is published; the ``$id`` of that file."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
