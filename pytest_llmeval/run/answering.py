@@ -39,6 +39,7 @@ from pytest_llmeval.targets.python import (
     typed_input,
 )
 from pytest_llmeval.targets.spec import BatchTarget
+from pytest_llmeval.targets.tracing import TracedCall
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.service import JudgeService
@@ -191,9 +192,13 @@ class Answering:
             if isinstance(answer, PredictionError):
                 raise answer
             return answer
-        timeout = job.suite.target.timeout if job.suite.target else None
+        spec = job.suite.target
         run = None if here is None else partial(self._run_in, here)
-        return await call_target(for_case(target, job.case), typed_input(target, value), timeout, run)
+        traced = TracedCall() if spec is not None and spec.traces and not job.case.conversation else None
+        asked = for_case(target, job.case)
+        call = asked if traced is None else traced.of(asked)
+        answer = await call_target(call, typed_input(target, value), spec.timeout if spec is not None else None, run)
+        return answer if traced is None else traced.joined(json_like(answer))
 
     async def _run_in(self, here: ThisThread, work: Callable[[], Any]) -> Any:
         """Call a plain target in the thread that waits for it; what it asks is a part of its call."""

@@ -39,6 +39,8 @@ def target_faults(spec: TargetSpec) -> Iterator[SpecFault]:
         yield ("concurrency",), f"found {spec.concurrency}, expected {where}"
     elif spec.concurrency is not None and spec.concurrency < 1:
         yield ("concurrency",), f"found {spec.concurrency}, expected at least 1"
+    if spec.traces and spec.python is None:
+        yield ("traces",), f"found traces beside {spec.kind or 'no target'}, expected a python target"
     if spec.command is not None:
         yield from ((("command", *path), message) for path, message in _command_faults(spec.command))
 

@@ -85,6 +85,8 @@ class TargetSpec:
         command: A program and its arguments, which speaks JSON lines.
         concurrency: Most calls of the callable at a time; 1 makes them one after the other, in the thread of the tests.
             ``None`` for as many as the run allows.
+        traces: Whether the spans that the callable emits by OpenTelemetry are a part of its answer: messages, calls of
+            tools, passages and usage.
     """
 
     __pydantic_config__: ClassVar = STRICT
@@ -94,6 +96,7 @@ class TargetSpec:
     concurrency: int | None = None
     http: HttpSpec | None = None
     command: tuple[str, ...] | None = None
+    traces: bool = False
 
     @property
     def kind(self) -> str | None:

@@ -1,0 +1,151 @@
+"""Live traces: the spans that a Python target emits while it answers a case are a part of its answer."""
+
+__all__ = ("TracedCall",)
+
+import functools
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.data.traces.source import case_of_spans
+from pytest_llmeval.data.traces.spans import Event, TraceSpan
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+
+_PARTS: Final = ("answer", "messages", "tool_calls", "contexts", "usage")
+_SCOPE: Final = "pytest-llmeval-suite"
+
+
+class TracedCall:
+    """One call of a target, with the spans that belong to it.
+
+    A span belongs to the call within which it began: OpenTelemetry passes its context on to coroutines and, where the
+    application does, to threads.
+
+    Raises:
+        MissingExtraError: The SDK of OpenTelemetry is not installed.
+    """
+
+    def __init__(self) -> None:
+        self._tracer = _tracer()
+        self._spans: list[Any] = []
+
+    def of(self, target: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return a target whose spans are collected."""
+        if inspect.iscoroutinefunction(target):
+
+            @functools.wraps(target)
+            async def asked(value: Any) -> Any:
+                with self._collecting():
+                    return await target(value)
+
+            return asked
+
+        @functools.wraps(target)
+        def called(value: Any) -> Any:
+            with self._collecting():
+                answer = target(value)
+            return self._awaited(answer) if inspect.isawaitable(answer) else answer
+
+        return called
+
+    async def _awaited(self, answer: Awaitable[Any]) -> Any:
+        """Await what a plain function returned."""
+        with self._collecting():
+            return await answer
+
+    @contextmanager
+    def _collecting(self) -> Iterator[None]:
+        with self._tracer.start_as_current_span("llmeval case") as span:
+            trace = span.get_span_context().trace_id
+            _PROCESSOR.open[trace] = self._spans
+            try:
+                yield
+            finally:
+                del _PROCESSOR.open[trace]
+
+    def joined(self, answer: Any) -> Any:
+        """Return an answer with the parts that only spans tell: messages, calls of tools, passages and usage."""
+        case = case_of_spans("live", [_plain(each) for each in self._spans]) if self._spans else None
+        if case is None:
+            return answer
+        parts = {name: case.prediction[name] for name in _PARTS if name in case.prediction}
+        parts.get("usage", {}).pop("latency_s", None)  # the call itself is measured
+        own = answer if isinstance(answer, Mapping) else {} if answer is None else {"answer": answer}
+        return {**parts, **own}
+
+
+class _Processor:
+    """A processor of spans that keeps those of the calls under way."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, list[Any]] = {}
+        self.known: set[int] = set()
+        self.lock = threading.Lock()
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        """Nothing is known of a span before it ends."""
+
+    def on_end(self, span: Any) -> None:
+        """Keep a span of a call."""
+        spans = self.open.get(span.context.trace_id)
+        if spans is not None:
+            spans.append(span)
+
+    def _on_ending(self, span: Any) -> None:
+        """Newer versions of the SDK tell of a span that is about to end."""
+
+    def shutdown(self) -> None:
+        """Nothing is held."""
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Nothing is waiting."""
+        del timeout_millis
+        return True
+
+
+_PROCESSOR: Final = _Processor()
+
+
+def _tracer() -> "Tracer":
+    """Return a tracer of the application's own provider; where it has none, it gets one that sends nothing."""
+    try:
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+    except ImportError as error:
+        raise MissingExtraError(
+            "a target with 'traces: true' needs the SDK of OpenTelemetry: pip install 'pytest-llmeval-suite[otel]'"
+        ) from error
+    with _PROCESSOR.lock:
+        provider: Any = trace.get_tracer_provider()
+        if not hasattr(provider, "add_span_processor"):
+            provider = TracerProvider()
+            trace.set_tracer_provider(provider)
+        if id(provider) not in _PROCESSOR.known:
+            provider.add_span_processor(_PROCESSOR)
+            _PROCESSOR.known.add(id(provider))
+    return trace.get_tracer(_SCOPE)
+
+
+def _plain(span: Any) -> TraceSpan:
+    """Return a span of the SDK as one of a file."""
+    return TraceSpan(
+        f"{span.context.trace_id:032x}",
+        f"{span.context.span_id:016x}",
+        "" if span.parent is None else f"{span.parent.span_id:016x}",
+        span.name,
+        span.start_time or 0,
+        span.end_time or 0,
+        _listed(span.attributes),
+        [Event(each.name, _listed(each.attributes)) for each in span.events],
+        span.status.status_code.name == "ERROR",
+    )
+
+
+def _listed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+    values: Iterable[tuple[str, Any]] = (attributes or {}).items()
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
