@@ -79,7 +79,7 @@ def test_an_agent_is_read_with_its_calls_of_tools_and_what_it_took(tmp_path: Pat
             {"id": "c1", "name": "refund", "arguments": {"order": 7}, "result": "no such order", "status": "error"}
         ],
         "usage": {"input_tokens": 30, "output_tokens": 12, "model": "gpt-5", "latency_s": 8.0},
-        "trace": {"ids": ["a" * 32], "spans": 4},
+        "trace": {"ids": ["a" * 32], "root": "agent", "spans": 4},
     }
 
 
@@ -219,7 +219,7 @@ def test_what_spans_leave_out_is_left_out(tmp_path: Path) -> None:
         "input": None,
         "tool_calls": [{"name": "look"}],
         "usage": {"input_tokens": 3, "latency_s": 2.0},
-        "trace": {"ids": ["t"], "spans": 2},
+        "trace": {"ids": ["t"], "root": "chat", "spans": 2},
     }
 
 
