@@ -290,6 +290,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "comment",
             "compare",
             "decide",
+            "export mlflow",
             "history",
             "html",
             "import",

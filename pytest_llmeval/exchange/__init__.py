@@ -1,4 +1,4 @@
-"""Files of other tools: importers that make suites of them, one module per tool."""
+"""Other tools: importers that make suites of their files, and what takes scores to them; one module per tool."""
 
 __all__ = ("register",)
 
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the command."""
+    """Add the commands."""
+    registry.register_command("export", f"{__name__}.mlflow:add_arguments", help="take a report to another tool")
     registry.register_command(
         "import", f"{__name__}.commands:add_arguments", help="make suites of the files of other tools"
     )
