@@ -4,19 +4,21 @@ __all__ = ("MARKER", "Change", "Regressed", "ReportComparison", "add_arguments",
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseResult
-from pytest_llmeval.core.wording import counted, interval, number
+from pytest_llmeval.core.wording import as_line, counted, cut, interval, number
 from pytest_llmeval.reports.data import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
+from pytest_llmeval.reports.notes import CaseNote
 from pytest_llmeval.reports.overview import MOST_LINES
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
@@ -91,12 +93,22 @@ class Change(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """A case that is worse than in the baseline; `rank` sorts the worst first."""
+    """A case that is worse than in the baseline.
+
+    Attributes:
+        suite: Of the case.
+        case: Its result now.
+        change: Outcome and score, before and now.
+        rank: Sorts the worst first: new failures, then what gates look at, then shares of a metric's range; metrics
+            without a range, such as seconds, come last.
+        before: What the report of the baseline shows of it.
+    """
 
     suite: SuiteReport
     case: CaseResult
     change: str
-    rank: tuple[bool, float]
+    rank: tuple[bool, bool, bool, float]
+    before: CaseNote = CaseNote()
 
 
 @dataclass(frozen=True)
@@ -166,20 +178,25 @@ def _sort(found: ReportComparison, pair: PairedScores) -> None:
 
 def _regressed(pair: PairedScores) -> Iterator[Regressed]:
     before = {case.id: case for case in pair.there.result.cases}
+    gated = set(pair.here.gated)
     for case in pair.here.result.cases:
         old = before[case.id]
         newly = case.outcome in _BAD and old.outcome not in _BAD
-        drops = []
+        drops: list[tuple[bool, bool, float, str]] = []
         for name in pair.evaluator.metrics:
             now, then = case.metrics.get(name), old.metrics.get(name)
             if now is not None and then is not None:
-                drops.append((now - then if name in pair.evaluator.lower_is_better else then - now, name))
-        drop, metric = max(drops, default=(0.0, ""))
-        if newly or drop > TOLERANCE:
+                drop = now - then if name in pair.evaluator.lower_is_better else then - now
+                low, high = pair.evaluator.ranges.get(name, (0.0, 0.0))
+                if drop > TOLERANCE:
+                    drops.append((name in gated, high > low, drop / (high - low) if high > low else drop, name))
+        looked_at, bounded, share, metric = max(drops, default=(False, False, 0.0, ""))
+        if newly or metric:
             parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []
-            if drop > TOLERANCE:
+            if metric:
                 parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
-            yield Regressed(pair.here, case, "; ".join(parts), (newly, drop))
+            rank = newly, looked_at, bounded, share
+            yield Regressed(pair.here, case, "; ".join(parts), rank, pair.there.note(case.id))
 
 
 def _failure_text(faults: Sequence[object]) -> str:
@@ -206,13 +223,13 @@ def comment_text(run: RunReport, baseline: RunReport | None = None, absent: str 
     if found is not None:
         for title, changes in (("Fell", found.fell), ("Rose", found.rose)):
             blocks += _table(title, _CHANGED, changes, _changed, note="Means of case scores; established.")
-        headers = ("case", "change", "what is wrong")
-        blocks += _table("Worst regressed cases", headers, found.regressed, _regressed_case, most=_CASES)
+        rows = [_regressed_case(each) for each in found.regressed]
+        blocks += _case_table("Worst regressed cases", "change", rows)
         blocks += _table("Moved within chance", _CHANGED, found.unclear, _changed, most=_CASES)
         blocks += _list("Not compared", found.notes)
     else:
         bad = [(suite, case) for suite in run.suites for case in suite.result.cases if case.outcome in _BAD]
-        blocks += _table("Failing cases", ("case", "outcome", "what is wrong"), bad, _failing_case, most=_CASES)
+        blocks += _case_table("Failing cases", "outcome", [_failing_case(*each) for each in bad])
     blocks += _list("Faulty files", [f"{path}: {each}" for path, faults in run.faults.items() for each in faults])
     cost = [row for suite in run.suites for row in _cost(suite, baseline)]
     blocks += _table("Cost", ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD"), cost, tuple)
@@ -254,10 +271,27 @@ def _summary(run: RunReport, found: ReportComparison | None) -> str:
     of_run = "; ".join(parts).rstrip(": ") + "."
     if found is None:
         return of_run
-    return (
+    changes = (
         f"{of_run} Against the baseline: {counted(len(found.fell), 'metric')} fell and {len(found.rose)} rose "
         f"(established), {len(found.unclear)} moved within chance; {counted(len(found.regressed), 'case')} got worse."
     )
+    large = max(found.unclear, key=_fall, default=None)
+    if large is None or _fall(large) < _LARGE:
+        return changes
+    moved = f"{number(large.found.baseline)} -> {number(large.found.value)}"
+    where = counted(large.found.cases, "case")
+    return (
+        f"{changes} Not established, but large: {text(large.metric)} of {text(large.suite.suite)} {moved} over {where}."
+    )
+
+
+_LARGE = 0.1
+
+
+def _fall(change: Change) -> float:
+    """Return how far a metric fell, as a share of its range; 0 where it has none."""
+    low, high = change.suite.ranges.get(change.metric, (0.0, 0.0))
+    return max(0.0, (change.found.drop or 0.0) / (high - low)) if high > low else 0.0
 
 
 def _origin(run: RunReport, baseline: RunReport | None, absent: str) -> str:
@@ -311,17 +345,58 @@ def _changed(change: Change) -> tuple[str, ...]:
 
 
 def _regressed_case(found: Regressed) -> Sequence[str]:
-    return (_case(found.suite, found.case), text(found.change), _wrong(found.suite, found.case))
+    now = found.suite.note(found.case.id)
+    return (
+        _case(found.suite, found.case),
+        text(found.change),
+        _said(now, found.before),
+        _wrong(found.suite, found.case),
+    )
 
 
-def _failing_case(found: tuple[SuiteReport, CaseResult]) -> Sequence[str]:
-    return (_case(*found), found[1].outcome, _wrong(*found))
+def _said(now: CaseNote, before: CaseNote | None = None) -> str:
+    """Return the question and both answers, as far as the reports have them; answers from where they differ."""
+    notes = [CaseNote() if before is None else before, now]
+    question = next((each.input for each in reversed(notes) if each.input is not None), None)
+    old, new = (_words(each.answers[0].value) if each.answers else None for each in notes)
+    if old is not None and new is not None:
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+        begin = max(0, same - _WORDS_BEFORE)
+        old, new = ([*(["..."] if begin else []), *each[begin:]] for each in (old, new))
+    shown = [] if question is None else [("asked", _words(question))]
+    answers = (("before", old), ("now" if before is not None else "answered", new))
+    shown += [(name, words) for name, words in answers if words is not None]
+    return "<br>".join(f"{name}: {text(cut(' '.join(words), _SAID))}" for name, words in shown)
+
+
+def _words(value: Any) -> list[str]:
+    """Return the words of a question or an answer; of an object those of its text, where it has one."""
+    if isinstance(value, Mapping):
+        value = next(
+            (value[name] for name in ("answer", "question", "text") if isinstance(value.get(name), str)), value
+        )
+    return as_line(value).split()
+
+
+_WORDS_BEFORE = 3
+_SAID = 120
+
+
+def _failing_case(suite: SuiteReport, case: CaseResult) -> Sequence[str]:
+    return (_case(suite, case), case.outcome, _said(suite.note(case.id)), _wrong(suite, case))
+
+
+def _case_table(title: str, middle: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table of cases; without a column for question and answers where the reports have none."""
+    headers = ["case", middle, "question and answers", "what is wrong"]
+    if not any(row[2] for row in rows[:_CASES]):
+        del headers[2]
+        rows = [(*row[:2], *row[3:]) for row in rows]
+    return _table(title, headers, rows, tuple, most=_CASES)
 
 
 def _case(suite: SuiteReport, case: CaseResult) -> str:
-    note = suite.note(case.id)
-    place = f"{suite.path}:{note.line}" if note.line else suite.path
-    return f"{text(case.id)}<br>{text(place)}"
+    return f"{text(case.id)}<br>{text(suite.note(case.id).place(suite.path))}"
 
 
 def _wrong(suite: SuiteReport, case: CaseResult) -> str:

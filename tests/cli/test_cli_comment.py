@@ -151,6 +151,54 @@ def test_the_worst_regressed_cases_come_with_their_lines(commented: Commented, t
     ]
 
 
+def test_a_case_that_got_worse_shows_where_it_lies_the_question_and_where_the_answers_part(
+    commented: Commented, tmp_path: Path
+) -> None:
+    long = "We take back goods within thirty days if they are unused and have"
+    asked = {"input": {"question": "How long?"}, "file": "questions.csv", "line": 6}
+    before = (
+        recorded_case("a", f1=1.0) | asked | {"prediction": {"answer": f"{long} a receipt.", "sources": ["x" * 300]}}
+    )
+    now = (
+        recorded_case("a", "failed", f1=0.5)
+        | asked
+        | {"prediction": {"answer": f"{long} no | receipt.", "sources": []}}
+    )
+    write_run(tmp_path / "b.json", recorded_suite([before]))
+    write_run(tmp_path / "r.json", recorded_suite([now]))
+    text = commented("r.json", "--baseline", "b.json")
+    assert "| a<br>questions.csv:6 | passed -\\> failed; f1 1.0000 -\\> 0.5000 | " in text
+    said = "asked: How long?<br>before: ... unused and have a receipt.<br>now: ... unused and have no \\| receipt."
+    assert f" | {said} | " in text
+    assert "asked: How long?<br>answered: We take back goods" in commented("r.json")
+
+
+def test_what_gates_look_at_comes_first_and_seconds_last(commented: Commented, tmp_path: Path) -> None:
+    more = {
+        "gates": [gate("passed", "f1 >= 0.1")],
+        "ranges": {"f1": [0, 1], "em": [0, 1]},
+        "lower_is_better": ["target_latency_s"],
+    }
+    values = {"slow": (1.0, 1.0, 9.0), "other": (1.0, 0.0, 1.0), "gated": (0.9, 1.0, 1.0)}
+    start = [recorded_case(name, f1=1.0, em=1.0, target_latency_s=1.0) for name in values]
+    end = [recorded_case(name, f1=f1, em=em, target_latency_s=seconds) for name, (f1, em, seconds) in values.items()]
+    write_run(tmp_path / "b.json", recorded_suite(start, **more))
+    write_run(tmp_path / "r.json", recorded_suite(end, **more))
+    table = commented("r.json", "--baseline", "b.json").partition("### Worst regressed cases\n\n")[2]
+    rows = table.partition("\n\n")[0].splitlines()[2:]
+    assert [row.split("<br>")[0].strip("| ") for row in rows] == ["gated", "other", "slow"]
+    assert "target\\_latency\\_s 1.0000 -\\> 9.0000" in rows[-1]
+
+
+def test_a_collapse_over_few_cases_is_named_though_it_may_be_chance(commented: Commented, tmp_path: Path) -> None:
+    more = {"ranges": {"f1": [0, 1]}}
+    write_run(tmp_path / "b.json", recorded_suite(cases(3, 3), **more))
+    write_run(tmp_path / "r.json", recorded_suite(cases(0, 3), **more))
+    text = commented("r.json", "--baseline", "b.json")
+    assert "0 metrics fell and 0 rose (established), 1 moved within chance; 3 cases got worse." in text
+    assert "Not established, but large: f1 of s 1.0000 -> 0.0000 over 3 cases." in text
+
+
 def test_without_a_baseline_failing_cases_are_listed(commented: Commented, tmp_path: Path) -> None:
     bad = recorded_case("b", "errored") | {"reason": "no answer", "line": 3}
     write_run(tmp_path / "r.json", recorded_suite([recorded_case("a", f1=1.0), bad]))
@@ -321,7 +369,7 @@ def test_eight_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: p
     suite = structs.replace(run.suites[0], suite="*" * 80)
     difference = Difference(0.5, 1.0, -0.5, -0.6, -0.4, 0.001, 40, 40, higher_is_better=True, detectable=None)
     changes = [Change(suite, "*" * 20, difference, 0.001)] * 300
-    worse = [Regressed(suite, suite.result.cases[0], "*" * 290, (True, 1.0))] * 300
+    worse = [Regressed(suite, suite.result.cases[0], "*" * 290, (True, True, True, 1.0))] * 300
     found = ReportComparison(fell=changes, rose=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300)
     monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
     faulty = structs.replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=[suite] * 300)

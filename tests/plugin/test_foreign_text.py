@@ -25,7 +25,7 @@ def answer(word):
         key = os.environ["TEAM"]
     raise ValueError(f"refused\\x1b[2J \\u202e {json.dumps({'key': key})}")
 """
-KEY = 's3"cret'
+KEY = 's3"cret-key'
 TEAM = "blue42"
 
 
