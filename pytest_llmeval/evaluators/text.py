@@ -2,10 +2,11 @@
 
 __all__ = ("METRICS", "TextEvaluator")
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -85,6 +86,7 @@ class TextEvaluator(Evaluator):
             words); ``words``: each metric's own rule as in its reference implementation; ``characters``;
             ``whitespace``; or a name given to `register_tokenizer`.
         wordnet: Folder of WordNet's database files; ``None`` looks where NLTK and Debian install them.
+        ignore: What both texts are read without: ``citations`` are marks such as ``[1]``, ``[2, 3]`` and ``【4】``.
     """
 
     name = "text"
@@ -92,6 +94,7 @@ class TextEvaluator(Evaluator):
     metrics: tuple[str, ...] = _DEFAULT
     tokenizer: str = "auto"
     wordnet: str | None = field(default=None, metadata={"path": True})
+    ignore: tuple[Literal["citations"], ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.metrics:
@@ -104,8 +107,11 @@ class TextEvaluator(Evaluator):
     def describe(self) -> Sequence[Metric]:
         """Return the chosen metrics, in the order of the option."""
         stem = "porter" if get_tokenizer(self.tokenizer).stems else "none"
+        without = "|without:citations" if self.ignore else ""
         return [
-            Metric(name, signature=_HOW[name].format(tokenizer=self.tokenizer, stem=stem) + f"|v:{self.version}")
+            Metric(
+                name, signature=f"{_HOW[name].format(tokenizer=self.tokenizer, stem=stem)}{without}|v:{self.version}"
+            )
             for name in self.metrics
         ]
 
@@ -124,7 +130,7 @@ class TextEvaluator(Evaluator):
         references = as_references(case.expected)
         if references is None:
             raise EvaluatorError(_wrong_expected(case.expected))
-        prediction = as_text(case.prediction)
+        prediction, references = self._read(case.prediction), [self._cleaned(each) for each in references]
         malformed = None if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
         if not references:
             return Observation({}, undefined=dict.fromkeys(self.metrics, _ABSENT), malformed=malformed)
@@ -147,11 +153,24 @@ class TextEvaluator(Evaluator):
         """Say which words are missing, and which are extra."""
         del observation
         split = get_tokenizer(self.tokenizer).f1
-        return word_lines(as_text(case.prediction) or "", as_references(case.expected) or (), split)
+        references = [self._cleaned(each) for each in as_references(case.expected) or ()]
+        return word_lines(self._read(case.prediction) or "", references, split)
+
+    def _read(self, prediction: Any) -> str | None:
+        text = as_text(prediction)
+        return None if text is None else self._cleaned(text)
+
+    def _cleaned(self, text: str) -> str:
+        return _CITATION.sub("", text) if self.ignore else text
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the mean of each metric over the cases that have one."""
         return {name: sums[name] / sums[f"{name}.n"] for name in self.metrics}
+
+
+_CITATION = re.compile(
+    r"(?<!\s)\s*+(?:[\[\uff3b]\^?\d{1,3}(?:\s?[,\uff0c;\u2013-]\s?\d{1,3})*+[\]\uff3d]|\u3010\d{1,3}[^\u3011]{0,40}\u3011)"
+)
 
 
 def _wrong_expected(value: object) -> str:

@@ -292,6 +292,7 @@ def text(
     metrics: Sequence[str] = ...,
     tokenizer: str = ...,
     wordnet: str | None = ...,
+    ignore: Sequence[Literal["citations"]] = ...,
     as_: str | None = None,
     on: str | None = None,
     turn: Turn | None = None,

@@ -192,3 +192,32 @@ def test_scores_equal_the_reference_libraries_to_the_last_bit(expected: str, pre
         assert observation.counts[name] == sentence_bleu(
             [words[0]], words[1], weights=weights, smoothing_function=smoothing
         )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It takes 30 days [1].",
+        "It takes [2, 3] 30 days.",
+        "It takes 30 days\uff3b1\uff3d.",
+        "It takes 30 days \u30104\u2020source\u3011.",
+        "[^7] It takes 30 days. [1-3]",
+    ],
+)
+def test_marks_of_citations_can_be_ignored(answer: str) -> None:
+    plain, without = TextEvaluator(("f1", "exact_match")), TextEvaluator(("f1", "exact_match"), ignore=("citations",))
+    case = Case("a", expected="It takes 30 days.", prediction=answer)
+    assert without.scores(without.measure(case))["f1"] == 1
+    assert (plain.scores(plain.measure(case))["f1"] or 0) < 1
+    assert without.explain(case, without.measure(case)) == []
+    assert [each.signature for each in plain.describe()] != [each.signature for each in without.describe()]
+    cited = Case("a", expected="It takes 30 days. [9]", prediction="It takes 30 days.")
+    assert without.scores(without.measure(cited))["f1"] == 1
+
+
+@pytest.mark.parametrize("text", ["a[0]", "[x]", "[1234]", "array[i]", "[1", " " * 200_000 + "x", "[1 " * 100_000])
+def test_what_is_no_mark_stays(text: str) -> None:
+    without = TextEvaluator(("exact_match",), ignore=("citations",))
+    kept = text == "a[0]"
+    case = Case("a", expected="a" if kept else text, prediction=text)
+    assert without.scores(without.measure(case))["exact_match"] == 1
