@@ -5,12 +5,14 @@ __all__ = ("CasePlace", "explain", "marked_difference")
 import difflib
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.wording import as_line, number, printable
+from pytest_llmeval.core.wording import as_line, counted, number, printable
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.scoring.limits import Unmet
 
@@ -22,6 +24,7 @@ _INDENT = len("prediction: ")
 _LINES = 3
 _NARROWEST = 40
 _MOST_ANSWERS = 5
+_MOST_PASSAGES = 5
 _SECOND = "\0"
 """Stands for the second column of a wide character; no printable text has it."""
 
@@ -102,13 +105,39 @@ def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
     answers = [(each.value, each.times) for each in record.answers] or [(case.prediction, 1)]
     for value, times in answers[:_MOST_ANSWERS]:
         often = f" ({times} of {record.repeats['times']} repeats)" if record.repeats else ""
-        yield _value("prediction", value, width, often)
+        answer = _part(case, "answer", value)
+        yield _value("prediction", value, width, often) if answer is None else _value("answer", answer, width, often)
+        yield from _passages(case, value, width)
     if len(answers) > _MOST_ANSWERS:
         yield f"... and {len(answers) - _MOST_ANSWERS} more answers"
-    prediction = answers[0][0]
+    first = answers[0][0]
+    prediction = _part(case, "answer", first) or first
     best = _nearest(case.expected, prediction)
     if best is not None and best != prediction:
         yield _value("difference", marked_difference(best, prediction), width)
+
+
+def _part(case: Case, name: str, prediction: Any) -> Any:
+    """Return a part of a prediction that is an object; ``None`` where it has none that can be shown."""
+    if not isinstance(prediction, Mapping):
+        return None
+    parts = case.origin.parts if case.origin is not None else Parts()
+    try:
+        found = parts.find(name, prediction)
+    except PredictionError:
+        return None
+    if name == "contexts":
+        return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
+    return found if isinstance(found, str) else None
+
+
+def _passages(case: Case, prediction: Any, width: int) -> Iterator[str]:
+    """Yield the passages of an answer by their numbers, a line each."""
+    passages = _part(case, "contexts", prediction) or []
+    for number_of, passage in enumerate(passages[:_MOST_PASSAGES], 1):
+        yield as_line(f"  [{number_of}] {' '.join(passage.split())}", width)
+    if len(passages) > _MOST_PASSAGES:
+        yield f"  ... and {counted(len(passages) - _MOST_PASSAGES, 'more passage')}"
 
 
 def _value(name: str, value: Any, width: int, suffix: str = "") -> str:

@@ -218,6 +218,10 @@ def _concluded(
     limits = suite.limits(answers[0].case)
     figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
     missed = unmet(limits, {**_scores(suite, evaluators, observations), **figures}) if limits else []
+    gated = suite.judged_metrics if missed else ()
+    missed.sort(
+        key=lambda each: (each.metric not in gated, each.metric in TARGET_FIGURES)
+    )  # what matters most is first
     reasons = [f"{label}: {why}" for label, why in errors.items()]
     reasons += [f"{name}: {why}" for name, why in unknown_figures(figures).items() if name in limits]
     for label, each in observations.items():

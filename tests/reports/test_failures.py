@@ -136,3 +136,31 @@ def test_wide_characters_are_wrapped_and_cut_by_the_columns_that_they_take() -> 
     assert len(expected) <= 4
     assert expected[-1].endswith(" more characters)")
     assert "".join(line.strip() for line in shown).count("都") == 60
+
+
+def test_an_answer_with_parts_is_shown_first_with_its_passages_by_number() -> None:
+    prediction = {
+        "answer": "30 days [2]",
+        "contexts": ["Shipping is free.", "Refunds take\n30 days.", *"cdef"],
+        "usage": {},
+    }
+    case = Case("a", input="How long?", expected="60 days", prediction=prediction)
+    text = explain(case, CaseRecord("a", outcome="failed", reason="f1: 0"), [])
+    assert text.splitlines() == [
+        "f1: 0",
+        "input:      How long?",
+        "expected:   60 days",
+        "answer:     30 days [2]",
+        "  [1] Shipping is free.",
+        "  [2] Refunds take 30 days.",
+        "  [3] c",
+        "  [4] d",
+        "  [5] e",
+        "  ... and 1 more passage",
+        "difference: [-60-]{+30+} days{+ [2]+}",
+    ]
+
+
+def test_an_object_without_an_answer_is_shown_as_it_is() -> None:
+    case = Case("a", prediction={"total": 3, "contexts": [7]})
+    assert 'prediction: {"total": 3, "contexts": [7]}' in explain(case, CaseRecord("a", reason="x"), [])

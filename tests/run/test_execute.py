@@ -14,6 +14,7 @@ from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import CaseAnswer, GivenTarget, Job, LoadedCase
+from pytest_llmeval.scoring.gates import parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
@@ -148,6 +149,16 @@ def test_the_limits_of_a_case_replace_those_of_its_suite_by_metric() -> None:
     case = Case("c", expected="gold", prediction="four", thresholds={"length": Limit(max=3)})
     strict = suite(limits={"length": Limit(min=1), "other": Limit(min=1)})
     assert execute(strict, case, asked("")).record.reason == "length 4.0000, limit <= 3"
+
+
+def test_of_several_limits_those_of_metrics_that_gates_judge_are_named_first() -> None:
+    judged = length_suite(
+        evaluators={"length": Length(), "text": get_evaluator("text", metrics=["f1"])},
+        thresholds={"length": Limit(min=100), "f1": Limit(min=1)},
+        gates=(parse_gate("f1 >= 0.5"),),
+    )
+    execution = execute(judged, Case("c", expected="gold"), asked("four"))
+    assert execution.record.reason == "f1 0.0000, limit >= 1; length 4.0000, limit >= 100"
 
 
 def test_an_undefined_score_is_held_against_no_limit() -> None:
