@@ -297,6 +297,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "init",
             "judge migrate",
             "merge",
+            "mutate",
             "power",
             "score",
         ),

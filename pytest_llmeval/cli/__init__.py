@@ -33,6 +33,7 @@ def register(registry: Registry) -> None:
         ("inputs", "print the inputs of a suite as JSONL"),
         ("judge", "measure what another judge would change"),
         ("merge", "judge the shards of a run together"),
+        ("mutate", "change answers, and list what a suite does not notice"),
         ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),
         ("score", "score the predictions of a suite, in processes or on a cluster"),

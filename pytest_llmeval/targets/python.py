@@ -204,6 +204,10 @@ class Recordings:
         """Yield all rows of a suite or of one variant of it, whatever the mode."""
         yield from (row for place, row in self._rows.items() if place[:2] == (suite, variant))
 
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield all rows, whatever the mode."""
+        yield from self._rows.values()
+
     def keep(self, row: Mapping[str, Any]) -> None:
         """Write an answer to the journal, so that a killed run does not lose it."""
         if self.journal is not None:

@@ -1,0 +1,3 @@
+"""Mutants of answers: whether a suite would notice answers that are wrong by construction."""
+
+__all__ = ()

@@ -1,0 +1,337 @@
+"""Which mutants of answers a suite notices: by its cases, its evaluators and its gates."""
+
+__all__ = ("GateNotice", "KindOutcome", "Survival", "findings", "mutate_suite")
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.service import JudgeOffError
+from pytest_llmeval.run.execute import Execution, execute
+from pytest_llmeval.run.job import CaseAnswer
+from pytest_llmeval.run.mutation.mutators import MUTATORS, REWRITES, Mutator, Neighbours, applicable
+from pytest_llmeval.run.target_figures import with_figures
+from pytest_llmeval.scoring.gates import Gate
+from pytest_llmeval.scoring.intervals import wilson_interval
+from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.contract import Verdict
+
+_TOLERANCE: Final = 1e-9
+_MIXTURES: Final = 5
+_LISTED: Final = 5
+_CONFIDENCE: Final = 0.95
+
+
+class KindOutcome(Struct, frozen=True):
+    """What became of the mutants of one kind.
+
+    Attributes:
+        name: The mutator.
+        why: Why its result is wrong; for rewrites, why it is not.
+        advice: What would notice it.
+        mutants: How many there are.
+        survived: How many the suite does not notice: the case passes, and no metric of a gate gets worse. For rewrites,
+            how many it takes for errors: the case fails.
+        low: Lower bound of the share, by Wilson at 95 %.
+        high: Upper bound.
+        by_evaluator: Evaluator to how many mutants make none of its metrics worse.
+    """
+
+    name: str
+    why: str
+    advice: str
+    mutants: int
+    survived: int
+    low: float
+    high: float
+    by_evaluator: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """The share that survived."""
+        return self.survived / self.mutants
+
+
+class GateNotice(Struct, frozen=True):
+    """What a gate notices.
+
+    Attributes:
+        gate: The gate.
+        share: The smallest share of broken answers at which it fails, over several mixtures the median; ``None`` if it
+            passes even if all answers are broken.
+        unjudged: Why it cannot be judged on mutants; empty where it can.
+    """
+
+    gate: str
+    share: float | None
+    unjudged: str = ""
+
+
+class Survival(Struct, frozen=True):
+    """What a suite would notice.
+
+    Attributes:
+        suite: Its name.
+        kinds: Of mutants, those that survive most first.
+        rewrites: Equivalent answers, with how many the suite takes for errors.
+        gates: What each gate notices.
+        blind_cases: Cases of which every mutant survives.
+        idle_limits: Thresholds that no mutant misses.
+        left_out: Why cases or evaluators are left out.
+    """
+
+    suite: str
+    kinds: Sequence[KindOutcome]
+    rewrites: Sequence[KindOutcome]
+    gates: Sequence[GateNotice]
+    blind_cases: Sequence[str]
+    idle_limits: Sequence[str]
+    left_out: Sequence[str]
+
+    @property
+    def mutants(self) -> int:
+        """How many mutants there are."""
+        return sum(each.mutants for each in self.kinds)
+
+    @property
+    def rate(self) -> float | None:
+        """The share of mutants that survived; ``None`` without mutants."""
+        return sum(each.survived for each in self.kinds) / self.mutants if self.mutants else None
+
+
+def mutate_suite(
+    suite: Suite, answers: Mapping[str, Any] | None = None, seed: int = 0, system: str | None = None
+) -> Survival:
+    """Change the answers of a suite or of one of its systems, and say what the suite does not notice.
+
+    Judges are not asked: what they would say is undefined.
+
+    Args:
+        suite: Loaded; its cases have predictions, or `answers` has them.
+        system: Whose answers are changed; ``None`` for those of the cases themselves.
+        answers: Case id to prediction; they come before those of the suite.
+        seed: Of everything random.
+
+    Raises:
+        LlmevalError: No case has an answer that passes.
+    """
+    left_out: list[str] = []
+    judged = [label for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)]
+    if judged:
+        left_out.append(f"judges are not asked: what only they would notice in {', '.join(judged)} counts as survived")
+    given = answers or {}
+    cases = [
+        each.answered(given.get(each.id, each.prediction))
+        for each in (suite.cases if system is None else suite.systems[system].cases)
+    ]
+    answered = [each for each in cases if each.prediction is not MISSING and not each.conversation]
+    if len(answered) < len(cases):
+        left_out.append(
+            f"{len(cases) - len(answered)} of {len(cases)} cases have no recorded answer to a single question"
+        )
+    originals = {each.id: _scored(suite, each) for each in answered}
+    sound = [each for each in answered if originals[each.id].record.outcome == "passed"]
+    if len(sound) < len(answered):
+        left_out.append(f"{len(answered) - len(sound)} of {len(answered)} answers fail as they are")
+    if not sound:
+        raise LlmevalError(f"{suite.name}: found no case with an answer that passes, expected some to change")
+    name = suite.name if system is None else f"{suite.name}[{system}]"
+    return _Mutation(suite, sound, originals, seed).survival(name, left_out)
+
+
+def _scored(suite: Suite, case: Case) -> Execution:
+    """Score an answer; of a judge, what it would say is undefined."""
+    case = with_figures(case, suite.parts_of(case))
+    verdicts: dict[str, list[list[Verdict | LlmevalError]]] = {}
+    for label, evaluator in suite.evaluators.items():
+        if isinstance(evaluator, JudgedEvaluator):
+            with suppress(Exception):  # an answer of which nothing can be asked is measured, and said to be so
+                views = suite.readings[label].views(case)
+                off = JudgeOffError()
+                verdicts[label] = [[off] * len(evaluator.questions(view)) for view in views]
+    return execute(suite, CaseAnswer(case, verdicts=verdicts), explains_all=False)
+
+
+class _Mutation:
+    def __init__(self, suite: Suite, cases: Sequence[Case], originals: Mapping[str, Execution], seed: int) -> None:
+        self.suite = suite
+        self.cases = cases
+        self.originals = originals
+        self.seed = seed
+        labels = [each.expected for each in cases if isinstance(each.expected, str)]
+        counts = Counter(labels)
+        self.labels = sorted(counts)
+        # Expectations that repeat are classes; texts that are all different are answers.
+        self.has_classes = len(labels) == len(cases) and 1 < len(counts) <= len(cases) / 2
+        self.most = min(counts, key=lambda each: (-counts[each], each)) if self.has_classes else None
+        self.higher = {
+            found.name: found.metric.higher_is_better
+            for label in suite.evaluators
+            for found in suite.metrics.declared[label]
+        }
+
+        self.known = {name.partition("[")[0] for name in self.higher}
+
+    def survival(self, name: str, left_out: Sequence[str]) -> Survival:
+        """Score all mutants."""
+        gated = set(self.suite.judged_metrics)
+        by_kind: dict[str, list[tuple[Case, Execution]]] = {}
+        missed: set[str] = set()
+        noticed: dict[str, bool] = {}
+        mutants: dict[str, list[tuple[set[str], CaseRecord]]] = {}
+        for case in self.cases:
+            for mutator, prediction in applicable(MUTATORS, case, partial(self._near, case)):
+                if not self._is_wrong(case, prediction):
+                    continue
+                made = _scored(self.suite, case.answered(prediction))
+                by_kind.setdefault(mutator.name, []).append((case, made))
+                missed.update(each.metric for each in made.unmet)
+                worse = self._worse(case, made)
+                mutants.setdefault(case.id, []).append((worse, made.record))
+                seen = made.record.outcome != "passed" or bool(worse & gated)
+                noticed[case.id] = noticed.get(case.id, False) or seen
+        kinds = [self._kind(mutator, by_kind[mutator.name], gated) for mutator in MUTATORS if mutator.name in by_kind]
+        rewritten = () if self.has_classes else REWRITES  # a label is written in one way
+        rewrites = [each for mutator in rewritten if (each := self._rewritten(mutator)) is not None]
+        wanted = {metric for case in self.cases for metric in self.suite.limits(case)}
+        return Survival(
+            name,
+            sorted(kinds, key=lambda each: (-each.rate, -each.mutants, each.name)),
+            sorted(rewrites, key=lambda each: (-each.rate, each.name)),
+            [self._gate(gate, mutants) for gate in self.suite.gates],
+            [case for case, seen in noticed.items() if not seen],
+            sorted((wanted & self.higher.keys()) - missed),
+            left_out,
+        )
+
+    def _is_wrong(self, case: Case, prediction: Any) -> bool:
+        """Return whether a mutant really differs from everything that the case expects."""
+        expected = case.expected if isinstance(case.expected, list) else [case.expected]
+        return prediction != case.prediction and prediction not in expected
+
+    def _near(self, case: Case, kind: str) -> Neighbours:
+        rng = random.Random(f"{self.seed} {self.suite.name} {case.id} {kind}")  # noqa: S311 (no secret)
+        others = [each for each in self.cases if each.id != case.id and each.expected != case.expected]
+        return Neighbours(others, self.most, self.labels if self.has_classes else [], rng)
+
+    def _worse(self, case: Case, made: Execution) -> set[str]:
+        """Return the metrics that a mutant makes worse."""
+        before, after = self.originals[case.id].scores(self.suite), made.scores(self.suite)
+        worse = set()
+        for name, then in before.items():
+            now = after.get(name)
+            if then is None:
+                continue
+            sign = 1 if self.higher.get(name, True) else -1
+            if now is None or sign * (then - now) > _TOLERANCE:
+                worse.add(name)
+        return worse
+
+    def _kind(self, mutator: Mutator, found: Sequence[tuple[Case, Execution]], gated: set[str]) -> KindOutcome:
+        survived = 0
+        unmoved: Counter[str] = Counter(dict.fromkeys(self.suite.evaluators, 0))
+        for case, made in found:
+            worse = self._worse(case, made)
+            survived += made.record.outcome == "passed" and not worse & gated
+            for label in self.suite.evaluators:
+                names = {each.name for each in self.suite.metrics.declared[label]}
+                unmoved[label] += not any(name in names or name.partition("[")[0] in names for name in worse)
+        low, high = wilson_interval(survived, len(found), _CONFIDENCE)
+        return KindOutcome(mutator.name, mutator.why, mutator.advice, len(found), survived, low, high, dict(unmoved))
+
+    def _rewritten(self, mutator: Mutator) -> KindOutcome | None:
+        failed = total = 0
+        for case in self.cases:
+            for _, prediction in applicable([mutator], case, partial(self._near, case)):
+                total += 1
+                made = _scored(self.suite, case.answered(prediction))
+                failed += made.record.outcome != "passed"
+        if not total:
+            return None
+        low, high = wilson_interval(failed, total, _CONFIDENCE)
+        return KindOutcome(mutator.name, mutator.why, mutator.advice, total, failed, low, high)
+
+    def _gate(self, gate: Gate, mutants: Mapping[str, Sequence[tuple[set[str], CaseRecord]]]) -> GateNotice:
+        """Mix mutants that the gate's metric sees into the run, and look from which share on the gate fails."""
+        if gate.metric.partition("[")[0] not in self.known and gate.metric != "pass_rate":
+            return GateNotice(str(gate), None, "its metric is not computed without judges or targets")
+        if not mutants:
+            return GateNotice(str(gate), None, "no answer could be changed")
+        if gate.metric != "pass_rate" and self._metric(gate) is None:
+            return GateNotice(str(gate), None, "its metric needs a judge")
+        seen = {
+            name: [each for worse, each in found if gate.metric in worse] or [each for _, each in found]
+            for name, found in mutants.items()
+        }
+        shares: list[float | None] = []
+        for mixture in range(_MIXTURES):
+            rng = random.Random(f"{self.seed} {self.suite.name} {mixture}")  # noqa: S311 (no secret)
+            order = sorted(seen)
+            rng.shuffle(order)
+            chosen = {name: rng.choice(seen[name]) for name in order}
+            if not self._fails(gate, chosen):
+                shares.append(None)
+                continue
+            low, high = 0, len(order)  # passes with `low` broken answers, fails with `high`
+            while high - low > 1:
+                middle = (low + high) // 2
+                if self._fails(gate, {name: chosen[name] for name in order[:middle]}):
+                    high = middle
+                else:
+                    low = middle
+            shares.append(high / len(self.cases))
+        known = sorted(each for each in shares if each is not None)
+        return GateNotice(str(gate), known[len(known) // 2] if len(known) > _MIXTURES // 2 else None)
+
+    def _metric(self, gate: Gate) -> float | None:
+        records = [self.originals[case.id].record for case in self.cases]
+        found = summarize(self.suite.reported, records, confidence=None).find(gate.metric)
+        return None if found is None else found.value
+
+    def _fails(self, gate: Gate, broken: Mapping[str, CaseRecord]) -> bool:
+        records = [broken.get(case.id, self.originals[case.id].record) for case in self.cases]
+        confidence = _CONFIDENCE if gate.statistic in ("low", "high") else None
+        result = summarize(self.suite.reported, records, group_by=self.suite.group_by, confidence=confidence)
+        return gate.judge(result).outcome == "failed"
+
+
+def findings(survival: Survival, limit: float) -> Iterator[str]:
+    """Yield what is wrong with a suite, a sentence each, with what would help.
+
+    Args:
+        survival: Of its mutants.
+        limit: The share of a kind of mutants that may survive.
+    """
+    for kind in survival.kinds:
+        if kind.rate > limit:
+            share = f"{kind.survived} of {kind.mutants}"
+            yield f"{kind.name}: {share} pass although {kind.why}: try {kind.advice}"
+    for gate in survival.gates:
+        if gate.share is None and not gate.unjudged:
+            yield f"gate {gate.gate}: passes even if all answers are broken: raise it, or judge another metric"
+    if survival.blind_cases:
+        listed = _named(survival.blind_cases)
+        yield f"cases that pass whatever the answer is: {listed}: give them an expectation or checks"
+    if survival.idle_limits:
+        yield f"thresholds that no broken answer misses: {_named(survival.idle_limits)}: raise them"
+    for kind in survival.rewrites:
+        if kind.rate > limit:
+            yield f"{kind.name}: {kind.survived} of {kind.mutants} fail although {kind.why}: the suite cries wolf"
+
+
+def _named(names: Iterable[str]) -> str:
+    listed = list(names)
+    rest = len(listed) - _LISTED
+    return ", ".join([*listed[:_LISTED], *([f"and {rest} more"] if rest > 0 else [])])

@@ -1,0 +1,237 @@
+"""Mutants of answers: holes of suites are named, sound suites are left in peace, and every number can be counted."""
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.run.mutation.mutators import MUTATORS, REWRITES, Neighbours
+from pytest_llmeval.run.mutation.survival import Survival, findings, mutate_suite
+from pytest_llmeval.scoring.intervals import wilson_interval
+
+FACTS = [
+    ("refund", "How long do refunds take?", "Refunds take 30 days after the return."),
+    ("shipping", "What does shipping cost?", "Shipping is free above 50 euros in Germany."),
+    ("hours", "When is the shop open?", "It is open from 9 to 18 on weekdays, but not on Sunday."),
+    ("owner", "Who owns the shop?", "The shop belongs to Anna Meyer of Bremen since 2011."),
+    ("phone", "How can I call you?", "You can call 0421 5550199 on weekdays in Bremen."),
+    ("return", "Can I return shoes?", "You can return unused shoes within 14 days with Anna."),
+]
+ANSWERS = [{"id": name, "input": asked, "expected": said, "prediction": said} for name, asked, said in FACTS]
+CLASSES = [
+    {"id": f"c{at}", "input": f"text {at}", "expected": label, "prediction": label}
+    for at, label in enumerate(["spam", "ham", "spam", "ham", "news", "news", "spam", "spam"])
+]
+FIELDS = [
+    {
+        "id": f"f{at}",
+        "input": f"invoice {at}",
+        "expected": {"total": 10.5 + at, "date": f"2024-05-0{at + 1}", "paid": at % 2 == 0},
+        "prediction": {"total": 10.5 + at, "date": f"2024-05-0{at + 1}", "paid": at % 2 == 0},
+    }
+    for at in range(6)
+]
+CALLS = [
+    {
+        "id": f"t{at}",
+        "input": f"order {at}",
+        "expected": {
+            "tool_calls": [{"name": "find", "arguments": {"id": at}}, {"name": "refund", "arguments": {"id": at}}]
+        },
+        "prediction": {
+            "tool_calls": [{"name": "find", "arguments": {"id": at}}, {"name": "refund", "arguments": {"id": at}}]
+        },
+    }
+    for at in range(5)
+]
+RANKED = [
+    {"id": f"r{at}", "input": "q", "expected": [f"d{at}"], "prediction": [f"d{at}", "x1", "x2"]} for at in range(5)
+]
+
+GOOD: dict[str, dict[str, Any]] = {
+    "words": {
+        "evaluators": [{"text": {"metrics": ["f1"]}}],
+        "thresholds": {"f1": 0.97},
+        "gates": ["f1 >= 0.95"],
+        "cases": ANSWERS,
+    },
+    "classes": {
+        "evaluators": ["classification"],
+        "thresholds": {"accuracy": 1},
+        "gates": ["f1_macro >= 0.8"],
+        "cases": CLASSES,
+    },
+    "fields": {"evaluators": ["fields"], "thresholds": {"field_f1": 1}, "gates": ["field_f1 >= 0.9"], "cases": FIELDS},
+    "calls": {
+        "evaluators": [{"tools": {"order": "exact", "arguments": "exact"}}],
+        "thresholds": {"trajectory_match": 1, "argument_accuracy": 1},
+        "gates": ["trajectory_match >= 0.9"],
+        "cases": CALLS,
+    },
+    "checks": {
+        "evaluators": [{"text": {"metrics": ["f1"]}}],
+        "thresholds": {"f1": 0.97},
+        "checks": [{"min_chars": 1}, "not_refusal"],
+        "gates": ["check_rate >= 0.95"],
+        "cases": ANSWERS,
+    },
+}
+
+
+def loaded(folder: Path, content: Mapping[str, Any]) -> Any:
+    path = folder / "s.eval.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return open_suite(path)
+
+
+def survived(folder: Path, content: Mapping[str, Any]) -> Survival:
+    return mutate_suite(loaded(folder, content))
+
+
+@pytest.mark.parametrize("content", GOOD.values(), ids=GOOD)
+def test_a_sound_suite_is_left_in_peace(tmp_path: Path, content: dict[str, Any]) -> None:
+    found = survived(tmp_path, content)
+    assert found.mutants >= 10
+    assert list(findings(found, 0.2)) == []
+
+
+WORDS = ("refunds", "shipping", "open", "shop", "call", "return")
+ECHOED = [{**each, "checks": [{"icontains": word}]} for each, word in zip(ANSWERS, WORDS, strict=True)]
+SPAM = [{**each, "expected": "spam", "prediction": "spam"} for each in CLASSES[:7]] + CLASSES[7:]
+TOOTHLESS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "wrong metric": (
+        {"checks": [{"max_words": 100}], "gates": ["check_rate >= 0.5"], "cases": ANSWERS},
+        ["empty: 6 of 6 pass although it says nothing", "other_answer: 6 of 6 pass", "gate check_rate >= 0.5: passes"],
+    ),
+    "loose regex": (
+        {"checks": [{"regex": "."}], "cases": ANSWERS},
+        ["other_answer: 6 of 6 pass", "refusal: 6 of 6 pass", "number: "],
+    ),
+    "a word of the question": (
+        {"cases": ECHOED},
+        ["question: 6 of 6 pass although it repeats the question"],
+    ),
+    "a threshold of nothing": (
+        {"evaluators": [{"text": {"metrics": ["f1"]}}], "thresholds": {"f1": 0}, "cases": ANSWERS},
+        ["empty: 6 of 6 pass", "thresholds that no broken answer misses: f1", "cases that pass whatever the answer is"],
+    ),
+    "constant answers": (
+        {"evaluators": ["classification"], "gates": ["accuracy >= 0.1"], "thresholds": {"accuracy": 0}, "cases": SPAM},
+        ["thresholds that no broken answer misses: accuracy"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "named"), TOOTHLESS.values(), ids=TOOTHLESS)
+def test_the_known_hole_of_a_toothless_suite_is_named(
+    tmp_path: Path, content: dict[str, Any], named: list[str]
+) -> None:
+    said = list(findings(survived(tmp_path, content), 0.2))
+    for each in named:
+        assert any(each in line for line in said), (each, said)
+
+
+def test_a_constant_system_is_a_mutant(tmp_path: Path) -> None:
+    content = {"evaluators": ["classification"], "gates": ["accuracy >= 0.1"], "cases": CLASSES}
+    found = survived(tmp_path, content)
+    (constant,) = [each for each in found.kinds if each.name == "majority_label"]
+    assert (constant.mutants, constant.why) == (4, "a system that always says the most frequent class")
+    assert [each.share for each in found.gates] == [1.0]
+
+
+def test_shares_and_intervals_are_those_of_a_count(tmp_path: Path) -> None:
+    content = {"checks": [{"min_words": 7}], "cases": ANSWERS}
+    found = {each.name: each for each in survived(tmp_path, content).kinds}
+    others = found["other_answer"]
+    assert (others.mutants, others.survived, others.by_evaluator) == (6, 6, {"checks": 6})
+    assert (others.low, others.high) == wilson_interval(6, 6, 0.95)
+    assert (found["empty"].survived, found["truncated"].survived) == (0, 0)
+    assert found["empty"].by_evaluator == {"checks": 0}
+
+
+def test_a_gate_fails_from_the_share_that_its_limit_says(tmp_path: Path) -> None:
+    content = {
+        "evaluators": [{"text": {"metrics": ["exact_match"]}}],
+        "gates": ["exact_match >= 0.5"],
+        "cases": ANSWERS,
+    }
+    (gate,) = survived(tmp_path, content).gates
+    assert gate.share == pytest.approx(4 / 6), "three of six are still enough"
+
+
+def test_nothing_is_random_but_by_the_seed(tmp_path: Path) -> None:
+    suite = loaded(tmp_path, GOOD["words"])
+    assert mutate_suite(suite) == mutate_suite(suite)
+    assert mutate_suite(suite, seed=1).mutants == mutate_suite(suite).mutants
+
+
+def test_answers_that_fail_as_they_are_are_no_originals(tmp_path: Path) -> None:
+    cases = [*ANSWERS, {"id": "bad", "input": "x", "expected": "y", "prediction": "z"}, {"id": "none", "input": "x"}]
+    found = survived(tmp_path, {**GOOD["words"], "cases": cases})
+    assert found.left_out == [
+        "1 of 8 cases have no recorded answer to a single question",
+        "1 of 7 answers fail as they are",
+    ]
+
+
+@pytest.mark.parametrize("mutator", [*MUTATORS, *REWRITES], ids=lambda each: each.name)
+def test_a_mutator_changes_what_it_applies_to_and_never_its_input(mutator: Any) -> None:
+    everything = [Case(**each) for part in (ANSWERS, CLASSES, FIELDS, CALLS, RANKED) for each in part]
+    chinese = Case("zh", "多久退款？", "退款需要 30 天。", "退款需要 30 天，不是 60 天 [1]。可以退货。")
+    rich = Case(
+        "rich", "How?", "It takes 1200 days.", {"answer": "It takes 12000 days [1]. It is from Anna in Bremen."}
+    )
+    others = [
+        Case("short", "Where?", "Paris", "Paris"),
+        Case("json", "Which?", {"a": 1}, '{"a": 1, "b": 2}'),
+        Case("list", "Which?", ["d1"], [{"id": "d1"}, {"id": "d2"}]),
+    ]
+    applied = 0
+    for case in [*everything, chinese, rich, *others]:
+        before = json.dumps(case.prediction)
+        near = Neighbours(
+            [each for each in everything if each.id != case.id], "spam", ["ham", "news", "spam"], random.Random(1)
+        )
+        changed = mutator.change(case, case.prediction, near)
+        assert json.dumps(case.prediction) == before
+        applied += changed is not None and changed != case.prediction
+    assert applied, "it applies to nothing"
+
+
+def test_the_command_lists_what_survives_and_can_fail(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded(here, {"suite": "loose", "checks": [{"regex": "."}], "cases": ANSWERS})
+    assert main(["mutate", "s.eval.json", "--json", "m.json"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("loose: ")
+    assert "- other_answer: 6 of 6 pass although it answers another question: try a metric against `expected`" in said
+    (suite,) = json.loads((here / "m.json").read_text(encoding="utf-8"))["suites"]
+    assert suite["mutants"] == sum(each["mutants"] for each in suite["kinds"])
+    assert main(["mutate", "s.eval.json", "--fail-over", "0.2"]) == 1
+    assert main(["mutate", "s.eval.json", "--fail-over", "1"]) == 0
+    with pytest.raises(SystemExit):
+        main(["mutate", "s.eval.json", "--fail-over", "2"])
+
+
+def test_a_suite_without_answers_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded(here, {"suite": "s", "evaluators": ["text"], "target": "bot:answer", "cases": [{"id": "a", "input": "x"}]})
+    assert main(["mutate", "s.eval.json"]) == 1
+    assert "s: found no case with an answer that passes, expected some to change" in capsys.readouterr().err
+
+
+def test_judges_are_not_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judged = {
+        "evaluators": [{"text": {"metrics": ["f1"]}}, {"judge": {"criteria": "Is kind.", "steps": ["Read."]}}],
+        "judge": "openai:none",
+        "gates": ["judge_score >= 0.5"],
+    }
+    loaded(here, {"suite": "s", **judged, "cases": ANSWERS})
+    assert main(["mutate", "s.eval.json"]) == 0
+    said = capsys.readouterr().out
+    assert "judges are not asked: what only they would notice in judge counts as survived" in said
+    assert "gate judge_score >= 0.5: its metric needs a judge" in said
