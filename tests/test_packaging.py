@@ -42,7 +42,7 @@ def steps(name: str) -> Iterator[dict[str, Any]]:
 
 
 def test_ci_runs_with_every_python_from_the_oldest_that_is_supported() -> None:
-    (job,) = workflow("ci.yml")["jobs"].values()
+    job = workflow("ci.yml")["jobs"]["run"]
     versions = job["strategy"]["matrix"]["python"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["requires-python"] == f">={versions[0]}"
@@ -50,6 +50,12 @@ def test_ci_runs_with_every_python_from_the_oldest_that_is_supported() -> None:
     assert "${{ matrix.python }}" in job["container"]
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_the_lowest_versions_are_installed_used_and_audited() -> None:
+    text = "\n".join(step["run"] for step in workflow("ci.yml")["jobs"]["lowest"]["steps"] if "run" in step)
+    for part in ("--resolution lowest-direct", "pytest --llmeval example_suites", "pip-audit --requirement"):
+        assert part in text
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
