@@ -6,26 +6,34 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.evaluators.measures.sentences import split_sentences
 
 
-class Neighbours(NamedTuple):
+@dataclass
+class Neighbours:
     """What a mutator may take from the other cases of a suite.
 
     Attributes:
         others: Cases with another expectation.
         most: The most frequent expected label; ``None`` where cases expect no labels.
         labels: All expected labels, sorted.
-        rng: Seeded by suite, case and mutator.
+        seed: Of everything random: suite, case and mutator.
     """
 
     others: Sequence[Case]
     most: str | None
     labels: Sequence[str]
-    rng: random.Random
+    seed: str = ""
+
+    @cached_property
+    def rng(self) -> random.Random:
+        """Random numbers by the seed; most mutators need none."""
+        return random.Random(self.seed)  # noqa: S311 (no secret)
 
 
 AnswerChange: TypeAlias = Callable[[Case, Any, Neighbours], Any]

@@ -4,10 +4,10 @@ __all__ = ("GateNotice", "KindOutcome", "Survival", "findings", "mutate_suite")
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _TOLERANCE: Final = 1e-9
 _MIXTURES: Final = 5
+_MOST_NEIGHBOURS: Final = 20
+"""Cases from which a mutant takes something: all of them would take quadratic time."""
 _LISTED: Final = 5
 _CONFIDENCE: Final = 0.95
 
@@ -164,6 +166,19 @@ def _scored(suite: Suite, case: Case) -> Execution:
     return execute(suite, CaseAnswer(case, verdicts=verdicts), explains_all=False)
 
 
+def _is_wrong(case: Case, prediction: Any) -> bool:
+    """Return whether a mutant really differs from everything that the case expects."""
+    expected = case.expected if isinstance(case.expected, list) else [case.expected]
+    return prediction != case.prediction and prediction not in expected
+
+
+class _Mutant(NamedTuple):
+    """A mutant that was scored: its record, and the metrics that it makes worse."""
+
+    record: CaseRecord
+    worse: frozenset[str]
+
+
 class _Mutation:
     def __init__(self, suite: Suite, cases: Sequence[Case], originals: Mapping[str, Execution], seed: int) -> None:
         self.suite = suite
@@ -172,37 +187,31 @@ class _Mutation:
         self.seed = seed
         labels = [each.expected for each in cases if isinstance(each.expected, str)]
         counts = Counter(labels)
-        self.labels = sorted(counts)
         # Expectations that repeat are classes; texts that are all different are answers.
         self.has_classes = len(labels) == len(cases) and 1 < len(counts) <= len(cases) / 2
+        self.labels = sorted(counts) if self.has_classes else []
         self.most = min(counts, key=lambda each: (-counts[each], each)) if self.has_classes else None
-        self.higher = {
-            found.name: found.metric.higher_is_better
-            for label in suite.evaluators
-            for found in suite.metrics.declared[label]
-        }
-
+        self.gated = frozenset(suite.judged_metrics)
+        self.scores = {name: each.scores(suite) for name, each in originals.items()}
+        declared = {label: suite.metrics.declared[label] for label in suite.evaluators}
+        self.families = {label: {each.name for each in metrics} for label, metrics in declared.items()}
+        self.higher = {each.name: each.metric.higher_is_better for metrics in declared.values() for each in metrics}
         self.known = {name.partition("[")[0] for name in self.higher}
 
     def survival(self, name: str, left_out: Sequence[str]) -> Survival:
         """Score all mutants."""
-        gated = set(self.suite.judged_metrics)
-        by_kind: dict[str, list[tuple[Case, Execution]]] = {}
+        by_kind: dict[str, list[_Mutant]] = {}
+        by_case: dict[str, list[_Mutant]] = {}
         missed: set[str] = set()
-        noticed: dict[str, bool] = {}
-        mutants: dict[str, list[tuple[set[str], CaseRecord]]] = {}
-        for case in self.cases:
-            for mutator, prediction in applicable(MUTATORS, case, partial(self._near, case)):
-                if not self._is_wrong(case, prediction):
-                    continue
-                made = _scored(self.suite, case.answered(prediction))
-                by_kind.setdefault(mutator.name, []).append((case, made))
-                missed.update(each.metric for each in made.unmet)
-                worse = self._worse(case, made)
-                mutants.setdefault(case.id, []).append((worse, made.record))
-                seen = made.record.outcome != "passed" or bool(worse & gated)
-                noticed[case.id] = noticed.get(case.id, False) or seen
-        kinds = [self._kind(mutator, by_kind[mutator.name], gated) for mutator in MUTATORS if mutator.name in by_kind]
+        for place, case in enumerate(self.cases):
+            for mutator, prediction in applicable(MUTATORS, case, self._near(place)):
+                if _is_wrong(case, prediction):
+                    made = _scored(self.suite, case.answered(prediction))
+                    mutant = _Mutant(made.record, self._worse(case, made))
+                    by_kind.setdefault(mutator.name, []).append(mutant)
+                    by_case.setdefault(case.id, []).append(mutant)
+                    missed.update(each.metric for each in made.unmet)
+        kinds = [self._kind(mutator, by_kind[mutator.name]) for mutator in MUTATORS if mutator.name in by_kind]
         rewritten = () if self.has_classes else REWRITES  # a label is written in one way
         rewrites = [each for mutator in rewritten if (each := self._rewritten(mutator)) is not None]
         wanted = {metric for case in self.cases for metric in self.suite.limits(case)}
@@ -210,51 +219,52 @@ class _Mutation:
             name,
             sorted(kinds, key=lambda each: (-each.rate, -each.mutants, each.name)),
             sorted(rewrites, key=lambda each: (-each.rate, each.name)),
-            [self._gate(gate, mutants) for gate in self.suite.gates],
-            [case for case, seen in noticed.items() if not seen],
+            [self._gate(gate, by_case) for gate in self.suite.gates],
+            [case for case, found in by_case.items() if not any(map(self._is_noticed, found))],
             sorted((wanted & self.higher.keys()) - missed),
             left_out,
         )
 
-    def _is_wrong(self, case: Case, prediction: Any) -> bool:
-        """Return whether a mutant really differs from everything that the case expects."""
-        expected = case.expected if isinstance(case.expected, list) else [case.expected]
-        return prediction != case.prediction and prediction not in expected
+    def _is_noticed(self, mutant: _Mutant) -> bool:
+        return mutant.record.outcome != "passed" or bool(mutant.worse & self.gated)
 
-    def _near(self, case: Case, kind: str) -> Neighbours:
-        rng = random.Random(f"{self.seed} {self.suite.name} {case.id} {kind}")  # noqa: S311 (no secret)
-        others = [each for each in self.cases if each.id != case.id and each.expected != case.expected]
-        return Neighbours(others, self.most, self.labels if self.has_classes else [], rng)
+    def _near(self, place: int) -> Callable[[str], Neighbours]:
+        """Return what mutators may take from the cases that follow one, the first after the last."""
+        case = self.cases[place]
+        around = islice(chain(self.cases[place + 1 :], self.cases[:place]), _MOST_NEIGHBOURS)
+        others = [each for each in around if each.expected != case.expected]
 
-    def _worse(self, case: Case, made: Execution) -> set[str]:
+        def of(kind: str) -> Neighbours:
+            return Neighbours(others, self.most, self.labels, f"{self.seed} {self.suite.name} {case.id} {kind}")
+
+        return of
+
+    def _worse(self, case: Case, made: Execution) -> frozenset[str]:
         """Return the metrics that a mutant makes worse."""
-        before, after = self.originals[case.id].scores(self.suite), made.scores(self.suite)
+        after = made.scores(self.suite)
         worse = set()
-        for name, then in before.items():
+        for name, then in self.scores[case.id].items():
             now = after.get(name)
             if then is None:
                 continue
             sign = 1 if self.higher.get(name, True) else -1
             if now is None or sign * (then - now) > _TOLERANCE:
                 worse.add(name)
-        return worse
+        return frozenset(worse)
 
-    def _kind(self, mutator: Mutator, found: Sequence[tuple[Case, Execution]], gated: set[str]) -> KindOutcome:
-        survived = 0
-        unmoved: Counter[str] = Counter(dict.fromkeys(self.suite.evaluators, 0))
-        for case, made in found:
-            worse = self._worse(case, made)
-            survived += made.record.outcome == "passed" and not worse & gated
-            for label in self.suite.evaluators:
-                names = {each.name for each in self.suite.metrics.declared[label]}
-                unmoved[label] += not any(name in names or name.partition("[")[0] in names for name in worse)
+    def _kind(self, mutator: Mutator, found: Sequence[_Mutant]) -> KindOutcome:
+        survived = sum(not self._is_noticed(each) for each in found)
+        unmoved = {
+            label: sum(not any({name, name.partition("[")[0]} & names for name in each.worse) for each in found)
+            for label, names in self.families.items()
+        }
         low, high = wilson_interval(survived, len(found), _CONFIDENCE)
-        return KindOutcome(mutator.name, mutator.why, mutator.advice, len(found), survived, low, high, dict(unmoved))
+        return KindOutcome(mutator.name, mutator.why, mutator.advice, len(found), survived, low, high, unmoved)
 
     def _rewritten(self, mutator: Mutator) -> KindOutcome | None:
         failed = total = 0
-        for case in self.cases:
-            for _, prediction in applicable([mutator], case, partial(self._near, case)):
+        for place, case in enumerate(self.cases):
+            for _, prediction in applicable([mutator], case, self._near(place)):
                 total += 1
                 made = _scored(self.suite, case.answered(prediction))
                 failed += made.record.outcome != "passed"
@@ -263,7 +273,7 @@ class _Mutation:
         low, high = wilson_interval(failed, total, _CONFIDENCE)
         return KindOutcome(mutator.name, mutator.why, mutator.advice, total, failed, low, high)
 
-    def _gate(self, gate: Gate, mutants: Mapping[str, Sequence[tuple[set[str], CaseRecord]]]) -> GateNotice:
+    def _gate(self, gate: Gate, mutants: Mapping[str, Sequence[_Mutant]]) -> GateNotice:
         """Mix mutants that the gate's metric sees into the run, and look from which share on the gate fails."""
         if gate.metric.partition("[")[0] not in self.known and gate.metric != "pass_rate":
             return GateNotice(str(gate), None, "its metric is not computed without judges or targets")
@@ -272,7 +282,7 @@ class _Mutation:
         if gate.metric != "pass_rate" and self._metric(gate) is None:
             return GateNotice(str(gate), None, "its metric needs a judge")
         seen = {
-            name: [each for worse, each in found if gate.metric in worse] or [each for _, each in found]
+            name: [each.record for each in found if gate.metric in each.worse] or [each.record for each in found]
             for name, found in mutants.items()
         }
         shares: list[float | None] = []

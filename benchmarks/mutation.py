@@ -1,0 +1,69 @@
+"""Mutants of 1,000 answers against scoring as many answers, in turn, in processor seconds.
+
+python benchmarks/mutation.py [CASES]
+"""
+
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.run.execute import execute
+from pytest_llmeval.run.job import CaseAnswer
+from pytest_llmeval.run.mutation.survival import Survival, mutate_suite
+from pytest_llmeval.suite.suite import Suite
+
+ROUNDS = 3
+
+
+def made(folder: Path, count: int) -> Suite:
+    """Return a suite of `text` and checks, with a threshold and a gate."""
+    rng = random.Random(1)
+    words = [f"word{number}" for number in range(3_000)]
+    cases = []
+    for number in range(count):
+        said = f"{' '.join(rng.choice(words) for _ in range(12))} is {rng.randrange(100)} days."
+        cases.append({"id": f"c{number}", "input": f"question {number}", "expected": said, "prediction": said})
+    top = {
+        "evaluators": [{"text": {"metrics": ["f1", "exact_match"]}}],
+        "checks": [{"max_words": 40}, {"min_chars": 1}],
+    }
+    limits = {"thresholds": {"f1": 0.5}, "gates": ["f1 >= 0.8"]}
+    path = folder / "s.eval.json"
+    path.write_text(json.dumps({**top, **limits, "cases": cases}), encoding="utf-8")
+    return open_suite(path)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the processor seconds of some work."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def score(suite: Suite, count: int) -> None:
+    """Score as many answers as there are mutants."""
+    for number in range(count):
+        case = suite.cases[number % len(suite.cases)]
+        execute(suite, CaseAnswer(case.answered(f"{case.prediction} {number}")), explains_all=False)
+
+
+def main() -> None:
+    """Print how long both take, and the ratio."""
+    with tempfile.TemporaryDirectory() as folder:
+        suite = made(Path(folder), int(sys.argv[1]) if len(sys.argv) > 1 else 1_000)
+    found: Survival = mutate_suite(suite)
+    count = found.mutants + sum(each.mutants for each in found.rewrites)
+    pairs = [(seconds(lambda: mutate_suite(suite)), seconds(lambda: score(suite, count))) for _ in range(ROUNDS)]
+    mutated, scored = (median(side) for side in zip(*pairs, strict=True))
+    ratio = median(one / other for one, other in pairs)
+    print(f"{count} mutants and rewrites: {mutated:.2f} s; scoring as many answers: {scored:.2f} s; ratio {ratio:.1f}")
+
+
+if __name__ == "__main__":
+    main()
