@@ -172,6 +172,11 @@ def _is_wrong(case: Case, prediction: Any) -> bool:
     return prediction != case.prediction and prediction not in expected
 
 
+def _family(metric: str) -> str:
+    """Return the name of a metric without the label of one of a family, such as ``f1[joy]``."""
+    return metric.partition("[")[0]
+
+
 class _Mutant(NamedTuple):
     """A mutant that was scored: its record, and the metrics that it makes worse."""
 
@@ -194,9 +199,9 @@ class _Mutation:
         self.gated = frozenset(suite.judged_metrics)
         self.scores = {name: each.scores(suite) for name, each in originals.items()}
         declared = {label: suite.metrics.declared[label] for label in suite.evaluators}
-        self.families = {label: {each.name for each in metrics} for label, metrics in declared.items()}
-        self.higher = {each.name: each.metric.higher_is_better for metrics in declared.values() for each in metrics}
-        self.known = {name.partition("[")[0] for name in self.higher}
+        self.families = {label: {_family(each.name) for each in metrics} for label, metrics in declared.items()}
+        owned = [each for metrics in declared.values() for each in metrics]
+        self.higher = {_family(each.name): each.metric.higher_is_better for each in owned}
 
     def survival(self, name: str, left_out: Sequence[str]) -> Survival:
         """Score all mutants."""
@@ -221,7 +226,7 @@ class _Mutation:
             sorted(rewrites, key=lambda each: (-each.rate, each.name)),
             [self._gate(gate, by_case) for gate in self.suite.gates],
             [case for case, found in by_case.items() if not any(map(self._is_noticed, found))],
-            sorted((wanted & self.higher.keys()) - missed),
+            sorted(each for each in wanted - missed if _family(each) in self.higher),
             left_out,
         )
 
@@ -247,7 +252,7 @@ class _Mutation:
             now = after.get(name)
             if then is None:
                 continue
-            sign = 1 if self.higher.get(name, True) else -1
+            sign = 1 if self.higher.get(_family(name), True) else -1
             if now is None or sign * (then - now) > _TOLERANCE:
                 worse.add(name)
         return frozenset(worse)
@@ -255,7 +260,7 @@ class _Mutation:
     def _kind(self, mutator: Mutator, found: Sequence[_Mutant]) -> KindOutcome:
         survived = sum(not self._is_noticed(each) for each in found)
         unmoved = {
-            label: sum(not any({name, name.partition("[")[0]} & names for name in each.worse) for each in found)
+            label: sum(not names & set(map(_family, each.worse)) for each in found)
             for label, names in self.families.items()
         }
         low, high = wilson_interval(survived, len(found), _CONFIDENCE)
@@ -275,7 +280,7 @@ class _Mutation:
 
     def _gate(self, gate: Gate, mutants: Mapping[str, Sequence[_Mutant]]) -> GateNotice:
         """Mix mutants that the gate's metric sees into the run, and look from which share on the gate fails."""
-        if gate.metric.partition("[")[0] not in self.known and gate.metric != "pass_rate":
+        if _family(gate.metric) not in self.higher and gate.metric != "pass_rate":
             return GateNotice(str(gate), None, "its metric is not computed without judges or targets")
         if not mutants:
             return GateNotice(str(gate), None, "no answer could be changed")
