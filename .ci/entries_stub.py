@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -60,7 +61,9 @@ def stub() -> str:
         for name in default_registry().checks
         if name != "judge"
     ]
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines)
+    listed = ", ".join(f'"{name}"' for name in sorted(set(re.findall(r"^def (\w+)", text, re.MULTILINE))))
+    return f"{text}\n\n__all__ = [{listed}]\n"  # or else type checkers do not take them as names of the package
 
 
 def _evaluator(name: str, options: Mapping[str, Any]) -> str:

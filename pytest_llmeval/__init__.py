@@ -23,7 +23,7 @@
 A package imports only packages above it in this list; ``CONTRIBUTING.md`` has the exact rule.
 """
 
-__all__ = (
+__all__ = [
     "MISSING",
     "BudgetError",
     "Case",
@@ -73,7 +73,7 @@ __all__ = (
     "score",
     "score_stream",
     "suite",
-)
+]
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -81,6 +81,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    import pytest_llmeval.suite.entries as _entries
     from pytest_llmeval.core.case import MISSING, Case
     from pytest_llmeval.core.errors import (
         BudgetError,
@@ -110,6 +111,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
+
+    __all__ += _entries.__all__
 
 _HOMES = {
     "core.case": ("MISSING", "Case"),

@@ -97,7 +97,8 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval.")
         for alias in node.names
-        if alias.name not in ("__version__", "DeclaredSuite", "*")  # these names depend on what is registered
+        if alias.name
+        not in ("__version__", "DeclaredSuite", "entries", "*")  # these names depend on what is registered
     }
     homes = {name: f"pytest_llmeval.{home}" for home, names in pytest_llmeval._HOMES.items() for name in names}
     assert homes == seen
@@ -156,6 +157,17 @@ class Length(Evaluator):
 def pytest_llmeval_register(registry):
     registry.register(Length)
 """
+
+
+def test_traces_and_telemetry_are_loaded_where_they_are_asked_for_only(tmp_path: Path) -> None:
+    suite = "evaluators: [text]\ntarget: bot:answer\ncases: [{id: a, input: x, expected: x}]\n"
+    (tmp_path / "s.eval.yaml").write_text(suite)
+    (tmp_path / "bot.py").write_text("def answer(word): return word\n")
+    code = RUN.replace("name.partition('.')[0] for name", "name for name")
+    seen = loaded(code, "-p", "no:cacheprovider", "--llmeval", folder=tmp_path)
+    assert "pytest_llmeval.run.answering" in seen
+    unasked = ("pytest_llmeval.data.traces", "pytest_llmeval.targets.tracing", "pytest_llmeval.exchange.telemetry")
+    assert {name for name in seen if name.startswith((*unasked, "opentelemetry.sdk"))} == set()
 
 
 def test_options_of_a_users_evaluator_are_read_without_pydantic(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.codec import encode
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import listed
+from pytest_llmeval.services.secrets import masked, secret_values
 
 if TYPE_CHECKING:
     from pytest_llmeval.data.traces.spans import TraceSpan
@@ -49,8 +50,10 @@ def _add(options: Namespace) -> int:
     suite = open_suite(options.suite)
     trace, spans = _found(options.file, options.trace)
     case = _case(options, trace, spans, suite)
-    before = options.suite.read_text(encoding="utf-8")
+    before = options.suite.read_bytes().decode("utf-8")
     after = _appended(options.suite, before, case)
+    if "\r\n" in before:
+        after = after.replace("\r\n", "\n").replace("\n", "\r\n")
     say(
         difflib.unified_diff(
             before.splitlines(), after.splitlines(), str(options.suite), str(options.suite), "", "", 2, ""
@@ -60,7 +63,7 @@ def _add(options: Namespace) -> int:
         return 0
     kept = options.suite.parent / _TRACES / f"{case['id']}.json"
     kept.parent.mkdir(exist_ok=True)
-    write_text(kept, _written(spans))
+    write_text(kept, _written(spans, secret_values(suite.secret_variables)))
     write_text(options.suite, after)
     try:
         open_suite(options.suite)
@@ -97,6 +100,8 @@ def _case(options: Namespace, trace: str, spans: "Sequence[TraceSpan]", suite: "
     from pytest_llmeval.data.traces.source import case_of_spans
 
     name = options.id or trace[:_SHORT]
+    if not _FILE_NAME.fullmatch(name):  # ids of traces are what anybody wrote, and it becomes the name of a file
+        raise LlmevalError(f"found the id {name!r}, expected letters, digits, '-', '_' and '.': choose one by --id")
     made = case_of_spans(name, spans)
     if made is None or made.input is None:
         raise LlmevalError(
@@ -112,11 +117,12 @@ def _case(options: Namespace, trace: str, spans: "Sequence[TraceSpan]", suite: "
         case["prediction"] = {part: each for part, each in made.prediction.items() if part != "trace"}
     if options.label:
         case["labels"] = dict(_label(each) for each in options.label)
-    masked: dict[str, Any] = _masked(case, suite.secret_variables)
-    return masked
+    clean: dict[str, Any] = masked(case, secret_values(suite.secret_variables))
+    return clean
 
 
 _SHORT = 12
+_FILE_NAME = re.compile(r"\w[\w.-]*")
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -134,26 +140,8 @@ def _json_or_text(text: str) -> Any:
     return value if isinstance(value, dict | list) else text
 
 
-def _masked(value: Any, variables: Sequence[str]) -> Any:
-    from pytest_llmeval.services.secrets import secret_values, without
-
-    hidden = secret_values(variables)
-
-    def clean(each: Any) -> Any:
-        match each:
-            case str():
-                return without(each, hidden)
-            case Mapping():
-                return {clean(name): clean(below) for name, below in each.items()}
-            case list() | tuple():
-                return [clean(below) for below in each]
-        return each
-
-    return clean(value)
-
-
-def _written(spans: "Sequence[TraceSpan]") -> str:
-    """Return spans as a file from which they can be read again."""
+def _written(spans: "Sequence[TraceSpan]", hidden: Collection[str]) -> str:
+    """Return spans as a file from which they can be read again, without secrets."""
     rows = (
         {
             "name": each.name,
@@ -168,7 +156,7 @@ def _written(spans: "Sequence[TraceSpan]") -> str:
         }
         for each in spans
     )
-    return "".join(f"{encode(_masked(row, ())).decode()}\n" for row in rows)
+    return "".join(f"{encode(masked(row, hidden)).decode()}\n" for row in rows)
 
 
 def _appended(path: Path, text: str, case: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Scores as telemetry: events by OpenTelemetry's conventions for generative AI, and a span for the run."""
 
-__all__ = ("STYLES", "JudgedTrace", "Sent", "send_scores")
+__all__ = ("JudgedTrace", "send_scores")
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,11 +14,10 @@ from pytest_llmeval.services.secrets import Redactor
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    from opentelemetry.trace import Tracer
 
     from pytest_llmeval.reports.data import RunReport, SuiteReport
-
-STYLES: Final = ("events", "annotations")
-"""``gen_ai.evaluation.result`` events of OpenTelemetry, or spans with annotations of OpenInference."""
 
 _EVENT: Final = "gen_ai.evaluation.result"
 _SCOPE: Final = "pytest-llmeval-suite"
@@ -29,28 +28,19 @@ JudgedTrace: TypeAlias = tuple[str, str]
 """Ids of a trace and of its first span, in hexadecimal digits."""
 
 
-class Sent(NamedTuple):
-    """What became of scores that were to be sent.
-
-    Attributes:
-        note: One line for people.
-        failed: Whether they, or some of them, did not arrive.
-    """
-
-    note: str
-    failed: bool
-
-
 def send_scores(
     report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], *, style: str = "events", texts: bool = False
-) -> Sent:
+) -> str:
     """Send the scores of a run to the collector that the environment names (``OTEL_EXPORTER_OTLP_ENDPOINT``).
 
     Args:
         report: The run.
         judged: Suite file and case id to the trace that the case judges; its scores become a part of that trace.
-        style: One of `STYLES`.
+        style: ``events`` of OpenTelemetry (``gen_ai.evaluation.result``), or ``annotations`` of OpenInference.
         texts: Whether evaluators' words about answers are sent, too.
+
+    Returns:
+        What became of it, in a line for people.
 
     Raises:
         MissingExtraError: The SDK of OpenTelemetry or its exporter is not installed.
@@ -68,13 +58,10 @@ def send_scores(
         failed = send(scores, report, resource)
         failed = _send_run(report, resource) or failed
     except Exception as error:  # noqa: BLE001 (an exporter must not change how the run ends)
-        return Sent(f"scores NOT sent by --llmeval-otel: {Redactor().line(format_error(error))}", failed=True)
+        return f"scores NOT sent by --llmeval-otel: {Redactor().line(format_error(error))}"
     if failed:
-        return Sent(
-            "scores NOT sent by --llmeval-otel: the collector did not take them (see OTEL_EXPORTER_OTLP_ENDPOINT)",
-            failed=True,
-        )
-    return Sent(f"{counted(len(scores), 'score')} sent by --llmeval-otel", failed=False)
+        return "scores NOT sent by --llmeval-otel: the collector did not take them (see OTEL_EXPORTER_OTLP_ENDPOINT)"
+    return f"{counted(len(scores), 'score')} sent by --llmeval-otel"
 
 
 class _CaseScore(NamedTuple):
@@ -86,7 +73,7 @@ def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], 
     """Yield each score of each case, and why there is none where an evaluator failed."""
     for suite in report.suites:
         for case in suite.result.cases:
-            absent = case.details.get("errors", {})
+            undefined = case.details.get("undefined", {})
             names = case.metrics or (suite.result.metrics if case.outcome == "errored" else ())
             for metric in names:
                 value = case.metrics.get(metric)
@@ -100,8 +87,8 @@ def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], 
                     attributes["llmeval.system"] = suite.variant
                 if value is not None:
                     attributes["gen_ai.evaluation.score.value"] = float(value)
-                elif case.outcome == "errored" or metric in absent:
-                    attributes["error.type"] = _error_type(absent.get(metric) or case.reason or "")
+                elif case.outcome == "errored" and metric not in undefined:
+                    attributes["error.type"] = _error_type(case.reason or "")
                 else:
                     continue  # nothing to judge is no result
                 if metric in case.unmet:
@@ -177,11 +164,7 @@ def _within(of: JudgedTrace | None) -> "Context | None":
 
 
 def _send_annotations(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    memory = InMemorySpanExporter()
-    tracer = _tracer(TracerProvider(resource=resource), memory)
+    tracer, memory = _tracer(resource)
     now = _moment(report)
     names = {"gen_ai.evaluation.name": "name", "gen_ai.evaluation.score.value": "score"}
     names |= {"gen_ai.evaluation.score.label": "label", "gen_ai.evaluation.explanation": "explanation"}
@@ -197,12 +180,9 @@ def _send_annotations(scores: Sequence[_CaseScore], report: "RunReport", resourc
 
 def _send_run(report: "RunReport", resource: "Resource") -> bool:
     """Send a span for the run, with an event for each gate."""
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
     from opentelemetry.trace import StatusCode
 
-    memory = InMemorySpanExporter()
-    tracer = _tracer(TracerProvider(resource=resource), memory)
+    tracer, memory = _tracer(resource)
     end = _moment(report)
     attributes = {
         "llmeval.version": report.version,
@@ -220,14 +200,19 @@ def _send_run(report: "RunReport", resource: "Resource") -> bool:
     return _export(memory)
 
 
-def _tracer(provider: Any, exporter: Any) -> Any:
+def _tracer(resource: "Resource") -> "tuple[Tracer, InMemorySpanExporter]":
+    """Return what makes spans, and where they are kept."""
+    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    return provider.get_tracer(_SCOPE, __version__)
+    memory = InMemorySpanExporter()
+    provider = TracerProvider(resource=resource)
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    return provider.get_tracer(_SCOPE, __version__), memory
 
 
-def _export(memory: Any) -> bool:
+def _export(memory: "InMemorySpanExporter") -> bool:
     """Send the spans that were kept; return whether that failed."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import SpanExportResult

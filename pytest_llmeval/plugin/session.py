@@ -11,7 +11,6 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval.core.errors import MissingExtraError
-from pytest_llmeval.data.traces.source import judged_trace
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import RESULT, take_judgements, take_results
 from pytest_llmeval.plugin.presentation import emit, verdict_report
@@ -151,6 +150,7 @@ class Run:
 
     def _send(self, session: pytest.Session, style: str) -> None:
         """Send the scores as telemetry; what becomes of that is a note, and changes no verdict."""
+        from pytest_llmeval.data.traces.source import judged_trace
         from pytest_llmeval.exchange.telemetry import send_scores
 
         assert self.finished is not None
@@ -164,7 +164,7 @@ class Run:
         }
         texts = self.config.option.llmeval_texts == "all"
         try:
-            self.notes.append(send_scores(report, judged, style=style, texts=texts).note)
+            self.notes.append(send_scores(report, judged, style=style, texts=texts))
         except MissingExtraError as error:
             self.notes.append(f"scores NOT sent: {error}")
 

@@ -39,7 +39,6 @@ from pytest_llmeval.targets.python import (
     typed_input,
 )
 from pytest_llmeval.targets.spec import BatchTarget
-from pytest_llmeval.targets.tracing import TracedCall
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.service import JudgeService
@@ -194,11 +193,14 @@ class Answering:
             return answer
         spec = job.suite.target
         run = None if here is None else partial(self._run_in, here)
-        traced = TracedCall() if spec is not None and spec.traces and not job.case.conversation else None
-        asked = for_case(target, job.case)
-        call = asked if traced is None else traced.of(asked)
-        answer = await call_target(call, typed_input(target, value), spec.timeout if spec is not None else None, run)
-        return answer if traced is None else traced.joined(json_like(answer))
+        timeout = spec.timeout if spec is not None else None
+        asked, given = for_case(target, job.case), typed_input(target, value)
+        if spec is None or not spec.traces or job.case.conversation:
+            return await call_target(asked, given, timeout, run)
+        from pytest_llmeval.targets.tracing import TracedCall
+
+        traced = TracedCall()
+        return traced.joined(json_like(await call_target(traced.of(asked), given, timeout, run)))
 
     async def _run_in(self, here: ThisThread, work: Callable[[], Any]) -> Any:
         """Call a plain target in the thread that waits for it; what it asks is a part of its call."""

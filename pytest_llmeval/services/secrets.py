@@ -7,6 +7,7 @@ __all__ = (
     "environment_secrets",
     "is_secret_name",
     "kind",
+    "masked",
     "presentable",
     "secret_values",
     "spelt",
@@ -19,7 +20,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 from typing import Any, Final
@@ -141,12 +142,27 @@ def without(text: str, secrets: Iterable[str]) -> str:
     Secrets are found in capitals and small letters, and where they are cut (``...`` follows). One of less than eight
     characters may be a part of an ordinary word, where it stays.
     """
+    lower = text.lower()
     for secret in _longest_first(secrets):
         if len(secret) >= SHORTEST_PART:
-            text = _without_long(text, secret)
+            if secret[:SHORTEST_PART].lower() in lower or secret[:SHORTEST_PART] in text:
+                text = _without_long(text, secret)
+                lower = text.lower()
         elif secret in text:
             text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
     return text
+
+
+def masked(value: Any, secrets: Collection[str]) -> Any:
+    """Return JSON data with ``***`` in place of secrets in all its texts, names of fields too; see `without`."""
+    match value:
+        case str():
+            return without(value, secrets)
+        case Mapping():
+            return {masked(name, secrets): masked(each, secrets) for name, each in value.items()}
+        case list() | tuple():
+            return [masked(each, secrets) for each in value]
+    return value
 
 
 _CUT = ("...", "\u2026", " ...", " \u2026")

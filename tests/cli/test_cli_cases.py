@@ -121,3 +121,32 @@ def test_a_dry_run_writes_nothing(project: Path, capsys: pytest.CaptureFixture[s
     assert "+  - id: aaaaaaaaaaaa" in capsys.readouterr().out
     assert (project / "s.eval.yaml").read_text(encoding="utf-8") == SUITE
     assert not (project / "traces").exists()
+
+
+@pytest.mark.parametrize("trace", ["../../evil", "/tmp/evil", ".hidden", "a b"])
+def test_an_id_that_somebody_wrote_into_a_trace_names_no_file_elsewhere(
+    project: Path, capsys: pytest.CaptureFixture[str], trace: str
+) -> None:
+    spans = [{**each, "traceId": trace} for each in AGENT]
+    (project / "t.jsonl").write_text(json.dumps(export(*spans)), encoding="utf-8")
+    before = set(project.parent.rglob("*"))
+    assert main([*ADD, f"--trace={trace}"]) == 1
+    assert "expected letters, digits, '-', '_' and '.': choose one by --id" in capsys.readouterr().err
+    assert set(project.parent.rglob("*")) == before
+
+
+def test_ends_of_lines_stay_as_they_are(project: Path) -> None:
+    (project / "s.eval.yaml").write_bytes(SUITE.replace("\n", "\r\n").encode())
+    assert main([*ADD, "--trace=a"]) == 0
+    written = (project / "s.eval.yaml").read_bytes()
+    assert written.count(b"\n") == written.count(b"\r\n") > SUITE.count("\n")
+
+
+def test_secrets_that_only_the_suite_names_are_masked_in_the_trace(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAM", "find order 7")
+    judge = "judge: {model: 'openai:x', base_url: 'http://127.0.0.1:1/v1', api_key_env: TEAM}\n"
+    (project / "s.eval.yaml").write_text(judge + SUITE, encoding="utf-8")
+    assert main([*ADD, "--trace=a"]) == 0
+    assert "find order 7" not in (project / "traces" / "aaaaaaaaaaaa.json").read_text(encoding="utf-8")

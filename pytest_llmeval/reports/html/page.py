@@ -27,7 +27,7 @@ from pytest_llmeval.reports.html.data import (
     run_of,
 )
 from pytest_llmeval.reports.json import to_json
-from pytest_llmeval.services.secrets import secret_values, without
+from pytest_llmeval.services.secrets import masked, secret_values, without
 
 _MEGABYTE = 1_000_000
 WARN_FROM = 20 * _MEGABYTE
@@ -152,15 +152,8 @@ def _masked(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if without(text, secrets) == text:
         return data
 
-    def clean(value: Any) -> Any:
-        if isinstance(value, str):
-            return without(value, secrets)
-        if isinstance(value, Mapping):
-            return {clean(name): clean(each) for name, each in value.items()}
-        return [clean(each) for each in value] if isinstance(value, list | tuple) else value
-
-    masked: Mapping[str, Any] = clean(data)
-    return masked
+    clean: Mapping[str, Any] = masked(data, secrets)
+    return clean
 
 
 def _rendered(head: Mapping[str, Any], pieces: Sequence[_Piece]) -> str:

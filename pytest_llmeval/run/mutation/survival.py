@@ -5,7 +5,6 @@ __all__ = ("GateNotice", "KindOutcome", "Survival", "findings", "mutate_suite")
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -157,13 +156,15 @@ def _scored(suite: Suite, case: Case) -> Execution:
     """Score an answer; of a judge, what it would say is undefined."""
     case = with_figures(case, suite.parts_of(case))
     verdicts: dict[str, list[list[Verdict | LlmevalError]]] = {}
+    failed: dict[str, Exception] = {}
     for label, evaluator in suite.evaluators.items():
         if isinstance(evaluator, JudgedEvaluator):
-            with suppress(Exception):  # an answer of which nothing can be asked is measured, and said to be so
+            try:
                 views = suite.readings[label].views(case)
-                off = JudgeOffError()
-                verdicts[label] = [[off] * len(evaluator.questions(view)) for view in views]
-    return execute(suite, CaseAnswer(case, verdicts=verdicts), explains_all=False)
+                verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]
+            except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+                failed[label] = error
+    return execute(suite, CaseAnswer(case, verdicts=verdicts, failed=failed), explains_all=False)
 
 
 def _is_wrong(case: Case, prediction: Any) -> bool:
