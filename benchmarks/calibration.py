@@ -26,10 +26,9 @@ from tabulate import tabulate
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, cohen_kappa
-from pytest_llmeval.scoring.comparison.estimation import Estimate
-from pytest_llmeval.scoring.comparison.inference import held_tails, witnessed_tail
-from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates
-from pytest_llmeval.scoring.comparison.significance import detectable_shift, mcnemar_tails, two_sided
+from pytest_llmeval.gates.statistics.estimation import Estimate
+from pytest_llmeval.gates.statistics.inference import adjusted_gates, held_tails, witnessed_tail
+from pytest_llmeval.gates.statistics.significance import detectable_shift, mcnemar_tails, two_sided
 from pytest_llmeval.scoring.intervals import Resampled, Tails, expanded, nominal, value_interval, wilson_interval
 from pytest_llmeval.scoring.resample import resampled_totals
 

@@ -15,13 +15,13 @@ from pytest_llmeval import Case, Evaluator, Metric, Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import excess_counts
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.estimation import estimate
-from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, least_tail
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.comparison.significance import few_changes_tail
-from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.estimation import estimate
+from pytest_llmeval.gates.statistics.inference import FEW_CHANGED, Bootstrap, least_tail
+from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.gates.statistics.significance import few_changes_tail
 from pytest_llmeval.scoring.table import Table
 
 LEVEL = 0.05

@@ -13,9 +13,9 @@ from tabulate import tabulate
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest, CaseStatistics
-from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
+from pytest_llmeval.gates.statistics.compare import differences
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 
 SEED = 13
 SIZE, PAIRS, DROP = 200, 300, 0.1

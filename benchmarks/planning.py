@@ -14,14 +14,13 @@ from tabulate import tabulate
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.people import corrected_mean
-from pytest_llmeval.scoring.comparison.anytime import Look, Watch, watch
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.comparison.shift import Shift
-from pytest_llmeval.scoring.power import Plan, ScoreSpread, measured_spread
-from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.power import Plan, ScoreSpread, measured_spread
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.anytime import Look, Watch, watch
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.compare import differences
+from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
 from pytest_llmeval.scoring.resample import resampled_totals
 
 SEED = 12

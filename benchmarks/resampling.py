@@ -13,12 +13,12 @@ import numpy as np
 
 from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core.results import Result
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.gates import GateResult
+from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.intervals import Resampled, resampled_interval
-from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 
 CASES, COUNTS, GATES, ROUNDS = 10_000, 12, 100, 5

@@ -22,10 +22,10 @@ from scipy.stats import ttest_1samp
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.scoring.early.evidence import CaseUnits
-from pytest_llmeval.scoring.early.verdicts import PartScores, decide_gate
-from pytest_llmeval.scoring.gates import Gate, parse_gate
-from pytest_llmeval.scoring.regression import RegressionGate, regression_from_mapping
+from pytest_llmeval.gates.early.evidence import CaseUnits
+from pytest_llmeval.gates.early.verdicts import PartScores, decide_gate
+from pytest_llmeval.gates.limits import Gate, parse_gate
+from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
 from pytest_llmeval.suite.order import StopSettings
 
 SIZES = (20, 100, 500, 2000)

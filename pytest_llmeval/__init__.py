@@ -6,8 +6,9 @@
 
     core        cases, observations, the evaluator contract, results, errors, wording
     data        files and general case formats
-    scoring     tables, summaries, intervals, repeats, limits, gates, comparisons of two runs
+    scoring     tables, summaries, intervals, repeats, usage
     services    event loop, HTTP, retries, processes, secrets
+    gates       limits, changes against a baseline or another system, and their statistics
     judge       questions to judges, clients, stored verdicts, limits
     targets     predictions from Python functions, HTTP services and commands
     reports     one module per format of reports, and the table of them; explanations of failing cases
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.parts import Parts
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
+    from pytest_llmeval.gates.statistics.compare import Comparison, Difference, compare
     from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
     from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
@@ -109,7 +111,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.score import score
     from pytest_llmeval.run.streams.partial import PartialResult
     from pytest_llmeval.run.streams.stream import score_stream
-    from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
     from pytest_llmeval.suite.checks import get_checks
     from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
@@ -142,7 +143,7 @@ _HOMES = {
     "run.score": ("score",),
     "run.streams.partial": ("PartialResult",),
     "run.streams.stream": ("score_stream",),
-    "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
+    "gates.statistics.compare": ("Comparison", "Difference", "compare"),
     "suite.checks": ("get_checks",),
     "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),

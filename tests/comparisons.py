@@ -10,11 +10,11 @@ import numpy as np
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, Sums, score
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.gates import GateResult
-from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 
 
 @dataclass(frozen=True)

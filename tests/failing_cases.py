@@ -16,7 +16,7 @@ from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.scoring.limits import Limit
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.registry import get_evaluator
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.tasks.retrieval.rules import GoldList

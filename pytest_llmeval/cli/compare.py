@@ -12,11 +12,11 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates.limits import GateResult
+    from pytest_llmeval.gates.regression_verdicts import GateEvidence
+    from pytest_llmeval.gates.statistics.compare import Difference
+    from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.reports.data import SuiteReport
-    from pytest_llmeval.scoring.comparison.compare import Difference
-    from pytest_llmeval.scoring.comparison.pairing import RunPairing
-    from pytest_llmeval.scoring.gates import GateResult
-    from pytest_llmeval.scoring.regression_verdicts import GateEvidence
 
 _COMPARE = (
     "Compare the mean case scores of two runs over the cases that ran in both. The exit code is 1 if a drop larger "
@@ -52,7 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _compare(options: Namespace) -> int:
     from pytest_llmeval.cli.paired import pair_suites
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.scoring.regression_verdicts import judge_regressions
+    from pytest_llmeval.gates.regression_verdicts import judge_regressions
 
     try:
         here, there = (_chosen(report) for report in (options.report, options.baseline))
@@ -135,9 +135,9 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
     """Compare the cases of a suite that ran in both reports."""
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.scoring.comparison.compare import differences
-    from pytest_llmeval.scoring.regression import RegressionGate
-    from pytest_llmeval.scoring.regression_verdicts import examine
+    from pytest_llmeval.gates.regression import RegressionGate
+    from pytest_llmeval.gates.regression_verdicts import examine
+    from pytest_llmeval.gates.statistics.compare import differences
 
     title = f"{here.suite} ({here.path})"
     if (here.path, here.suite) != (there.path, there.suite):
@@ -170,7 +170,7 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
 
 def _groups(pairing: "RunPairing", names: Sequence[str], options: Namespace, cluster_by: str | None) -> Iterator[str]:
     """Yield the tables of the groups of a label."""
-    from pytest_llmeval.scoring.comparison.compare import differences
+    from pytest_llmeval.gates.statistics.compare import differences
 
     for name, rows in pairing.groups(options.by).items():
         found = differences(pairing, rows, names, confidence=options.confidence, cluster_by=cluster_by)

@@ -13,9 +13,9 @@ from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import SuiteError
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates.statistics.compare import Difference
     from pytest_llmeval.reports.data import Changes, RunReport, SuiteReport
     from pytest_llmeval.reports.html.data import PageRun
-    from pytest_llmeval.scoring.comparison.compare import Difference
 
 _HTML = (
     "Write JSON reports as one HTML page, which opens from disk without network. The first report is the run that the "
@@ -109,8 +109,8 @@ def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes"
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.core.wording import counted
+    from pytest_llmeval.gates.statistics.compare import differences
     from pytest_llmeval.reports.data import Changes
-    from pytest_llmeval.scoring.comparison.compare import differences
 
     paired = paired_scores(here, there)
     alone = zip(paired.alone, ("this run", label), strict=True)

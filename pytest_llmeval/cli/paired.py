@@ -15,9 +15,9 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, CaseResult
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.reports.data import SuiteReport
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

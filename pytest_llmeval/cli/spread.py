@@ -15,16 +15,16 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import PASS_RATE, UNLABELLED
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.gates.limits import split_statistic
+from pytest_llmeval.gates.power import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.estimation import columns_of
+from pytest_llmeval.gates.watched_gates import WATCHED_RUNS
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.reading import read_report
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.estimation import columns_of
-from pytest_llmeval.scoring.gates import split_statistic
 from pytest_llmeval.scoring.intervals import present
-from pytest_llmeval.scoring.power import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
-from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.table import Table
-from pytest_llmeval.scoring.watched_gates import WATCHED_RUNS
 from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.gates.regression import never_decided
 from pytest_llmeval.judge.panel import jurors_of
 from pytest_llmeval.judge.prices import is_retired
-from pytest_llmeval.scoring.regression import never_decided
 from pytest_llmeval.suite import SUITE_FILES
 from pytest_llmeval.suite.running import stop_fault
 from pytest_llmeval.suite.suite import CANNOT_FAIL

@@ -16,8 +16,8 @@ import pytest
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.gates.limits import SnapshotVerdict
 from pytest_llmeval.plugin.presentation import VerdictReport, emit
-from pytest_llmeval.scoring.gates import SnapshotVerdict
 from pytest_llmeval.snapshots.files import PendingFile, approve, python_score_file, read_if_there, texts_of
 from pytest_llmeval.snapshots.judged_scores import mark_rest
 from pytest_llmeval.snapshots.mode import SnapshotMode

@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from pytest_llmeval.core.results import AnswerShown, CaseResult, Result
+from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
-from pytest_llmeval.scoring.money import Money
-from pytest_llmeval.scoring.usage import UsageReport
+from pytest_llmeval.scoring.usage import Money, UsageReport
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates.statistics.compare import Difference
     from pytest_llmeval.reports.mutation import Survival
     from pytest_llmeval.reports.systems import SystemsReport
     from pytest_llmeval.reports.timeline import Timeline
-    from pytest_llmeval.scoring.comparison.compare import Difference
 
 _COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
 _SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")

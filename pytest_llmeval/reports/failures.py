@@ -16,7 +16,7 @@ from pytest_llmeval.core.wording import as_line, counted, number, printable
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.reports.notes import repeats_line
 from pytest_llmeval.reports.transcript import transcript_lines, wrong_turns
-from pytest_llmeval.scoring.limits import Unmet
+from pytest_llmeval.scoring.case_scores import Unmet
 
 _COMPARED = 1_000
 _ALIKE = 0.5

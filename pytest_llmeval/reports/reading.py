@@ -29,19 +29,17 @@ from pytest_llmeval.core.results import (
 )
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.gates.limits import ChangeKind, GateOutcome, GateResult, SnapshotVerdict
+from pytest_llmeval.gates.statistics.compare import Against, Difference, SystemRow, SystemTable
+from pytest_llmeval.gates.statistics.strengths import Strength, Strengths
 from pytest_llmeval.reports.data import FilledBucket, RunReport, SampleReport, StopReport, SuiteReport
 from pytest_llmeval.reports.json import SCHEMA_VERSION
 from pytest_llmeval.reports.mutation import GateNotice, KindOutcome, Survival
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.scoring.comparison.compare import Difference
-from pytest_llmeval.scoring.comparison.strengths import Strength, Strengths
-from pytest_llmeval.scoring.comparison.systems import Against, SystemRow, SystemTable
-from pytest_llmeval.scoring.gates import ChangeKind, GateOutcome, GateResult, SnapshotVerdict
-from pytest_llmeval.scoring.money import Money
 from pytest_llmeval.scoring.summary import summarize
-from pytest_llmeval.scoring.usage import CascadeUse, JudgeUsage, UsageReport
+from pytest_llmeval.scoring.usage import CascadeUse, JudgeUsage, Money, UsageReport
 
 _AnyNumber: TypeAlias = float | int
 _Score: TypeAlias = Annotated[float | int, Field(ge=-1e100, le=1e100)]

@@ -11,8 +11,8 @@ from pytest_llmeval.reports.layout import TextTable
 from pytest_llmeval.reports.tables import FilledTable
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.strengths import Strengths
-    from pytest_llmeval.scoring.comparison.systems import Against, SystemRow, SystemTable
+    from pytest_llmeval.gates.statistics.compare import Against, SystemRow, SystemTable
+    from pytest_llmeval.gates.statistics.strengths import Strengths
 
 
 @dataclass(frozen=True, slots=True)

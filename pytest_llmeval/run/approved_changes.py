@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseResult
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.compare import differences
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.reports.data import Changes
 from pytest_llmeval.run.records import different_answers, shown_value
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.snapshots.answers import ApprovedAnswers

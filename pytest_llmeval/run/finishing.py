@@ -23,13 +23,13 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.folders import OWN_FOLDER, WORKING_FOLDER
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import remove_leftovers
+from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.files import WrittenReports, write_reports
 from pytest_llmeval.run.collecting import RunTerms, Suites, collect, collected_records
 from pytest_llmeval.run.early.decisions import NOT_NEEDED, settle_stops
 from pytest_llmeval.run.judging import JudgedRun, SuiteVerdict, judge_run, left_to_others
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 from pytest_llmeval.snapshots.history import append_runs
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import SnapshotMode

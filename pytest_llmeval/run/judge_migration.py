@@ -26,6 +26,10 @@ from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, Met
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
+from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.gates.regression import Statistic
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, Shift, dependence, subject_of
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import PanelSpec
@@ -33,10 +37,6 @@ from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collecting import judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.shift import CONFIDENCE, Shift, dependence, subject_of
-from pytest_llmeval.scoring.gates import GateResult
-from pytest_llmeval.scoring.regression import Statistic
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.snapshots.bridges import Bridge
@@ -50,7 +50,7 @@ from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.pairing import RunPairing
+    from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.targets.python import Recordings
 
 
@@ -254,8 +254,8 @@ def _summary(suite: Suite, records: Sequence[CaseRecord]) -> Result:
 
 def measured_shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
     """Return, by evaluator, how far its metrics move; those that a case only has to pass are moved by all of them."""
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-    from pytest_llmeval.scoring.comparison.pairing import RunPairing
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+    from pytest_llmeval.gates.statistics.pairing import RunPairing
 
     digests = digests_of(suite)
     here, there = (CaseStatistics.of(side.records, digests=digests) for side in (new, old))
@@ -286,7 +286,7 @@ def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) ->
 
 def _moved(pairing: "RunPairing", names: Sequence[str], suite: Suite) -> dict[str, Shift]:
     """Return how far metrics move, as far as that can be told: from two cases on, with a score from both judges."""
-    from pytest_llmeval.scoring.comparison.compare import differences
+    from pytest_llmeval.gates.statistics.compare import differences
 
     found: dict[str, Shift] = {}
     rows = pairing.everything()

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
 from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.gates.limits import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.reports.data import Changes, FilledBucket, SuiteReport
 from pytest_llmeval.reports.errors import fill_buckets
@@ -21,10 +22,8 @@ from pytest_llmeval.run.collecting import RunTerms, fault_of
 from pytest_llmeval.run.records import shown_value
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.side_by_side import judge_between, qualified, side_by_side, variants_of
-from pytest_llmeval.scoring.gates import EVERYTHING, GateResult, SnapshotVerdict
-from pytest_llmeval.scoring.money import Money, money_of
 from pytest_llmeval.scoring.summary import summarize
-from pytest_llmeval.scoring.usage import TARGET_FIGURES, CascadeUse, UsageEvaluator, usage_report
+from pytest_llmeval.scoring.usage import TARGET_FIGURES, CascadeUse, Money, UsageEvaluator, money_of, usage_report
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.keeper import Keeper
@@ -262,7 +261,7 @@ def _regressions(
     """Judge the gates against a baseline; what compares runs is loaded where there are any."""
     if not suite_run.suite.regressions:
         return []
-    from pytest_llmeval.scoring.regression_verdicts import judge_regressions
+    from pytest_llmeval.gates.regression_verdicts import judge_regressions
     from pytest_llmeval.snapshots.baselines import examine_regressions
 
     evidence = examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged)

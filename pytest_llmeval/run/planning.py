@@ -24,13 +24,21 @@ from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.questions.simulated_user import SIMULATED_USER
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.reports.plan import BudgetUse, PlannedSuite, RunPlan
+from pytest_llmeval.reports.plan import (
+    NOTHING,
+    BudgetUse,
+    CallSample,
+    CostEstimate,
+    PlannedCalls,
+    PlannedSuite,
+    RunPlan,
+    planned,
+)
 from pytest_llmeval.run.answering import Answering, user_questions
 from pytest_llmeval.run.conversation import beginning
 from pytest_llmeval.run.job import Job
 from pytest_llmeval.run.sharing import put_beside
 from pytest_llmeval.run.target_figures import usage_of_target
-from pytest_llmeval.scoring.planned_calls import NOTHING, CallSample, CostEstimate, PlannedCalls, planned
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.judges import SuiteJudges

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.gates.limits import Gate, GateResult
+from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.reports.tables import join_tables
 from pytest_llmeval.run.execute import is_skipped
-from pytest_llmeval.scoring.gates import Gate, GateResult
-from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates.regression_verdicts import GateEvidence
+    from pytest_llmeval.gates.statistics.strengths import Strengths
     from pytest_llmeval.reports.systems import SystemsReport
-    from pytest_llmeval.scoring.comparison.strengths import Strengths
-    from pytest_llmeval.scoring.regression_verdicts import GateEvidence
 
 _CONFIDENCE = 0.95
 """Of differences, where the suite wants no intervals of its own."""
@@ -42,8 +42,8 @@ def side_by_side(variants: Mapping[str, SuiteRun]) -> "SystemsReport | None":
     ran = {name: each for name, each in variants.items() if each.report.run}
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
+    from pytest_llmeval.gates.statistics.compare import compare_systems
     from pytest_llmeval.reports.systems import SystemsReport
-    from pytest_llmeval.scoring.comparison.systems import compare_systems
 
     first = next(iter(ran.values()))
     suite = first.suite
@@ -63,8 +63,8 @@ def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengt
     for label, evaluator in suite.evaluators.items():
         if evaluator.opponents:
             from pytest_llmeval.evaluators.judge.pairwise import pairs_of_systems
-            from pytest_llmeval.scoring.clusters import unit_numbers
-            from pytest_llmeval.scoring.comparison.strengths import strengths_of
+            from pytest_llmeval.gates.statistics.strengths import strengths_of
+            from pytest_llmeval.scoring.resample import unit_numbers
 
             cases = pairs_of_systems(results, label)
             units = unit_numbers([record for record, _ in cases], suite.cluster_by)
@@ -84,7 +84,7 @@ def judge_between(variants: Mapping[str, SuiteRun]) -> dict[str, list[GateResult
     suite = variants[first].suite
     if not (suite.named_gates or suite.between):
         return {}
-    from pytest_llmeval.scoring.regression_verdicts import GateEvidence, judge_regressions
+    from pytest_llmeval.gates.regression_verdicts import GateEvidence, judge_regressions
 
     for gate in suite.named_gates:
         against = gate.against if isinstance(gate, RegressionGate) else ""
@@ -132,9 +132,9 @@ def qualified(run: SuiteRun, most_skipped: int, verdict: GateResult) -> GateResu
 
 
 def _between(gate: RegressionGate, system: SuiteRun, variants: Mapping[str, SuiteRun]) -> "GateEvidence":
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-    from pytest_llmeval.scoring.comparison.pairing import RunPairing
-    from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
+    from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+    from pytest_llmeval.gates.statistics.pairing import RunPairing
 
     other = variants[gate.against]
     if any(gate.metric in each.off for each in (system, other)):

@@ -1,3 +1,1 @@
-"""From observations to metrics, intervals, limits and gates."""
-
-__all__ = ()
+"""From observations to metrics and intervals."""

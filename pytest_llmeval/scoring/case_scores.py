@@ -1,15 +1,16 @@
 """Results of single cases, read from the columns of all cases."""
 
-__all__ = ("CaseResults", "CaseScores", "PackedColumns", "ScoreColumns")
-
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
+from msgspec import Struct
+
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import fits_a_byte
 from pytest_llmeval.core.results import CaseRecord, CaseResult
+from pytest_llmeval.core.wording import limit, number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
     Small: TypeAlias = npt.NDArray[np.int8]
+
 
 _NOTHING = -1
 """Stands for NaN in a packed column."""
@@ -212,3 +214,49 @@ def _packed(numbers: "FloatArray") -> "Small | None":
     packed = whole.astype(np.int8)
     packed[nothing] = _NOTHING
     return packed
+
+
+TOLERANCE = 1e-12
+"""Slack of every comparison with a limit, so that 0.1 + 0.2 meets 0.3."""
+
+
+class Limit(Struct, frozen=True):
+    """The range that a score must lie in; both ends belong to it."""
+
+    min: float | None = None
+    max: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Return whether a score lies in the range."""
+        return (self.min is None or value >= self.min - TOLERANCE) and (
+            self.max is None or value <= self.max + TOLERANCE
+        )
+
+    def __str__(self) -> str:
+        parts = []
+        if self.min is not None:
+            parts.append(f">= {limit(self.min)}")
+        if self.max is not None:
+            parts.append(f"<= {limit(self.max)}")
+        return " and ".join(parts)
+
+
+class Unmet(Struct, frozen=True):
+    """A score outside its limit."""
+
+    metric: str
+    value: float
+    limit: Limit
+
+    def __str__(self) -> str:
+        return f"{self.metric} {number(self.value)}, limit {self.limit}"
+
+
+def unmet(limits: Mapping[str, Limit], scores: Mapping[str, float | None]) -> list[Unmet]:
+    """Return the limits that scores do not meet; a score that does not exist is not held against the case."""
+    found = []
+    for metric, wanted in limits.items():
+        value = scores.get(metric)
+        if value is not None and not wanted.holds(value):
+            found.append(Unmet(metric, value, wanted))
+    return found

@@ -1,17 +1,5 @@
 """Repeated cases: reduction of several scores to one, and their spread."""
 
-__all__ = (
-    "REDUCERS",
-    "RELIABILITY",
-    "Reduced",
-    "Reliability",
-    "Repeats",
-    "Status",
-    "flakiness_of",
-    "spread_of",
-    "status_of",
-)
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +14,7 @@ from pytest_llmeval.core.errors import EvaluatorError, FieldsError
 from pytest_llmeval.core.evaluator import Basis, ErrorBucket, Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums, Totals
 from pytest_llmeval.core.tables import ReportTable, has_counts
-from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray

@@ -1,7 +1,5 @@
 """Summaries of case records: metrics of suite, groups and cases, with counts of unscored cases."""
 
-__all__ = ("summarize", "summarize_rows")
-
 from collections.abc import Mapping, Sequence
 
 from pytest_llmeval.core.evaluator import Evaluator
@@ -16,8 +14,8 @@ from pytest_llmeval.core.results import (
     Result,
 )
 from pytest_llmeval.scoring.case_scores import CaseResults, ScoreColumns
-from pytest_llmeval.scoring.clusters import unit_numbers
 from pytest_llmeval.scoring.intervals import corrected
+from pytest_llmeval.scoring.resample import unit_numbers
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import USAGE
 

@@ -1,7 +1,5 @@
 """The matrix of a suite: one row per case, one column per count."""
 
-__all__ = ("OUTCOME", "OUTCOME_EVALUATOR", "Table", "outcome_of")
-
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,9 +14,8 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
 from pytest_llmeval.scoring.case_scores import PackedColumns
-from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
 from pytest_llmeval.scoring.intervals import CountedMetric, partial_interval, share_interval, value_interval
-from pytest_llmeval.scoring.resample import resample_count, resampled_totals
+from pytest_llmeval.scoring.resample import by_unit, design_effect, resample_count, resampled_totals, unit_numbers
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, successes_of, usage_of
 
 if TYPE_CHECKING:

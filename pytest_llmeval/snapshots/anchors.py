@@ -10,11 +10,11 @@ from pathlib import Path
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, number, several
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.pairing import CaseMatching, RunPairing
-from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.compare import differences
+from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.snapshots.files import anchor_file, anchor_text, read_statistics, statistics_file
 from pytest_llmeval.snapshots.runs import SuiteRun

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.scoring.comparison.pairing import CaseMatching, RunPairing
-from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
-from pytest_llmeval.scoring.watched_gates import watched
+from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
+from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
+from pytest_llmeval.gates.watched_gates import watched
 from pytest_llmeval.snapshots.anchors import anchored_gates, drift_findings
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file

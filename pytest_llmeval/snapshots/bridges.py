@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, ClassVar
 
-from pytest_llmeval.scoring.comparison.shift import Shift
+from pytest_llmeval.gates.statistics.pairing import Shift
 from pytest_llmeval.snapshots.comparable import Comparable
 
 _NAMED = "bridge"

@@ -18,7 +18,7 @@ from pytest_llmeval.core.views import Reading
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
+    from pytest_llmeval.gates.statistics.case_statistics import CaseDigest
 
 _SELECTS = "metrics"
 """The option that selects the reported metrics; it changes none of them."""
@@ -106,7 +106,7 @@ def basis_of(comparable: Comparable) -> dict[str, str]:
 
 def digests_of(suite: Suite) -> "dict[str, CaseDigest]":
     """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
+    from pytest_llmeval.gates.statistics.case_statistics import CaseDigest
 
     limits = {case.id: _limits(suite, case) for case in suite.cases}
     return {

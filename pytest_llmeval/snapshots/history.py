@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval._version import __version__
 from pytest_llmeval.data.files.folders import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
-from pytest_llmeval.scoring.gates import GateResult
+from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.snapshots.comparable import basis_of
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.anytime import Look
+    from pytest_llmeval.gates.statistics.anytime import Look
 
 HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
@@ -65,7 +65,7 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
     Returns:
         Gate to looks, in the order of the runs.
     """
-    from pytest_llmeval.scoring.comparison.anytime import Look
+    from pytest_llmeval.gates.statistics.anytime import Look
 
     found: dict[str, list[Look]] = {}
     seen = {watch.statistics, watch.baseline}

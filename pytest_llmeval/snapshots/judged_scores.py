@@ -10,9 +10,9 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted, interval
 from pytest_llmeval.data.files.writing import has_text
-from pytest_llmeval.scoring.comparison.compare import Difference, differences
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.statistics.compare import Difference, differences
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.snapshots.anchors import gate_clusters
 from pytest_llmeval.snapshots.answers import answers_text
 from pytest_llmeval.snapshots.comparable import fingerprint
@@ -227,7 +227,7 @@ def _gated(suite_run: SuiteRun, old: SuiteScores) -> Callable[[str], bool]:
 
 def _undecided(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
     """Return whether none of the gates on a metric could have established a drop: then its snapshot speaks."""
-    from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+    from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
 
     gates = suite_run.suite.regressions
     verdicts = judge_regressions([examine(gate, suite_run.compared(old)) for gate in gates])
@@ -236,7 +236,7 @@ def _undecided(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
 
 
 def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
-    from pytest_llmeval.scoring.comparison.pairing import left_out_of
+    from pytest_llmeval.gates.statistics.pairing import left_out_of
 
     pairing = suite_run.compared(old)
     if pairing is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp

@@ -12,7 +12,7 @@ from pytest_llmeval.snapshots.files import pool_file, read_statistics, statistic
 from pytest_llmeval.snapshots.scores import SuiteScores
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 
 
 def next_pool(
@@ -55,8 +55,7 @@ def pooled_baseline(last: "CaseStatistics", approved: SuiteScores, scores: Path,
         UnicodeDecodeError: As above.
         SuiteError: A file of the pool is not what was approved.
     """
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-    from pytest_llmeval.scoring.comparison.pooled import pooled
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, pooled
 
     earlier = pool_of(approved, size)
     texts = {pool_file(scores, digest).name: _text(scores, digest) for digest in earlier}

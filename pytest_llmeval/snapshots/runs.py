@@ -20,12 +20,11 @@ from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, diges
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates.limits import GateResult
+    from pytest_llmeval.gates.statistics.anytime import Look
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+    from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
     from pytest_llmeval.reports.data import StopReport, SuiteReport
-    from pytest_llmeval.scoring.comparison.anytime import Look
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-    from pytest_llmeval.scoring.comparison.pairing import RunPairing
-    from pytest_llmeval.scoring.comparison.shift import Shift
-    from pytest_llmeval.scoring.gates import GateResult
     from pytest_llmeval.snapshots.files import PendingFile
     from pytest_llmeval.snapshots.scores import SuiteScores
 
@@ -119,7 +118,7 @@ class SuiteRun:
     @cached_property
     def statistics(self) -> "CaseStatistics":
         """What is kept of its cases."""
-        from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+        from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 
         return CaseStatistics.of(self.records, digests=digests_of(self.suite))
 
@@ -137,8 +136,8 @@ class SuiteRun:
             UnicodeDecodeError: As above.
             SuiteError: It is not what was approved.
         """
-        from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-        from pytest_llmeval.scoring.comparison.pairing import RunPairing
+        from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+        from pytest_llmeval.gates.statistics.pairing import RunPairing
         from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
 
         digest = scores.cases.statistics

@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
+from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
 from pytest_llmeval.judge.cascade import is_cascade
 from pytest_llmeval.judge.panel import is_panel, replaced_jurors
 from pytest_llmeval.judge.spec import PROVIDERS
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.comparison.shift import Shift
-from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.snapshots.bridges import bridge_of, shifts_between
 from pytest_llmeval.snapshots.comparable import Comparable
@@ -37,7 +36,7 @@ from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.pairing import CaseMatching, RunPairing
+    from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 
 
 class UnchangedPart(NamedTuple):

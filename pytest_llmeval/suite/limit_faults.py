@@ -20,9 +20,9 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import closest, limit, suggest
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.scoring.gates import GRAMMAR, STATISTICS, Gate
-from pytest_llmeval.scoring.limits import TOLERANCE
-from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.gates.limits import GRAMMAR, STATISTICS, Gate
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.usage import UsageEvaluator
 from pytest_llmeval.suite.suite import SuiteEntry
 

@@ -22,9 +22,9 @@ from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.base import Source
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
+from pytest_llmeval.gates.limits import Gate
+from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.scoring.gates import Gate
-from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.conversation import (
     ConversationSpec,
     SimulatedUser,

@@ -13,7 +13,7 @@ from msgspec import Struct
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.scoring.early.evidence import CaseUnits
+from pytest_llmeval.gates.early.evidence import CaseUnits
 
 WHEN_DECIDED = "when_decided"
 _LEAST_BLOCK = 10

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.scoring.early.verdicts import early_fault
-from pytest_llmeval.scoring.gates import Gate
-from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.gates.early.verdicts import early_fault
+from pytest_llmeval.gates.limits import Gate
+from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.scoring.table import OUTCOME_EVALUATOR
 from pytest_llmeval.suite.order import CaseOrder, StopSettings
 from pytest_llmeval.suite.sampling import SampleSettings, draw

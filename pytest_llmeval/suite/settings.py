@@ -22,11 +22,11 @@ from pytest_llmeval.data.files.documents import Document, read_json
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
+from pytest_llmeval.gates.limits import Gate, GateFormError, gate_from_mapping, parse_gate
+from pytest_llmeval.gates.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
-from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.conversation import script_fault, script_of

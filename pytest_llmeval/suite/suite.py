@@ -19,12 +19,8 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.data.files.plain import STRICT
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.judge.panel import PanelSpec, jurors_of
-from pytest_llmeval.judge.spec import JudgeSpec, Reduce
-from pytest_llmeval.scoring.gates import Gate
-from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.scoring.regression import (
+from pytest_llmeval.gates.limits import Gate
+from pytest_llmeval.gates.regression import (
     Adjustment,
     Alternative,
     GateRule,
@@ -32,6 +28,10 @@ from pytest_llmeval.scoring.regression import (
     SignificanceTest,
     Undecided,
 )
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.panel import PanelSpec, jurors_of
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.order import CaseOrder, StopSettings

@@ -24,8 +24,8 @@ from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import id_fault
-from pytest_llmeval.scoring.gates import Gate
-from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.gates.limits import Gate
+from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.suite import Only, System
 

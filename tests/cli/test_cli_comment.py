@@ -20,9 +20,9 @@ from pytest_llmeval.cli.comment import text as comment_module
 from pytest_llmeval.cli.comment.changes import Change, Regressed, ReportComparison
 from pytest_llmeval.cli.comment.links import SourceLinks
 from pytest_llmeval.cli.comment.text import MARKER, comment_text
+from pytest_llmeval.gates.statistics.compare import Difference
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.reading import read_report
-from pytest_llmeval.scoring.comparison.compare import Difference
 
 Commented = Callable[..., str]
 

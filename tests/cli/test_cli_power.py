@@ -12,7 +12,7 @@ from test_cli_compare import write_report
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.snapshots.comparable import Comparable, fingerprint
 from pytest_llmeval.snapshots.layout import render
 from pytest_llmeval.snapshots.scores import Approval, Cases, SuiteScores

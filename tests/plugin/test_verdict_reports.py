@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from lengths import key_of, length_suite
 
+from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
 from pytest_llmeval.plugin.presentation import COLLECTING, VerdictReport, category_of, emit, verdict_report
-from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 
 KEY = key_of(length_suite(), test="test_it", variant="gpt")
 

@@ -16,6 +16,8 @@ from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgeCall, JudgingShown
+from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict, gate_from_mapping, parse_gate
+from pytest_llmeval.gates.statistics.compare import compare_systems
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import fill_buckets
 from pytest_llmeval.reports.html.page import page_run, to_page
@@ -24,8 +26,6 @@ from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.notes import ReportedTexts, case_notes, worst_cases
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.reports.systems import SystemsReport
-from pytest_llmeval.scoring.comparison.systems import compare_systems
-from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import usage_report
 

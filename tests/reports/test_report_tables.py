@@ -18,11 +18,11 @@ from pytest_llmeval.core.tables import (
     MetricTable,
     ReportTable,
 )
+from pytest_llmeval.gates.limits import parse_gate
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.scoring.gates import parse_gate
 from pytest_llmeval.scoring.repeats import Reduced, Reducer, Repeats
 from pytest_llmeval.scoring.summary import summarize
 

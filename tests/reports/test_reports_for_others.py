@@ -11,10 +11,10 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.reports.ctrf import to_ctrf
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.files import write_reports
-from pytest_llmeval.scoring.gates import GateResult
 
 CASES = [
     Case("right", expected="x", prediction="x", labels={"topic": "a"}),

@@ -12,6 +12,7 @@ from msgspec import structs
 from paths import ROOT
 
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.gates.limits import Gate, parse_gate
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.reports.markdown import to_markdown
@@ -21,7 +22,6 @@ from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.judging import judge_run
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.scoring.gates import Gate, parse_gate
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.runs import SuiteRun

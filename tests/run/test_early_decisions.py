@@ -10,8 +10,8 @@ from msgspec import structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.gates.limits import parse_gate
 from pytest_llmeval.run.early.decisions import settle_stops
-from pytest_llmeval.scoring.gates import parse_gate
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import SnapshotMode

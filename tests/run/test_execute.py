@@ -10,14 +10,14 @@ import pytest
 from lengths import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
+from pytest_llmeval.gates.limits import Gate, parse_gate
+from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import CaseAnswer, GivenTarget, Job, LoadedCase
-from pytest_llmeval.scoring.gates import Gate, parse_gate
-from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
 

@@ -17,14 +17,14 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
 from pytest_llmeval.data.files.writing import writer_name
+from pytest_llmeval.gates.limits import parse_gate
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.reports.overview import cluster_lines
 from pytest_llmeval.run.finishing import FinishedRun
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.scoring.gates import parse_gate
-from pytest_llmeval.scoring.limits import Limit
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.snapshots.history import HISTORY
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import NotRecorded, Recordings, recording

@@ -7,13 +7,13 @@ import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.run.side_by_side import judge_between, side_by_side, variants_of
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.gates import GateResult
-from pytest_llmeval.scoring.regression import RegressionGate, regression_from_mapping
-from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, Result, compare, get_evaluator, score
-from pytest_llmeval.scoring.clusters import design_effect
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.gates import parse_gate
-from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.scoring.resample import design_effect
 
 TIMES = 5
 

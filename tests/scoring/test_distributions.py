@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile, student_cdf, student_quantile
+from pytest_llmeval.scoring.intervals import normal_cdf, normal_quantile, student_cdf, student_quantile
 
 PROBABILITIES = st.floats(-30, 0, exclude_max=True).map(lambda exponent: 10.0**exponent)
 FREEDOMS = st.integers(1, 100_000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_llmeval.scoring.limits import Limit, Unmet, unmet
+from pytest_llmeval.scoring.case_scores import Limit, Unmet, unmet
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.scoring.comparison.shift import Shift
+from pytest_llmeval.gates.statistics.pairing import Shift
 from pytest_llmeval.snapshots.bridges import Bridge, bridge_of, decoded, encoded, shifts_between
 from pytest_llmeval.snapshots.comparable import Comparable
 

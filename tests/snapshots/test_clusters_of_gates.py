@@ -6,8 +6,8 @@ from typing import Any
 
 from comparisons import pairing, run
 
-from pytest_llmeval.scoring.gates import SnapshotVerdict
-from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.gates.limits import SnapshotVerdict
+from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.snapshots.anchors import gate_clusters
 from pytest_llmeval.snapshots.judged_scores import weigh_rises
 

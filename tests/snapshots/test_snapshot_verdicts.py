@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_llmeval import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.scoring.gates import SnapshotVerdict
+from pytest_llmeval.gates.limits import SnapshotVerdict
 from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.snapshots.scores import Cases, Score, SuiteScores
 from pytest_llmeval.snapshots.verdicts import compare_scores, first_approved, judge_scores

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import MISSING, Case, SuiteError
-from pytest_llmeval.scoring.gates import parse_gate
-from pytest_llmeval.scoring.limits import Limit
+from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite

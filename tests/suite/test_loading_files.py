@@ -9,7 +9,7 @@ import pytest
 from loading import load_text
 
 from pytest_llmeval import MISSING, SuiteError
-from pytest_llmeval.scoring.limits import Limit
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite

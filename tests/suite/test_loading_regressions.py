@@ -9,7 +9,7 @@ from loading import load_text
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
 from pytest_llmeval.suite.suite import Suite

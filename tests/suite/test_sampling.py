@@ -12,10 +12,10 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.text import TextEvaluator
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.regression import regression_from_mapping
-from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.regression import regression_from_mapping
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry

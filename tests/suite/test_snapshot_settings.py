@@ -11,7 +11,7 @@ from loading import load_text
 
 from pytest_llmeval import Case, Evaluator
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.scoring.limits import Limit
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, fingerprint
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry

@@ -9,11 +9,11 @@ from typing import NamedTuple, TypeAlias
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, ran
 from pytest_llmeval.core.results import PASS_RATE, CaseResult
 from pytest_llmeval.core.wording import counted, number
+from pytest_llmeval.gates.statistics.compare import Difference, differences
+from pytest_llmeval.gates.statistics.inference import holm
 from pytest_llmeval.reports.data import EXCUSED, RunReport, SuiteReport
 from pytest_llmeval.reports.notes import CaseNote
-from pytest_llmeval.scoring.comparison.compare import Difference, differences
-from pytest_llmeval.scoring.comparison.multiplicity import holm
-from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 BAD = ("failed", "errored")
 """Outcomes of cases that make a run fail."""

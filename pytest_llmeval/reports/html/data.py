@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import structs
 
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.gates.limits import GateFormError, parse_gate
 from pytest_llmeval.reports.data import Changes, gated_metrics
 from pytest_llmeval.reports.timeline import Timeline
-from pytest_llmeval.scoring.gates import GateFormError, parse_gate
 from pytest_llmeval.scoring.summary import summarize
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.compare import Difference
+    from pytest_llmeval.gates.statistics.compare import Difference
 
 _COPIED = (
     *("suite", "path", "metrics", "lower_is_better", "groups", "snapshot", "tables", "usage", "stability"),

@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord
+from pytest_llmeval.gates.early.verdicts import EarlyVerdict, PartScores, decide_gate
+from pytest_llmeval.gates.limits import Gate, GateResult
+from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.reports.data import StopReport
 from pytest_llmeval.run.side_by_side import qualified
-from pytest_llmeval.scoring.early.verdicts import EarlyVerdict, PartScores, decide_gate
-from pytest_llmeval.scoring.gates import Gate, GateResult
-from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import claim_calls
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_llmeval.scoring.comparison.pairing import RunPairing
+    from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.snapshots.keeper import Keeper
 
 NOT_NEEDED = "not needed: all gates were decided"
@@ -316,8 +316,8 @@ def _between(looks: Mapping[str, _Look]) -> Iterator[tuple[str, _GateQuestion]]:
 
 
 def _pair(system: _Look, other: _Look) -> "RunPairing":
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-    from pytest_llmeval.scoring.comparison.pairing import RunPairing
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+    from pytest_llmeval.gates.statistics.pairing import RunPairing
 
     run, baseline = (
         CaseStatistics.exact([*each.records, *(CaseRecord(name, outcome="not_run") for name in sorted(_to_come(each)))])

@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.reports.mutation import POWER, GateNotice
-from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.summary import summarize_rows
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.suite.suite import Suite

@@ -10,13 +10,13 @@ from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, sc
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import OTHER_ANSWER, answer_print
+from pytest_llmeval.gates.limits import GateResult, parse_gate
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import RunPairing
-from pytest_llmeval.scoring.gates import GateResult, parse_gate
-from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
 
 JUDGE = Judge(mode="continuous", corrected=True)
 NAME = "corrected(judge_score)"

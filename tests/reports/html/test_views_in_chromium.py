@@ -10,10 +10,10 @@ from pages import Browser, case, report, suite
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
+from pytest_llmeval.gates.limits import parse_gate
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.run.judging import JUDGES_OFF
-from pytest_llmeval.scoring.gates import parse_gate
 
 CALL = {"name": "lookup", "arguments": {"topic": "refunds"}, "result": "30 days", "status": "ok"}
 TURNS = [{"role": "user", "content": "How long?"}, {"role": "assistant", "content": "30 days", "tool_calls": [CALL]}]

@@ -1,0 +1,1 @@
+"""Verdicts on gates before all cases have run, right whenever one looks."""

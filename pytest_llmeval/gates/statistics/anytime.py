@@ -1,0 +1,111 @@
+"""Watching many runs against one baseline: evidence of a drop whose alarm is right whenever one looks.
+
+A run's drop has two parts of noise: its own, and that of the baseline, which all runs share. Runs that are as good as
+the baseline have drops with the covariance ``(I + 11') * s ** 2 / 2``, where `s` is the deviation of one drop. So each
+run tells how lucky the baseline was. Against a drop that begins with some run and stays, of a size that is mixed over a
+half-normal distribution (Robbins 1970), the likelihood ratio of the runs so far is a martingale that begins at 1, and
+so is its mean over the runs with which the drop may begin: with a probability of 1 - 1 / x it never reaches x, however
+many runs follow (Ville 1939). Like the tests of single runs, this is right for sums over enough cases.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+
+_TYPICAL = 3.0
+"""Deviation of the half-normal distribution of drops, in deviations of a single drop."""
+
+_EARLY = 5
+"""Runs that share half of the weight; the later a drop begins, the more evidence it needs."""
+
+_MOST = 600.0
+"""What `exp` can take."""
+
+
+class Look(NamedTuple):
+    """One run against the baseline.
+
+    Attributes:
+        drop: How much worse it is.
+        deviation: Of the drop.
+        units: Cases, or clusters of them, behind it.
+    """
+
+    drop: float
+    deviation: float
+    units: int
+
+
+class Watch(NamedTuple):
+    """What the looks come to.
+
+    Attributes:
+        evidence: Of a drop beyond what is allowed; of histories of equally good runs, 1 in x ever reaches x.
+        alone: How many deviations the last run by itself is beyond what is allowed.
+        looks: In how many of the last runs the drop most likely is.
+        drop: Their mean drop.
+    """
+
+    evidence: float
+    alone: float
+    looks: int
+    drop: float
+
+
+def watch(looks: Sequence[Look], max_drop: float) -> Watch:
+    """Weigh the looks since the baseline was approved, the last one last.
+
+    A drop begins with run `n` with the weight ``5 / ((n + 4) * (n + 5))``; all weights add up to 1.
+    """
+    import numpy as np
+
+    drops = np.array([look.drop for look in looks])
+    # Around what is allowed, not around itself: so few changed cases cannot look more certain than they are.
+    squares = [look.deviation**2 + (look.drop - max_drop) ** 2 / look.units for look in looks]
+    square, count = max(squares), len(looks)
+    if not square:
+        return Watch(0.0, 0.0, count, float(drops.mean()))
+    ratios, rest = weighted_ratios(drops, max_drop, square)
+    begun = int(ratios.argmax())
+    alone = (looks[-1].drop - max_drop) / math.sqrt(squares[-1]) if squares[-1] else 0.0
+    return Watch(float(ratios.sum() + rest), alone, count - begun, float(drops[begun:].mean()))
+
+
+def weighted_ratios(drops: "FloatArray", max_drop: float, square: float) -> "tuple[FloatArray, float]":
+    """Return the mixed likelihood ratios of a drop that begins with each of the runs, times their weights.
+
+    Args:
+        drops: Of the runs, along the last axis.
+        max_drop: What is allowed.
+        square: Variance of a single drop.
+
+    Returns:
+        The weighted ratios, and the weight of a drop that has not begun yet, whose ratio is 1.
+    """
+    import numpy as np
+
+    first = np.arange(drops.shape[-1]) + _EARLY
+    weights = _EARLY / (first * (first + 1))
+    ratios = weights * np.exp(np.minimum(_MOST, _log_ratios(drops, max_drop, square)))
+    return ratios, 1 - float(weights.sum())
+
+
+def _log_ratios(drops: "FloatArray", max_drop: float, square: float) -> "FloatArray":
+    """Return the logarithms of the mixed likelihood ratios, by the number of runs before the drop."""
+    import numpy as np
+    from scipy.special import log_ndtr
+
+    before = np.arange(drops.shape[-1])
+    after = drops.shape[-1] - before
+    totals = np.cumsum(drops, axis=-1)
+    earlier = totals - drops
+    # The baseline is one of the runs before the drop; its own drop is 0.
+    reference, stretch = earlier / (before + 1), (totals[..., -1:] - earlier) / after
+    information = 2 / square / (1 / (before + 1) + 1 / after)
+    precision = information + 1 / (_TYPICAL**2 * square)
+    score = information * (stretch - max_drop - reference) / np.sqrt(precision)
+    ratios: FloatArray = np.log(2 / (_TYPICAL * np.sqrt(square * precision))) + score**2 / 2 + log_ndtr(score)
+    return ratios

@@ -1,0 +1,239 @@
+"""The counts of each case of a run, stored for comparison with later runs. No texts."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from pytest_llmeval.core.codec import JsonNumber, decode
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.observation import Observation, Totals
+from pytest_llmeval.core.results import CaseOutcome, CaseRecord
+from pytest_llmeval.scoring.table import OUTCOME, Table, outcome_of
+
+_DIGITS = 12
+_EXACT = 2**53
+
+
+class CaseDigest(NamedTuple):
+    """What a case was, as fingerprints.
+
+    Attributes:
+        data: Of its input, expectation and labels.
+        limits: Of its thresholds; nothing where it has none.
+    """
+
+    data: str
+    limits: str = ""
+
+
+@dataclass(frozen=True)
+class CaseStatistics:
+    """The counts of every case of a run, sorted by id: enough to compute every metric and to pair two runs.
+
+    Attributes:
+        records: One per case, without details and reasons.
+        digests: Id to what the case was; files of earlier versions have none.
+    """
+
+    records: tuple[CaseRecord, ...]
+    digests: Mapping[str, CaseDigest] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        records: Iterable[CaseRecord],
+        evaluators: Iterable[str] | None = None,
+        digests: Mapping[str, CaseDigest] | None = None,
+    ) -> "CaseStatistics":
+        """Keep what comparisons need of recorded cases.
+
+        Args:
+            records: One per case; those that did not run included.
+            evaluators: Labels of the evaluators to keep; default: all.
+            digests: Id to what the case was, as far as it is known.
+
+        Returns:
+            The statistics. Counts have twelve significant digits, which files of different machines agree about.
+        """
+        kept = None if evaluators is None else frozenset(evaluators)
+        bare = sorted((_bare(record, kept) for record in records), key=lambda record: record.id)
+        return cls(tuple(bare), dict(digests or {}))
+
+    @classmethod
+    def exact(cls, records: Iterable[CaseRecord]) -> "CaseStatistics":
+        """Store case records unchanged, to compare two runs of one process."""
+        return cls(tuple(sorted(records, key=lambda record: record.id)))
+
+    def only(self, ids: AbstractSet[str]) -> "CaseStatistics":
+        """Return the statistics of some of the cases."""
+        return CaseStatistics(tuple(record for record in self.records if record.id in ids), self.digests)
+
+    def table(self, evaluators: Mapping[str, Evaluator]) -> Table:
+        """Return the matrix of the cases, which gives the metrics."""
+        return Table(evaluators, self.records)
+
+    def to_lines(self) -> Iterator[str]:
+        """Yield one line of ASCII JSON per case, without its line end; equal cases give equal lines."""
+        for record in self.records:
+            line = _Line.of(record, self.digests.get(record.id))
+            # Separators and escapes of the standard library: lines are committed, and their digest is approved.
+            yield json.dumps(msgspec.to_builtins(line), allow_nan=False)
+
+    @property
+    def text(self) -> str:
+        """The lines, each with its end."""
+        return "".join(f"{line}\n" for line in self.to_lines())
+
+    @classmethod
+    def from_lines(cls, lines: Iterable[str], file: str = "case statistics") -> "CaseStatistics":
+        """Read what `to_lines` wrote; the round trip is identity.
+
+        Args:
+            lines: Of the file.
+            file: How errors call it.
+
+        Raises:
+            SuiteError: Lines are not what `to_lines` writes, or an id occurs twice; all faults are listed.
+        """
+        records: dict[str, CaseRecord] = {}
+        digests: dict[str, CaseDigest] = {}
+        faults = []
+        for number, text in enumerate(lines, 1):
+            try:
+                line = decode(text, _Line)
+                record = line.record()
+            except (ValueError, RecursionError) as error:
+                faults.append(Fault(file, number, 1, "", f"found no case with its counts: {error}"))
+                continue
+            if record.id in records:
+                faults.append(Fault(file, number, 1, "id", f"found {record.id!r} twice, expected it once"))
+            records[record.id] = record
+            if line.data:
+                digests[record.id] = CaseDigest(line.data, line.limits)
+        if faults:
+            raise SuiteError(faults)
+        return cls.of(records.values(), digests=digests)
+
+
+class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """A case as a line of JSON: counts by evaluator, and the names of metrics without a value."""
+
+    id: str
+    outcome: CaseOutcome
+    data: str = ""
+    limits: str = ""
+    labels: dict[str, str] = {}
+    counts: dict[str, dict[str, JsonNumber]] = {}
+    undefined: dict[str, list[str]] = {}
+    errored: dict[str, list[str]] = {}
+    errors: list[str] = []
+    answered: str = ""
+    weight: JsonNumber = 1.0
+
+    @classmethod
+    def of(cls, record: CaseRecord, digest: CaseDigest | None) -> "_Line":
+        seen = record.observations
+        return cls(
+            record.id,
+            record.outcome,
+            *(digest or ("", "")),
+            dict(record.labels),
+            {label: dict(each.counts) for label, each in seen.items()},
+            {label: list(each.undefined) for label, each in seen.items() if each.undefined},
+            {label: list(each.errored) for label, each in seen.items() if each.errored},
+            list(record.errors),
+            record.answered,
+            record.weight,
+        )
+
+    def record(self) -> CaseRecord:
+        """Return the record of the case.
+
+        Raises:
+            ValueError: Counts are missing, or not finite.
+        """
+        if strange := sorted((self.undefined.keys() | self.errored.keys()) - self.counts.keys()):
+            raise ValueError(f"found no counts of {strange[0]!r}, expected counts of every evaluator listed")
+        observations = {
+            label: Observation(
+                counts,
+                undefined=dict.fromkeys(self.undefined.get(label, ()), ""),
+                errored=dict.fromkeys(self.errored.get(label, ()), ""),
+            )
+            for label, counts in self.counts.items()
+        }
+        for label, each in observations.items():
+            if fault := each.fault():
+                raise ValueError(f"{label}: {fault}")
+        errors = dict.fromkeys(self.errors, "")
+        return CaseRecord(
+            self.id, self.labels, self.outcome, observations, errors, answered=self.answered, weight=self.weight
+        )
+
+
+def _bare(record: CaseRecord, kept: frozenset[str] | None) -> CaseRecord:
+    observations = {
+        label: Observation(
+            {name: _rounded(count) for name, count in sorted(each.counts.items())},
+            undefined=dict.fromkeys(sorted(each.undefined), ""),
+            errored=dict.fromkeys(sorted(each.errored), ""),
+        )
+        for label, each in sorted(record.observations.items())
+        if kept is None or label in kept
+    }
+    errors = dict.fromkeys(sorted(label for label in record.errors if kept is None or label in kept or not label), "")
+    labels = dict(sorted(record.labels.items()))
+    weight = 1.0 if record.weight == 1 else _rounded(record.weight)
+    return CaseRecord(record.id, labels, record.outcome, observations, errors, answered=record.answered, weight=weight)
+
+
+def _rounded(count: float) -> float:
+    """Return a count as an integer if it is one, else with the digits that machines agree about."""
+    if type(count) is int and -_EXACT < count < _EXACT:
+        return count
+    value = float(count)
+    if value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def pooled(runs: Sequence[CaseStatistics]) -> CaseStatistics:
+    """Return the runs as one, whose counts are means over the runs.
+
+    A case that errored in some of the runs has the means of the others; cases that the first run does not have are
+    left out.
+
+    Args:
+        runs: At least one.
+    """
+    by_id = [{record.id: record for record in run.records} for run in runs]
+    cases = [[run[each.id] for run in by_id if each.id in run] for each in runs[0].records]
+    return replace(runs[0], records=tuple(map(_mean_record, cases)))
+
+
+def _mean_record(records: Sequence[CaseRecord]) -> CaseRecord:
+    labels = dict.fromkeys(label for record in records for label in record.observations)
+    observations = {
+        label: _mean([record.observations[label] for record in records if label in record.observations])
+        for label in sorted(labels)
+    }
+    errors = dict(records[0].errors) if all(record.errors for record in records) else {}
+    outcomes = [outcome for record in records if (outcome := outcome_of(record)).counts]
+    if outcomes:
+        observations[OUTCOME] = _mean(outcomes)
+    errors = {label: why for label, why in errors.items() if label not in observations}
+    return structs.replace(records[0], observations=observations, errors=errors)
+
+
+def _mean(observations: Sequence[Observation]) -> Observation:
+    clean = [each for each in observations if not each.errored]
+    if not clean:
+        return observations[0]
+    undefined = {name: why for name, why in clean[0].undefined.items() if all(name in each.undefined for each in clean)}
+    return Observation({name: total / len(clean) for name, total in Totals.of(clean).items()}, undefined=undefined)

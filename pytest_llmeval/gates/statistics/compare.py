@@ -1,0 +1,346 @@
+"""Comparison of a run with a baseline: differences of metrics, intervals and p-values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
+from pytest_llmeval.gates.regression import Statistic
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.estimation import Estimate, estimate
+from pytest_llmeval.gates.statistics.inference import (
+    Bootstrap,
+    Method,
+    agreeing,
+    doubts,
+    held_interval,
+    held_tails,
+    holm,
+    witnessed_tail,
+)
+from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
+from pytest_llmeval.gates.statistics.significance import detectable_shift, two_sided
+from pytest_llmeval.scoring.intervals import Tails
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric in both runs.
+
+    Attributes:
+        value: Of the current run, over the cases compared; ``None`` where it has none.
+        baseline: Of the baseline.
+        difference: `value` minus `baseline`.
+        low: Lower bound of the interval of `difference`; ``None`` where there is no interval.
+        high: Upper bound.
+        p_value: Two-sided, of the hypothesis that there is no difference, by the same resamples as the interval; with
+            fewer than six changed cases never below 0.05.
+        cases: Cases compared: paired, those with a part in the metric in either run; else those of the current run.
+        baseline_cases: Cases of the baseline.
+        higher_is_better: The metric's direction.
+        detectable: The smallest true difference that such a comparison finds in 80 of 100 runs, by normal theory;
+            ``None`` where the results of no case differ, so that the scatter is unknown.
+        notes: What to keep in mind when reading the numbers.
+    """
+
+    value: float | None
+    baseline: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    cases: int
+    baseline_cases: int
+    higher_is_better: bool
+    detectable: float | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def drop(self) -> float | None:
+        """How much worse the current run is; negative where it is better."""
+        if self.difference is None:
+            return None
+        return -self.difference if self.higher_is_better else self.difference
+
+    @property
+    def drop_interval(self) -> tuple[float, float] | None:
+        """The interval of `drop`."""
+        if self.low is None or self.high is None:
+            return None
+        return (-self.high, -self.low) if self.higher_is_better else (self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All metrics of a run against a baseline.
+
+    Attributes:
+        metrics: Metric name to difference; metrics of only one of the runs have no difference. ``pass_rate`` is last.
+        paired: Whether the runs share cases; these were then compared case by case, and the others not at all.
+        common: How many cases they share.
+        only_current: How many only the current run has; an edited case is another one.
+        only_baseline: How many only the baseline has.
+        confidence: Of the intervals.
+        method: ``percentile`` or ``bca``.
+        cluster_by: The label whose cases were drawn together.
+    """
+
+    metrics: Mapping[str, Difference]
+    paired: bool
+    common: int
+    only_current: int
+    only_baseline: int
+    confidence: float
+    method: Method
+    cluster_by: str | None = None
+
+
+def compare(
+    result: Result,
+    baseline: Result | CaseStatistics,
+    *,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+    statistic: Statistic = "value",
+    cluster_by: str | None = None,
+) -> Comparison:
+    """Compare two runs metric by metric.
+
+    Both runs are resampled with the same weights, and every resample gives a difference (paired bootstrap). Cases
+    that only one run has are left out. Where the runs have no case in common, each is resampled on its own, which sees
+    less.
+
+    Args:
+        result: The current run.
+        baseline: The earlier one, or what was kept of it. Its counts enter the formulas of the current evaluators.
+        confidence: Of the intervals, between 0 and 1.
+        method: Of the intervals: percentiles, or bias-corrected and accelerated ones.
+        statistic: ``value``, over summed counts, or ``mean``, over the scores of the cases.
+        cluster_by: A label; cases with the same value of it are drawn together, such as those of one conversation.
+            Default: the clusters of the current run.
+
+    Returns:
+        The differences. Equal data give equal numbers, in any order of the cases.
+
+    Raises:
+        ValueError: An argument is not one of the above, or no case has the label.
+    """
+    pairing = RunPairing(*_runs(result, baseline), result.evaluators)
+    if cluster_by is None and result.clusters is not None:
+        cluster_by = result.clusters.label
+    if not 0 < confidence < 1:
+        raise ValueError(f"found confidence {confidence!r}, expected a number between 0 and 1, such as 0.95")
+    if method not in ("percentile", "bca"):
+        raise ValueError(f"found method {method!r}, expected 'percentile' or 'bca'")
+    if statistic not in ("value", "mean"):
+        raise ValueError(f"found statistic {statistic!r}, expected 'value' or 'mean'")
+    if cluster_by is not None and not pairing.has_label(cluster_by):
+        raise ValueError(f"found cluster_by {cluster_by!r}, expected a label of the cases")
+    found = differences(
+        pairing,
+        pairing.everything(),
+        list(pairing.table.owner),
+        confidence=confidence,
+        method=method,
+        statistic=statistic,
+        cluster_by=cluster_by,
+    )
+    if isinstance(baseline, Result):
+        found = {name: _with_signature_note(name, each, result, baseline) for name, each in found.items()}
+    return Comparison(
+        found,
+        pairing.paired,
+        pairing.common,
+        pairing.only_current,
+        pairing.only_baseline,
+        confidence,
+        method,
+        cluster_by,
+    )
+
+
+def _runs(result: Result, baseline: Result | CaseStatistics) -> tuple[CaseStatistics, CaseStatistics]:
+    """Return both runs in the precision that both have."""
+    if isinstance(baseline, CaseStatistics):
+        return CaseStatistics.of(result.records), baseline
+    return CaseStatistics.exact(result.records), CaseStatistics.exact(baseline.records)
+
+
+def _with_signature_note(name: str, difference: Difference, result: Result, baseline: Result) -> Difference:
+    here, there = result.metrics.get(name), baseline.metrics.get(name)
+    if here is None or there is None or here.signature == there.signature:
+        return difference
+    note = f"measured in different ways: {here.signature!r}, baseline {there.signature!r}"
+    return replace(difference, notes=(*difference.notes, note))
+
+
+def differences(
+    pairing: RunPairing,
+    rows: PairedRows,
+    names: Sequence[str],
+    *,
+    confidence: float,
+    method: Method = "percentile",
+    statistic: Statistic = "value",
+    cluster_by: str | None = None,
+) -> dict[str, Difference]:
+    """Compare metrics over some of the cases; see `compare`."""
+    estimates = estimate(pairing, rows, names, statistic=statistic, cluster_by=cluster_by, jackknife=method == "bca")
+    return {name: _difference(each, pairing, name, confidence, method, cluster_by) for name, each in estimates.items()}
+
+
+def _difference(
+    found: Estimate, pairing: RunPairing, name: str, confidence: float, method: Method, cluster_by: str | None
+) -> Difference:
+    low = high = p_value = detectable = None
+    metric = pairing.table.metric(name)
+    if bootstrap := Bootstrap.of(found, method, metric):
+        held = zip(held_tails(found, metric, bootstrap.tails(0.0), 0.0), witnessed_tail(found), strict=True)
+        tails = Tails(*map(max, held))
+        interval = held_interval(found, metric, bootstrap.interval(confidence), confidence)
+        low, high = agreeing(interval, tails, 0.0, (1 - confidence) / 2)
+        p_value = two_sided(min(tails))
+        detectable = detectable_shift(bootstrap.deviation, confidence, units=found.units) or None
+    return Difference(
+        found.value,
+        found.baseline,
+        found.difference,
+        low,
+        high,
+        p_value,
+        found.cases,
+        found.baseline_cases,
+        metric.higher_is_better,
+        detectable,
+        tuple(doubts(found, pairing, cluster_by)),
+    )
+
+
+_SAME = 1e-12
+"""Scores of a case that differ by no more are a tie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A metric of a system beside the reference, over the cases of both.
+
+    Attributes:
+        difference: The system minus the reference.
+        p_value: Of no difference, adjusted by Holm's method over all systems and metrics of the table; ``None`` where
+            there is no test.
+        wins: Cases that score better than those of the reference.
+        ties: Cases that score the same.
+        losses: Cases that score worse.
+    """
+
+    difference: Difference
+    p_value: float | None
+    wins: int
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRow:
+    """A system of the table.
+
+    Attributes:
+        system: Its name.
+        result: Its metrics, over all its cases.
+        against: Metric to comparison with the reference; empty for the reference itself, and without a common case.
+    """
+
+    system: str
+    result: Result
+    against: Mapping[str, Against]
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the system."""
+        return self.result.find(metric)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """The systems of a suite, side by side.
+
+    Attributes:
+        reference: The system that the others are compared with.
+        metrics: Those of any system, ``pass_rate`` last.
+        rows: One for each system.
+        confidence: Of the intervals of differences.
+    """
+
+    reference: str
+    metrics: Sequence[str]
+    rows: Sequence[SystemRow]
+    confidence: float
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Label to its values, for the labels that the systems are reported by."""
+        return {
+            label: sorted({name for row in self.rows for name in row.result.groups.get(label, {})})
+            for label in dict.fromkeys(label for row in self.rows for label in row.result.groups)
+        }
+
+
+def compare_systems(
+    results: Mapping[str, Result],
+    reference: str,
+    metrics: MetricIndex,
+    *,
+    confidence: float = 0.95,
+    cluster_by: str | None = None,
+) -> SystemTable:
+    """Compare systems that answered the same cases.
+
+    Args:
+        results: System to result, in the order of the table.
+        reference: One of the systems.
+        metrics: What they were measured with.
+        confidence: Of the intervals of differences.
+        cluster_by: A label; cases with the same value of it are drawn together.
+    """
+    baseline = CaseStatistics.exact(results[reference].records)
+    names = [*dict.fromkeys(name for each in results.values() for name in each.metrics), PASS_RATE]
+    found = {}
+    for system, result in results.items():
+        if system != reference:
+            pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics)
+            found[system] = _against(pairing, names, confidence, cluster_by)
+    tested = [each for row in found.values() for each in row.values() if each.difference.p_value is not None]
+    adjusted = dict(zip(map(id, tested), holm([each.difference.p_value or 0.0 for each in tested]), strict=True))
+    rows = [
+        SystemRow(
+            system,
+            result,
+            {
+                name: Against(each.difference, adjusted.get(id(each)), each.wins, each.ties, each.losses)
+                for name, each in found.get(system, {}).items()
+            },
+        )
+        for system, result in results.items()
+    ]
+    return SystemTable(reference, names, rows, confidence)
+
+
+def _against(
+    pairing: RunPairing, names: Sequence[str], confidence: float, cluster_by: str | None
+) -> dict[str, Against]:
+    """Return metric to comparison, with p-values that are not adjusted yet; nothing where no case is in both."""
+    import numpy as np
+
+    if not pairing.paired:
+        return {}
+    rows = pairing.everything()
+    clusters = cluster_by if cluster_by and pairing.has_label(cluster_by) else None
+    measured = [name for name in names if name in pairing.table.owner]
+    compared = differences(pairing, rows, measured, confidence=confidence, cluster_by=clusters)
+    out = {}
+    for name, difference in compared.items():
+        scores = pairing.table.scores[name]
+        better = scores[rows.current] - scores[rows.baseline]
+        better = better[np.isfinite(better)] * (1 if difference.higher_is_better else -1)
+        wins, losses = int((better > _SAME).sum()), int((better < -_SAME).sum())
+        out[name] = Against(difference, None, wins, len(better) - wins - losses, losses)
+    return out

@@ -1,0 +1,362 @@
+"""Differences of metrics between two runs, and their resamples."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pytest_llmeval.gates.regression import Statistic
+from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing, Shift, left_out_of, subject_of
+from pytest_llmeval.scoring.intervals import present
+from pytest_llmeval.scoring.mergeable import Formula
+from pytest_llmeval.scoring.resample import SEED, by_unit, resample_count, resampled_totals
+from pytest_llmeval.scoring.table import Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_llmeval.core.observation import FloatArray
+
+    IntArray: TypeAlias = npt.NDArray[np.intp]
+    BoolArray: TypeAlias = npt.NDArray[np.bool_]
+else:
+    FloatArray: TypeAlias = Any
+    IntArray: TypeAlias = Any
+    BoolArray: TypeAlias = Any
+
+_LEAST_UNITS = 2
+_LEAST_SHARE = 0.5
+_ROUNDING = 1e-12
+
+_APART = 11
+"""Keeps noise apart from the draws of cases, which begin with the same seed."""
+
+MANY_UNITS = 5_000
+"""With more, what a few cases do to a difference is seen by resamples, too."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One metric in both runs, and how its difference scatters.
+
+    Attributes:
+        value: In the current run, over the cases compared; ``None`` where it has none.
+        baseline: In the baseline.
+        resampled: Differences of the resamples, finite ones only; empty where there is no interval.
+        jackknives: Differences without one case each; one array per independent sample.
+        contributions: What each unit, a case or a cluster, contributes to the difference, whose mean they are nearly
+            (pseudo-values, Tukey 1958); empty where runs are not paired or too many units make them needless.
+        cases: Cases with a part in the value of the current run; paired: in that of either run.
+        baseline_cases: Cases with a part in the value of the baseline; paired: the same.
+        units: Cases, or clusters of them, of the smaller run.
+        changed: Paired cases, or clusters of them, whose results differ; ``None`` where runs are not paired.
+        left_out: Cases that are not compared because they errored, or ran in one of the runs only.
+        left_out_drop: How far these would have fallen at most, added up; ``None`` where the metric is unbounded.
+        binary: Whether every case scores 0 or 1 in both runs.
+        errored: Cases of the current run that could not be measured.
+        lost_resamples: Share of the resamples in which the metric has no value.
+        fault: Why one of the runs has no value, where its cases do not say so.
+        apart: Why the runs cannot be compared by the metric.
+        shift: How far a change of judge moves the metric, which baseline and resamples take into account.
+    """
+
+    value: float | None
+    baseline: float | None
+    resampled: FloatArray = field(repr=False)
+    jackknives: Sequence[FloatArray] = field(repr=False)
+    contributions: FloatArray = field(repr=False)
+    cases: int
+    baseline_cases: int
+    units: int
+    changed: int | None
+    left_out: int
+    left_out_drop: float | None
+    binary: bool
+    errored: int
+    lost_resamples: float
+    fault: str = ""
+    apart: str = ""
+    shift: Shift | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Current value minus baseline."""
+        return None if self.value is None or self.baseline is None else self.value - self.baseline
+
+
+class Columns(NamedTuple):
+    """What is added up, the formula over its sums, and for every metric the cases that give it a value.
+
+    The others enter the sums all the same, as they do in the report: they may lower a value without having one.
+    """
+
+    matrix: FloatArray
+    formula: Formula
+    judged: Mapping[str, BoolArray]
+
+
+def columns_of(table: Table, statistic: Statistic, names: Sequence[str]) -> Columns:
+    """Return the columns of a statistic of metrics."""
+    import numpy as np
+
+    if statistic == "value":
+        judged = {name: ~(table.absent[label] | table.undefined[name]) for name, label in table.owner.items()}
+        return Columns(table.matrix, table.summarize, judged)
+    scores = np.column_stack([table.scores[name] for name in names])
+    exists = np.isfinite(scores)
+    # Most metrics have a score in the same cases, which are then counted once.
+    patterns: dict[bytes, int] = {}
+    counted = [patterns.setdefault(each.tobytes(), len(patterns)) for each in exists.T]
+    counts = exists[:, [counted.index(place) for place in range(len(patterns))]]
+    width = len(names)
+
+    def means(totals: FloatArray) -> dict[str, FloatArray]:
+        with np.errstate(all="ignore"):
+            quotients = totals[:, :width] / totals[:, width:][:, counted]
+        return dict(zip(names, quotients.T, strict=True))
+
+    matrix = np.hstack([np.where(exists, scores, 0.0), counts.astype(float)])
+    if table.weights is not None:
+        matrix *= table.weights[:, None]
+    return Columns(matrix, means, dict(zip(names, exists.T, strict=True)))
+
+
+def estimate(
+    pairing: RunPairing,
+    rows: PairedRows,
+    names: Sequence[str],
+    *,
+    statistic: Statistic = "value",
+    cluster_by: str | None = None,
+    jackknife: bool = False,
+) -> dict[str, Estimate]:
+    """Estimate differences of metrics.
+
+    Args:
+        pairing: The two runs.
+        rows: The cases.
+        names: The metrics.
+        statistic: Of the metric: the formula over summed counts, or the mean of the cases' scores.
+        cluster_by: A label; cases with the same value of it are drawn together.
+        jackknife: Whether leave-one-out values are wanted.
+
+    Returns:
+        Metric to estimate.
+    """
+    # All metrics come from the same resamples, so several gates on one suite cost hardly more than one.
+    known = (rows.current.tobytes(), rows.baseline.tobytes(), statistic, cluster_by, jackknife)
+    if known not in pairing.estimates:
+        every = list(pairing.table.owner)
+        pairing.estimates[known] = _estimate(pairing, rows, every, statistic, cluster_by, jackknife=jackknife)
+    found: dict[str, Estimate] = pairing.estimates[known]
+    return {name: _across(found[name], pairing.shifts.get(subject_of(name, statistic))) for name in names}
+
+
+def _across(found: Estimate, shift: Shift | None) -> Estimate:
+    """Return an estimate across a change of judge, whose uncertainty adds to that of the difference.
+
+    How many cases changed is not known then: what the old judge said is no measure of what the new one would have said.
+    """
+    if shift is None:
+        return found
+    baseline = None if found.baseline is None else found.baseline + shift.value
+    resampled = found.resampled - shift.draws(found.resampled.size)
+    return replace(
+        found, baseline=baseline, resampled=resampled, contributions=resampled[:0], changed=None, shift=shift
+    )
+
+
+def _estimate(
+    pairing: RunPairing,
+    rows: PairedRows,
+    names: Sequence[str],
+    statistic: Statistic,
+    cluster_by: str | None,
+    *,
+    jackknife: bool,
+) -> dict[str, Estimate]:
+    columns = columns_of(pairing.table, statistic, names)
+    patterns: dict[bytes, tuple[BoolArray, list[str]]] = {}
+    for name in names:
+        dropped = _dropped(pairing, name, rows)
+        patterns.setdefault(dropped.tobytes(), (dropped, []))[1].append(name)
+    out: dict[str, Estimate] = {}
+    for dropped, members in patterns.values():
+        out |= _Resampling(pairing, columns, rows, dropped, cluster_by).estimates(members, jackknife=jackknife)
+    return out
+
+
+def _dropped(pairing: RunPairing, name: str, rows: PairedRows) -> BoolArray:
+    """Return which paired cases one run could not measure: because they errored, or did not run."""
+    import numpy as np
+
+    if not pairing.paired:
+        return np.zeros(len(rows.current), dtype=bool)
+    lost = pairing.table.failed[name] | pairing.table.missing
+    dropped: BoolArray = np.not_equal(lost[rows.current], lost[rows.baseline])
+    return dropped
+
+
+class _Resampling:
+    """The cases of two runs, resampled together if they are paired and each on its own if not."""
+
+    def __init__(
+        self, pairing: RunPairing, columns: Columns, rows: PairedRows, dropped: BoolArray, cluster_by: str | None
+    ) -> None:
+        import numpy as np
+
+        self.pairing, self.columns, self.rows, self.dropped = pairing, columns, rows, dropped
+        here, there = columns.matrix[rows.current], columns.matrix[rows.baseline]
+        if dropped.any():
+            here, there = (np.where(dropped[:, None], 0.0, part) for part in (here, there))
+        drawn = (rows.current,) if pairing.paired else rows
+        self.units = [pairing.units(part, cluster_by) for part in drawn]
+        blocks = [np.hstack([here, there])] if pairing.paired else [here, there]
+        self.blocks = [by_unit(block, unit) for block, unit in zip(blocks, self.units, strict=True)]
+        totals = _total(here), _total(there)
+        # Means of scores rest on the scores of the cases that have one, whatever a pooled value rests on.
+        pooled = columns.formula == pairing.table.summarize
+        self.rests = [pairing.table.basis(each) if pooled else {} for each in totals]
+        self.values = columns.formula(totals[0]), columns.formula(totals[1])
+        with np.errstate(all="ignore"):
+            self.exchanged = columns.formula(totals[1] - there + here) if pairing.paired else {}
+        self.formula = _difference(columns.formula, here.shape[1]) if pairing.paired else columns.formula
+
+    def estimates(self, names: Sequence[str], *, jackknife: bool) -> dict[str, Estimate]:
+        """Estimate metrics."""
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            resampled = self._resampled(names)
+            few = self.pairing.paired and len(self.blocks[0]) <= MANY_UNITS
+            without = self._without_one(names) if jackknife or few else {}
+        return {
+            name: self._estimate(name, resampled[name], without.get(name, ()), jackknife=jackknife) for name in names
+        }
+
+    def _estimate(
+        self, name: str, resampled: FloatArray, without: Sequence[FloatArray], *, jackknife: bool
+    ) -> Estimate:
+        import numpy as np
+
+        rows, table = self.rows, self.pairing.table
+        judged = [self.columns.judged[name][part] for part in rows]
+        units_of, changed = self.units, None
+        if self.pairing.paired:
+            judged = [part & ~self.dropped for part in judged]
+        exists = [bool(part.any()) for part in judged]
+        if self.pairing.paired:
+            either = judged[0] | judged[1]
+            judged, units_of = [either, either], [self.units[0], self.units[0]]
+            changed = _distinct(self.units[0], either & self._changed(name))
+        cases = [int(part.sum()) for part in judged]
+        units = min(_distinct(unit, part) for unit, part in zip(units_of, judged, strict=True))
+        value, baseline = (
+            present(found[name][0]) if there else None for found, there in zip(self.values, exists, strict=True)
+        )
+        rests = [each[name] for each in self.rests if name in each]
+        faults = [
+            f"{where}{each.fault}" for each, where in zip(rests, ("", "in the baseline "), strict=False) if each.fault
+        ]
+        if rests:
+            value, baseline = (
+                None if each.fault else found for each, found in zip(rests, (value, baseline), strict=True)
+            )
+            units = min(units, *(int(each.cases) for each in rests))
+            resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)
+        scores = [table.scores[name][each][part] for each, part in zip(rows, judged, strict=True)]
+        left_out = left_out_of(self.pairing, name, rows)
+        finite = resampled[np.isfinite(resampled)]
+        lost = 1 - finite.size / resampled.size
+        usable = value is not None and baseline is not None and units >= _LEAST_UNITS and lost < _LEAST_SHARE
+        return Estimate(
+            value=value,
+            baseline=baseline,
+            resampled=finite if usable else np.empty(0),
+            jackknives=without if usable and jackknife else (),
+            contributions=self._contributions(judged[0], value, baseline, without) if usable else np.empty(0),
+            cases=cases[0],
+            baseline_cases=cases[1],
+            units=units,
+            changed=changed,
+            left_out=left_out.cases,
+            left_out_drop=left_out.drop,
+            binary=table.weights is None and all(bool(np.isin(part, (0.0, 1.0)).all()) for part in scores),
+            errored=int(table.failed[name][rows.current].sum()),
+            lost_resamples=lost,
+            fault="; ".join(faults),
+            apart=next((each.apart for each in rests if each.apart), ""),
+        )
+
+    def _contributions(
+        self, judged: BoolArray, value: float | None, baseline: float | None, without: Sequence[FloatArray]
+    ) -> FloatArray:
+        """Return the pseudo-values of the units that have a part in the metric."""
+        import numpy as np
+
+        if not self.pairing.paired or len(without) != 1 or value is None or baseline is None:
+            return np.empty(0)
+        left = without[0][np.unique(self.units[0][judged])]
+        values = len(left) * (value - baseline) - (len(left) - 1) * left
+        finite: FloatArray = values[np.isfinite(values)]
+        return finite
+
+    def _changed(self, name: str) -> BoolArray:
+        """Return which cases matter to the difference: their counts of this run change the metric of the baseline."""
+        import numpy as np
+
+        before = float(self.values[1][name][0])
+        same: BoolArray = np.abs(self.exchanged[name] - before) <= _ROUNDING * max(1.0, abs(before))
+        return ~same
+
+    def _resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return the differences of resamples: one weight for both runs where they are paired."""
+        import numpy as np
+
+        count = min(resample_count(len(block)) for block in self.blocks)
+        if not all(len(block) for block in self.blocks):
+            return {name: np.full(count, np.nan) for name in names}
+        found = [
+            self.formula(resampled_totals(block, count, SEED + number)) for number, block in enumerate(self.blocks)
+        ]
+        return {name: found[0][name] - found[1][name] if found[1:] else found[0][name] for name in names}
+
+    def _without_one(self, names: Sequence[str]) -> dict[str, tuple[FloatArray, ...]]:
+        """Return differences without one unit each; of unpaired runs, without one unit of either."""
+        without = [self.formula(_total(block) - block) for block in self.blocks]
+        if len(without) == 1:
+            return {name: (without[0][name],) for name in names}
+        here, there = self.values
+        return {name: (without[0][name] - there[name], here[name] - without[1][name]) for name in names}
+
+
+def _unseen(floor: float, count: int) -> FloatArray:
+    """Return noise with the deviation of what the cases cannot have shown; the same in every process."""
+    import numpy as np
+
+    noise: FloatArray = floor * np.random.default_rng(SEED + _APART).standard_normal(count)
+    return noise
+
+
+def _total(block: FloatArray) -> FloatArray:
+    """Add up the rows of a block, correctly rounded."""
+    import numpy as np
+
+    return np.array([[math.fsum(column) for column in block.T]])
+
+
+def _distinct(units: IntArray, chosen: BoolArray) -> int:
+    import numpy as np
+
+    return int(np.unique(units[chosen]).size)
+
+
+def _difference(formula: Formula, width: int) -> Formula:
+    """Return the formula of the difference between the left and the right part of the columns."""
+
+    def difference(totals: FloatArray) -> dict[str, FloatArray]:
+        here, there = formula(totals[:, :width]), formula(totals[:, width:])
+        return {name: here[name] - there[name] for name in here}
+
+    return difference

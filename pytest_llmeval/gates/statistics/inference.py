@@ -1,0 +1,287 @@
+"""Intervals, p-values and warnings from resampled differences."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.gates.statistics.estimation import Estimate
+from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.gates.statistics.significance import (
+    acceleration,
+    bca_interval,
+    bca_share,
+    bias,
+    effective_units,
+    sign_flip_tails,
+    skewed_tails,
+    unseen_rest,
+    unseen_tail,
+)
+from pytest_llmeval.scoring.intervals import Resampled, Tails, nominal, resampled_interval, unseen_share
+
+Method: TypeAlias = Literal["percentile", "bca"]
+
+FEW_CHANGED = 10
+"""With fewer changed cases, resamples do not show how much a difference varies."""
+
+_FEW_UNITS = 10
+
+_WITNESSED = 50
+"""With fewer units, a sign-flip test is the second witness of a difference."""
+
+_CONCENTRATED = 20
+"""So it is where the squares of a difference rest on fewer units than this, however many others move by a hair."""
+
+_LEAST_WITNESSES = 2
+_MANY_LOST = 0.05
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """A resampled difference.
+
+    Attributes:
+        estimate: The metric in both runs.
+        resampled: Finite values, at least one.
+        reach: The largest difference that there can be; ``None`` where the metric is unbounded.
+        z0: Bias correction; 0 for percentiles.
+        a: Acceleration; 0 for percentiles.
+        corrected: Whether the interval is BCa.
+    """
+
+    estimate: Estimate
+    resampled: Resampled
+    reach: float | None
+    z0: float = 0.0
+    a: float = 0.0
+    corrected: bool = False
+
+    @classmethod
+    def of(cls, estimate: Estimate, method: Method, metric: Metric) -> "Bootstrap | None":
+        """Return the inference from an estimate's resamples; ``None`` if it has none."""
+        difference = estimate.difference
+        if difference is None or not estimate.resampled.size:
+            return None
+        resampled, reach = Resampled(estimate.resampled), span(metric)
+        if reach is not None and abs(difference) > reach:  # the evaluator declares a range that it does not keep
+            reach = None
+        if method == "percentile":
+            return cls(estimate, resampled, reach)
+        z0 = bias(estimate.resampled, difference)
+        return cls(estimate, resampled, reach, z0, acceleration(estimate.jackknives), corrected=True)
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the interval of the difference; see `agreeing` for how it goes with a test."""
+        if self.resampled.constant:
+            return self._of_equal_resamples(confidence)
+        if self.corrected:
+            low, high = bca_interval(self.resampled, self.z0, self.a, confidence)
+        else:
+            low, high = resampled_interval(self.resampled, confidence, self.estimate.units)
+        reach = math.inf if self.reach is None else self.reach
+        return max(low, -reach), min(high, reach)
+
+    def _of_equal_resamples(self, confidence: float) -> tuple[float, float]:
+        """Return what Tango's interval (1998) of paired shares is if all cases changed alike, or none did."""
+        found, reach, units = float(self.resampled.values[0]), self.reach, self.estimate.units
+        if reach is None:
+            return found, found
+        if abs(found) <= _ROUNDING:
+            most = reach * (1 - ((1 - confidence) / 2) ** (1 / units))
+            return -most, most
+        if abs(abs(found) - reach) > _ROUNDING:
+            return found, found
+        inner = reach - 2 * reach * unseen_share(units, confidence)
+        return (inner, reach) if found > 0 else (-reach, -inner)
+
+    def tails(self, at: float) -> Tails:
+        """Return one-sided p-values of the difference around a number, by the same method as the interval."""
+        found = self.resampled.tails(at)
+        if self.corrected:
+            return Tails(bca_share(found.above, self.z0, self.a), bca_share(found.below, -self.z0, -self.a))
+        return Tails(*(nominal(share, self.estimate.units) for share in found))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the difference; 0 if no case differs."""
+        return self.resampled.deviation
+
+
+def span(metric: Metric) -> float | None:
+    """Return how far apart two values of a metric can be; ``None`` where that is unbounded."""
+    return None if metric.low is None or metric.high is None else metric.high - metric.low
+
+
+def agreeing(interval: tuple[float, float], tails: Tails, at: float, tail: float) -> tuple[float, float]:
+    """Widen an interval to hold a number that the test does not refute.
+
+    Where few cases changed, p-values are held to what so few can prove; the interval then says no more than they do.
+
+    Args:
+        interval: The interval.
+        tails: p-values about the number.
+        at: The number.
+        tail: The one-sided level of test and interval.
+    """
+    low, high = interval
+    return min(low, at) if tails.above > tail else low, max(high, at) if tails.below > tail else high
+
+
+def held_tails(found: Estimate, metric: Metric, tails: Tails, at: float) -> Tails:
+    """Hold p-values of a difference against what few cases can hide; a p-value becomes no smaller.
+
+    Resamples know the cases that there are. If the difference rests on few of them, or would be another one with a few
+    that are unlike all others, they promise too much: they are held against a test for skewed values, and against the
+    probability that the cases that would refute them have gone unseen.
+
+    Args:
+        found: The difference, current run minus baseline.
+        metric: Its range.
+        tails: Around a number.
+        at: The number.
+    """
+    difference, value, values = found.difference, found.value, found.contributions
+    if difference is None or value is None or not _is_witnessed(found):
+        return tails
+    above, below = tails
+    if not (
+        found.binary and found.units == found.cases
+    ):  # how few of those cases changed is what limits them, and that is counted exactly
+        skewed = skewed_tails(values, at)
+        above, below = max(above, skewed.above), max(below, skewed.below)
+    if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
+        above = max(above, unseen_tail(difference - at, value - metric.low, found.units))
+        below = max(below, unseen_tail(at - difference, metric.high - value, found.units))
+    return Tails(above, below)
+
+
+def held_interval(
+    found: Estimate, metric: Metric, interval: tuple[float, float], confidence: float
+) -> tuple[float, float]:
+    """Widen the interval of a difference to leave room for unseen cases, and for no difference where few changed."""
+    difference, value, tail = found.difference, found.value, (1 - confidence) / 2
+    if difference is None or value is None or not _is_witnessed(found):
+        return interval
+    low, high = interval
+    if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
+        reach = metric.high - metric.low
+        low = max(-reach, min(low, difference - unseen_rest(value - metric.low, found.units, tail)))
+        high = min(reach, max(high, difference + unseen_rest(metric.high - value, found.units, tail)))
+    least = witnessed_tail(found)
+    return min(low, 0.0) if least.above > tail else low, max(high, 0.0) if least.below > tail else high
+
+
+def _is_witnessed(found: Estimate) -> bool:
+    """Return whether it is known what single cases contribute to a difference."""
+    return found.changed is not None and len(found.contributions) >= _LEAST_WITNESSES
+
+
+def witnessed_tail(found: Estimate) -> Tails:
+    """Return the smallest p-values of a difference from 0 that so few cases, or so few that matter, can have."""
+    least = least_tail(found)
+    values = found.contributions
+    if not _is_witnessed(found):
+        return Tails(least, least)
+    if len(values) >= _WITNESSED and effective_units(values) >= _CONCENTRATED:
+        return Tails(least, least)
+    flipped = sign_flip_tails(values)
+    return Tails(max(least, flipped.above), max(least, flipped.below))
+
+
+def least_tail(estimate: Estimate) -> float:
+    """Return the smallest one-sided p-value that a test of no difference can have with so few cases.
+
+    If nothing changed in truth, every changed case might as well have changed the other way round: `k` changed cases
+    look all worse in one of ``2 ** k`` equally likely ways. Unpaired, every case might be of the other run.
+    """
+    if estimate.changed is not None:
+        return 0.5**estimate.changed
+    return 1 / math.comb(2 * estimate.units, estimate.units)
+
+
+def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> Iterator[str]:
+    """Yield what to keep in mind when reading an estimate."""
+    noun = "case" if cluster_by is None else "cluster"
+    if not pairing.paired:
+        yield (
+            f"unpaired: {counted(pairing.common, 'case')} in common, {pairing.only_current} only in this run, "
+            f"{pairing.only_baseline} only in the baseline"
+        )
+    elif pairing.only_current or pairing.only_baseline:
+        yield str(pairing.matching)
+    if estimate.shift is not None:
+        yield f"across a change of judge, which by itself moves it by {estimate.shift}"
+    if estimate.left_out:
+        yield f"{counted(estimate.left_out, 'case')} left out, errored or not run"
+    if estimate.changed is not None and estimate.cases and estimate.changed < FEW_CHANGED:
+        few = f"only {counted(estimate.changed, noun)} changed" if estimate.changed else f"no {noun} changed"
+        yield f"{few}, too few to estimate how much the difference varies"
+    if not estimate.units:
+        yield f"no {noun} to compare"
+    elif estimate.units < _FEW_UNITS:
+        yield f"only {counted(estimate.units, noun)}, too few to rely on the interval"
+    if estimate.resampled.size and estimate.lost_resamples > _MANY_LOST:
+        yield f"undefined in {estimate.lost_resamples:.0%} of the resamples"
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for being several (Holm 1979): all errors together stay under the level.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def hochberg(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted by Hochberg's step-up method (1988), for tests that are independent.
+
+    It finds what all tests show alike, however many they are.
+
+    >>> hochberg([0.01, 0.04, 0.03])
+    [0.03, 0.04, 0.04]
+    """
+    return _step_up(p_values, [float(rank) for rank in range(1, len(p_values) + 1)])
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted so that the expected share of errors among what is found stays under the level (1995).
+
+    >>> benjamini_hochberg([0.01, 0.04, 0.03])
+    [0.03, 0.04, 0.04]
+    """
+    size = len(p_values)
+    return _step_up(p_values, [size / (size - rank) for rank in range(size)])
+
+
+def _step_up(p_values: Sequence[float], factors: Sequence[float]) -> list[float]:
+    """Multiply p-values by factors, that of the largest first; none becomes larger than one that it is below."""
+    adjusted = [1.0] * len(p_values)
+    smallest = 1.0
+    ordered = sorted(range(len(p_values)), key=lambda each: -p_values[each])
+    for place, factor in zip(ordered, factors, strict=True):
+        smallest = min(smallest, factor * p_values[place])
+        adjusted[place] = smallest
+    return adjusted
+
+
+def adjusted_gates(gates: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Adjust the p-values of gates for being several, where each gate has been adjusted for its own tests.
+
+    Holm's method over gates: the level is divided by the number of gates of which a test has not been rejected yet.
+
+    Args:
+        gates: Of each gate, the p-values of its tests, at least one.
+    """
+    wholly = sorted(holm([max(each) for each in gates]))
+    steps = [(len(gates) - rejected, at) for rejected, at in enumerate([0.0, *wholly[:-1]])]
+    return [[min(1.0, *(max(factor * each, at) for factor, at in steps), 1.0) for each in gate] for gate in gates]

@@ -1,0 +1,286 @@
+"""Two runs, matched case by case: the same ids with the same input, expectation and labels, and what is left out."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+from msgspec import structs
+
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.results import UNLABELLED, CaseRecord
+from pytest_llmeval.core.wording import counted, interval, number
+from pytest_llmeval.gates.regression import Statistic
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.intervals import normal_quantile
+from pytest_llmeval.scoring.resample import SEED, unit_numbers
+from pytest_llmeval.scoring.table import Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_llmeval.core.observation import FloatArray
+
+    IntArray: TypeAlias = npt.NDArray[np.intp]
+else:
+    IntArray: TypeAlias = Any
+
+
+CONFIDENCE = 0.95
+"""Of the intervals of shifts."""
+
+_LEVEL = 0.01
+_LEAST_CASES = 8
+_ROUNDING = 1e-9
+
+_APART = 7
+"""Keeps the draws apart from those of cases, which begin with the same seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A metric by the new judge minus the same metric by the old one, on the same answers.
+
+    Attributes:
+        value: The difference.
+        low: Lower bound.
+        high: Upper bound.
+        before: How the old judge's metric is computed, if the new one's is computed otherwise: by other steps, say.
+        after: How the new judge's is.
+        depends: How the difference depends on the score, so that it holds for no other scores; empty if it does not.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    value: float
+    low: float
+    high: float
+    before: str = ""
+    after: str = ""
+    depends: str = ""
+
+    @property
+    def deviation(self) -> float:
+        """Its standard deviation, by the wider side of the interval."""
+        return max(self.high - self.value, self.value - self.low, 0.0) / normal_quantile((1 + CONFIDENCE) / 2)
+
+    def draws(self, count: int) -> "FloatArray":
+        """Return what the shift may be in truth, as often as is asked for; the same in every process."""
+        import numpy as np
+
+        drawn: FloatArray = self.value + self.deviation * np.random.default_rng(SEED + _APART).standard_normal(count)
+        return drawn
+
+    def __str__(self) -> str:
+        sign = "+" if self.value >= 0 else ""
+        return f"{sign}{number(self.value)} ({CONFIDENCE:.0%} interval {interval(self.low, self.high)})"
+
+
+def subject_of(metric: str, statistic: Statistic) -> str:
+    """Return the name under which a statistic of a metric has its shift; gates name it alike."""
+    return metric if statistic == "value" else f"{statistic}({metric})"
+
+
+def dependence(old: "FloatArray", new: "FloatArray") -> str:
+    """Say how the difference of two judges depends on the score; nothing where that is not established.
+
+    The difference is held against the mean of both scores (Bland and Altman 1986): against the old one alone, it would
+    seem to depend on it wherever verdicts are noisy. That is the test of Pitman (1939) and Morgan (1939).
+
+    Args:
+        old: Scores of cases by the old judge.
+        new: By the new one. Scores of 0 and 1 are not tested: their differences always depend on them.
+    """
+    import numpy as np
+    from scipy.stats import pearsonr
+
+    known = np.isfinite(old) & np.isfinite(new)
+    old, new = old[known], new[known]
+    moved, middle = new - old, (old + new) / 2
+    if len(old) < _LEAST_CASES or np.isin(old, (0.0, 1.0)).all() or min(np.ptp(moved), np.ptp(middle)) <= _ROUNDING:
+        return ""
+    found = pearsonr(moved, middle)
+    if not (math.isfinite(found.pvalue) and found.pvalue <= _LEVEL):
+        return ""
+    low = middle <= np.median(middle)
+    if low.all():
+        low = middle < np.median(middle)
+    below, above = (f"{moved[part].mean():+.4f}" for part in (low, ~low))
+    return (
+        f"the difference of the judges depends on the score: {below} among the lower scores, {above} among the higher"
+    )
+
+
+_NAMED = 5
+
+
+class CaseMatching(NamedTuple):
+    """The cases of two runs, by what can be compared; ids are sorted.
+
+    Attributes:
+        unchanged: In both runs, and the same as far as both say what they were.
+        new: Only in the current run.
+        gone: Only in the baseline.
+        edited: In both, with another input, expectation or label, or skipped in one of them only.
+        known: Whether both runs say what their cases were, so that edits can be seen.
+        same_limits: Whether the unchanged cases have the thresholds that they had.
+    """
+
+    unchanged: tuple[str, ...]
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    edited: tuple[str, ...]
+    known: bool
+    same_limits: bool
+
+    def __str__(self) -> str:
+        parts = [_named("new", self.new), _named("gone", self.gone), _named("edited", self.edited)]
+        text = "; ".join(filter(None, parts))
+        return f"{counted(len(self.unchanged), 'unchanged case')} compared" + (f"; {text}" if text else "")
+
+
+def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
+    """Match the cases of two runs by id and digest; without a digest on either side, the id decides."""
+    here = {record.id for record in current.records}
+    there = {record.id for record in baseline.records}
+    common = sorted(here & there)
+    digests = {
+        each: (current.digests[each], baseline.digests[each])
+        for each in common
+        if each in current.digests and each in baseline.digests
+    }
+    edited = {case for case, (now, before) in digests.items() if now.data != before.data}
+    skipped, before = ({each.id for each in run.records if each.outcome == "skipped"} for run in (current, baseline))
+    edited |= (skipped ^ before).intersection(common)
+    return CaseMatching(
+        tuple(each for each in common if each not in edited),
+        tuple(sorted(here - there)),
+        tuple(sorted(there - here)),
+        tuple(sorted(edited)),
+        bool(current.digests and baseline.digests),
+        all(now.limits == before.limits for case, (now, before) in digests.items() if case not in edited),
+    )
+
+
+def _named(word: str, ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return f"{len(ids)} {word} ({', '.join(ids[:_NAMED])}{more})" if ids else ""
+
+
+class PairedRows(NamedTuple):
+    """Cases of the two runs, as rows of their common table; row by row the same case where they are paired."""
+
+    current: IntArray
+    baseline: IntArray
+
+
+class RunPairing:
+    """The cases of two runs in one table.
+
+    Attributes:
+        table: Rows of the current run, then those of the baseline, each sorted by id.
+        matching: Which cases the runs share.
+        paired: Whether they share any: then these are compared in pairs, and the others not at all.
+        common: How many cases they share.
+        only_current: How many only the current run has; an edited case is another one.
+        only_baseline: How many only the baseline has.
+        shifts: Metric, or statistic of it, to how far a change of judge since the baseline moves it.
+        estimates: What has been computed from it, by what was asked.
+    """
+
+    def __init__(
+        self,
+        current: CaseStatistics,
+        baseline: CaseStatistics,
+        evaluators: Mapping[str, Evaluator] | MetricIndex,
+        shifts: Mapping[str, Shift] | None = None,
+    ) -> None:
+        self.shifts = shifts or {}
+        self.matching = match(current, baseline)
+        same = frozenset(self.matching.unchanged)
+        self.paired = bool(same) or not (current.records or baseline.records)
+        if self.paired:
+            current, baseline = current.only(same), baseline.only(same)
+        weights = {each.id: each.weight for each in current.records if each.weight != 1}
+        before = baseline.records
+        if weights and self.paired:  # of the run, which may be a sample of what was approved
+            before = tuple(structs.replace(each, weight=weights.get(each.id, 1.0)) for each in before)
+        self._records: tuple[CaseRecord, ...] = (*current.records, *before)
+        self._size = len(current.records)
+        self.table = Table(evaluators, self._records)
+        self.common = len(same)
+        self.only_current = len(self.matching.new) + len(self.matching.edited)
+        self.only_baseline = len(self.matching.gone) + len(self.matching.edited)
+        self.estimates: dict[Hashable, Any] = {}
+        self._groups: dict[str, dict[str, PairedRows]] = {}
+
+    def everything(self) -> PairedRows:
+        """Return all cases that are compared."""
+        import numpy as np
+
+        return PairedRows(np.arange(self._size), np.arange(self._size, len(self._records)))
+
+    def groups(self, label: str) -> dict[str, PairedRows]:
+        """Return the cases by the value of a label, which paired cases have from the current run."""
+        import numpy as np
+
+        if label in self._groups:
+            return self._groups[label]
+        everything = self.everything()
+        here = np.array([self._label(row, label) for row in everything.current], dtype=object)
+        there = here if self.paired else np.array([self._label(row, label) for row in everything.baseline], object)
+        self._groups[label] = {
+            name: PairedRows(everything.current[here == name], everything.baseline[there == name])
+            for name in sorted({*here, *there})
+        }
+        return self._groups[label]
+
+    def _label(self, row: int, label: str) -> str:
+        return self._records[row].labels.get(label, UNLABELLED)
+
+    def has_label(self, label: str) -> bool:
+        """Return whether any case of the current run has a label."""
+        return any(label in record.labels for record in self._records[: self._size])
+
+    def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
+        """Return the cluster number of each case; a case without the label is a cluster of its own."""
+        return unit_numbers([self._records[row] for row in rows], cluster_by)
+
+
+class LeftOut(NamedTuple):
+    """Cases that are not compared.
+
+    Attributes:
+        cases: How many errored in either run, or ran in one of them only.
+        drop: How far they would have fallen at most, added up; ``None`` where the metric is unbounded.
+    """
+
+    cases: int
+    drop: float | None
+
+
+def left_out_of(pairing: RunPairing, name: str, rows: PairedRows) -> LeftOut:
+    """Count the cases that are left out, and bound them by their worst case.
+
+    A case that one run has measured falls from its score, or to it; of others nothing is known but the metric's range.
+    """
+    import numpy as np
+
+    table, metric = pairing.table, pairing.table.metric(name)
+    failed = [table.failed[name][part] for part in rows]
+    if not pairing.paired:
+        count = sum(int(part.sum()) for part in failed)
+        return LeftOut(count, None if metric.low is None or metric.high is None else count * (metric.high - metric.low))
+    missing = [table.missing[part] for part in rows]
+    left_out = failed[0] | failed[1] | (missing[0] != missing[1])
+    if metric.low is None or metric.high is None:
+        return LeftOut(int(left_out.sum()), None)
+    best, worst = (metric.high, metric.low) if metric.higher_is_better else (metric.low, metric.high)
+
+    def bounded(run: int, otherwise: float) -> "FloatArray":
+        scores = table.scores[name][rows[run]][left_out]
+        return np.where(np.isfinite(scores), scores, otherwise)
+
+    return LeftOut(int(left_out.sum()), float(np.abs(bounded(1, best) - bounded(0, worst)).sum()))

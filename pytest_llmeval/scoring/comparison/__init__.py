@@ -1,3 +1,0 @@
-"""Comparison of two runs: pairs, differences, tests."""
-
-__all__ = ()

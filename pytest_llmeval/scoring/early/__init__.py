@@ -1,3 +1,0 @@
-"""Verdicts on gates before all cases have run, right whenever one looks."""
-
-__all__ = ()

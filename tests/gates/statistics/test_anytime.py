@@ -1,0 +1,98 @@
+"""Watching runs against one baseline: when evidence of a drop grows, and how seldom equal runs alarm."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from pytest_llmeval.gates.statistics.anytime import Look, watch
+
+NEEDED = 20.0
+SIZE = 200
+
+
+def histories(count: int, runs: int, drop: float = 0.0, begins: int = 1, seed: int = 1) -> list[list[Look]]:
+    """Runs of 200 cases that are right or wrong by chance, worse from one run on, against one baseline."""
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(count):
+        chance = 0.2 + 0.7 * rng.beta(4, 2, SIZE)
+        baseline = rng.random(SIZE) < chance
+        looks = []
+        for number in range(1, runs + 1):
+            lost = baseline - 1.0 * (rng.random(SIZE) < chance - (drop if number >= begins else 0.0))
+            looks.append(Look(lost.mean(), lost.std() / math.sqrt(SIZE), SIZE))
+        out.append(looks)
+    return out
+
+
+def alarms(looks: list[Look], max_drop: float = 0.0) -> bool:
+    found = (watch(looks[:seen], max_drop) for seen in range(1, len(looks) + 1))
+    return any(each.evidence >= NEEDED for each in found)
+
+
+def test_fifty_equal_runs_alarm_in_less_than_one_of_twenty_histories_where_single_tests_alarm_in_a_third() -> None:
+    equal = histories(120, 50)
+    single = [any(look.drop > 1.96 * look.deviation for look in looks) for looks in equal]
+    assert np.mean(single) > 0.2
+    assert np.mean([alarms(looks) for looks in equal]) <= 0.05
+
+
+def test_a_drop_is_found_and_the_sooner_the_more_runs_show_it() -> None:
+    looks = histories(1, 12, drop=0.2)[0]
+    evidence = [watch(looks[:seen], 0.0).evidence for seen in (1, 3, 6)]
+    assert all(before < after for before, after in pairwise(evidence))
+    assert evidence[-1] > NEEDED
+    found = watch(looks, 0.0)
+    assert (found.looks, found.drop) == (12, pytest.approx(np.mean([look.drop for look in looks])))
+
+
+def test_a_drop_that_begins_late_is_found_in_the_runs_that_have_it() -> None:
+    looks = histories(1, 24, drop=0.25, begins=20)[0]
+    assert not alarms(looks[:19])
+    found = watch(looks, 0.0)
+    assert found.evidence > NEEDED
+    assert 3 <= found.looks <= 6
+
+
+def test_only_what_goes_beyond_the_allowance_counts() -> None:
+    looks = histories(1, 20, drop=0.15)[0]
+    assert watch(looks, 0.0).evidence > NEEDED
+    assert watch(looks, 0.15).evidence < 2
+
+
+def test_a_drop_that_was_mended_is_none_of_the_last_run() -> None:
+    dropped, mended = histories(1, 6, drop=0.3)[0], histories(1, 1)[0]
+    assert watch(dropped, 0.0).alone > 1.96
+    assert watch([*dropped, *mended], 0.0).alone < 1.96
+
+
+def test_earlier_runs_tell_how_lucky_the_baseline_was() -> None:
+    dropped = Look(0.1, 0.03, 400)
+    equal = [Look(drop, 0.03, 400) for drop in (0.01, -0.02, 0.0, 0.02, -0.01)]
+    lucky = [look._replace(drop=look.drop + 0.08) for look in equal]
+    assert watch([*equal, dropped], 0.0).evidence > 3 * watch([dropped], 0.0).evidence
+    assert watch([*lucky, dropped], 0.09).evidence < 2
+
+
+def test_the_evidence_of_one_run_is_the_mixed_likelihood_ratio() -> None:
+    look = Look(0.12, 0.03, 400)
+    square = 0.03**2 + 0.12**2 / 400
+    drops = np.linspace(0, 30 * 0.03, 200_001)
+    prior = 2 * np.exp(-(drops**2) / (2 * 9 * square)) / math.sqrt(2 * math.pi * 9 * square)
+    ratio = np.exp((look.drop * drops - drops**2 / 2) / square)
+    expected = (integrate.trapezoid(prior * ratio, drops) + 5) / 6
+    assert watch([look], 0.0).evidence == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("changed", [1, 3, 5])
+def test_few_changed_cases_prove_nothing_even_if_all_are_worse(changed: int) -> None:
+    drop = changed / SIZE
+    look = Look(drop, math.sqrt(drop * (1 - drop) / SIZE), SIZE)
+    assert watch([look], 0.0).evidence < 1 + 2**changed / 6
+
+
+def test_runs_without_any_change_are_no_evidence() -> None:
+    assert watch([Look(0.0, 0.0, 10)] * 4, 0.0).evidence == 0.0

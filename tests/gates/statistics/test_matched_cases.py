@@ -1,0 +1,53 @@
+"""Which cases of two runs are compared: those that both have, and that have not been edited."""
+
+import pytest
+
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing, match
+
+
+def kept(ids: str, edited: str = "", limited: str = "") -> CaseStatistics:
+    """Return the statistics of cases with ids of one letter."""
+    digests = {each: CaseDigest("other" if each in edited else "as is", "f1" * (each in limited)) for each in ids}
+    return CaseStatistics.of([CaseRecord(each) for each in ids], digests=digests)
+
+
+def test_cases_are_unchanged_new_gone_or_edited() -> None:
+    found = match(kept("abcdx", edited="c"), kept("abcde"))
+    assert found[:5] == (("a", "b", "d"), ("x",), ("e",), ("c",), True)
+    assert str(found) == "3 unchanged cases compared; 1 new (x); 1 gone (e); 1 edited (c)"
+
+
+def test_of_many_cases_the_first_are_named() -> None:
+    assert str(match(kept("abcdefgh"), kept("h"))) == "1 unchanged case compared; 7 new (a, b, c, d, e and 2 more)"
+
+
+def test_without_digests_the_id_decides() -> None:
+    old = CaseStatistics.of(kept("abc").records)
+    found = match(kept("abd", edited="a"), old)
+    assert (found.unchanged, found.edited, found.known) == (("a", "b"), (), False)
+
+
+@pytest.mark.parametrize(("limited", "same"), [("a", False), ("c", True), ("x", True), ("", True)])
+def test_only_thresholds_of_unchanged_cases_matter(limited: str, same: bool) -> None:
+    assert match(kept("abcx", edited="c", limited=limited), kept("abc")).same_limits is same
+
+
+def test_digests_come_back_from_the_file() -> None:
+    statistics = kept("ab", edited="b", limited="b")
+    assert CaseStatistics.from_lines(statistics.to_lines()) == statistics
+    assert list(statistics.to_lines())[1] == '{"id": "b", "outcome": "passed", "data": "other", "limits": "f1"}'
+
+
+def test_without_an_unchanged_case_there_are_no_pairs() -> None:
+    pairing = RunPairing(kept("ab", edited="ab"), kept("ab"), {})
+    assert (pairing.paired, pairing.common, pairing.only_current, pairing.only_baseline) == (False, 0, 2, 2)
+    assert len(pairing.everything().current) == 2
+
+
+def test_pairs_are_the_same_case_row_by_row() -> None:
+    pairing = RunPairing(kept("abcx", edited="b"), kept("abc"), {})
+    assert pairing.paired
+    assert [len(rows) for rows in pairing.everything()] == [2, 2]
+    assert pairing.table.matrix.shape[0] == 4

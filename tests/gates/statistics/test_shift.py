@@ -1,0 +1,115 @@
+"""Comparisons across a change of judge: its shift moves the baseline, its uncertainty widens the interval."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from comparisons import gate, noisy, pairing, run
+
+from pytest_llmeval.core.results import Result
+from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.statistics.compare import Difference, differences
+from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift, dependence
+
+MILDER = Shift(0.2, 0.18, 0.22)
+
+
+def across(here: Result, there: Result, **shifts: Shift) -> RunPairing:
+    found = pairing(here, there)
+    found.shifts = shifts
+    return found
+
+
+def judged(regression: RegressionGate, pairs: RunPairing) -> GateResult:
+    return judge_regressions([examine(regression, pairs)])[0]
+
+
+def difference(pairs: RunPairing) -> Difference:
+    return differences(pairs, pairs.everything(), ["score"], confidence=0.95)["score"]
+
+
+def test_a_drop_that_a_milder_judge_hides_is_found() -> None:
+    scores = noisy(60, 1)
+    same = run(scores)
+    assert judged(gate(0.05), across(same, same)).outcome == "passed"
+    found = judged(gate(0.05), across(same, same, score=MILDER))
+    assert (found.outcome, found.value) == ("failed", pytest.approx(0.2))
+    assert "across a change of judge, which by itself moves it by +0.2000 (95% interval 0.1800..0.2200)" in found.reason
+
+
+def test_a_stricter_judge_makes_no_false_drop() -> None:
+    before = noisy(60, 1)
+    stricter = run([each - 0.2 for each in before])
+    assert judged(gate(0.05), across(stricter, run(before))).outcome == "failed"
+    found = judged(gate(0.05), across(stricter, run(before), score=Shift(-0.2, -0.22, -0.18)))
+    assert (found.outcome, found.value) == ("passed", pytest.approx(0.0))
+
+
+def test_the_uncertainty_of_the_shift_adds_to_that_of_the_cases() -> None:
+    here, there = run(noisy(400, 2)), run(noisy(400, 3))
+    plain = difference(across(here, there))
+    certain = difference(across(here, there, score=Shift(0.1, 0.1, 0.1)))
+    unsure = difference(across(here, there, score=Shift(0.1, 0.0, 0.2)))
+
+    def half(found: Difference) -> float:
+        assert found.low is not None
+        assert found.high is not None
+        return (found.high - found.low) / 2
+
+    assert plain.difference is not None
+    assert certain.difference == unsure.difference == pytest.approx(plain.difference - 0.1)
+    assert half(certain) == pytest.approx(half(plain))
+    assert half(unsure) == pytest.approx(np.hypot(half(plain), 0.1), rel=0.05)
+
+
+def test_a_shift_that_is_too_uncertain_establishes_nothing() -> None:
+    same = run(noisy(60, 1))
+    assert judged(gate(0.05), across(same, same, score=Shift(0.2, -0.3, 0.7))).outcome == "passed"
+    safe = judged(gate(0.05, rule="proven_safe"), across(same, same, score=Shift(0.0, -0.5, 0.5)))
+    assert safe.outcome == "failed"
+
+
+@pytest.mark.parametrize("test", ["mcnemar", "wilcoxon", "permutation"])
+def test_tests_of_single_cases_give_way_to_the_bootstrap(test: str) -> None:
+    same = run([0, 1] * 30)
+    found = judged(gate(0.05, test=test), across(same, same, score=MILDER))
+    assert found.outcome == "failed"
+    assert f"bootstrap instead of {test}, which needs one judge" in found.reason
+
+
+@pytest.mark.parametrize("more", [{"by": "talk"}, {"rule": "anytime"}])
+def test_what_no_shift_was_measured_for_is_not_comparable(more: dict[str, str]) -> None:
+    same = run(noisy(20, 1), labels=["a", "b"] * 10)
+    regression = replace(gate(0.05), **more)
+    assert "not comparable" not in judged(regression, across(same, same)).reason
+    found = judged(regression, across(same, same, score=MILDER))
+    assert (found.outcome, found.reason[:14]) == ("failed", "not comparable")
+
+
+def test_the_mean_over_cases_has_a_shift_of_its_own() -> None:
+    same = run(noisy(60, 1))
+    pairs = across(same, same, **{"mean(score)": MILDER})
+    assert judged(gate(0.05), pairs).outcome == "passed"
+    assert judged(gate(0.05, statistic="mean"), pairs).outcome == "failed"
+
+
+def test_a_difference_that_depends_on_the_score_is_named() -> None:
+    old = np.linspace(0.1, 0.9, 40)
+    depends = dependence(old, np.sqrt(old))
+    assert depends.startswith("the difference of the judges depends on the score: +0.2")
+    assert dependence(old, old + 0.05) == ""
+    assert dependence(np.array([0.1, 0.9]), np.array([0.5, 0.6])) == ""
+    binary = np.array([0.0, 1.0] * 20)
+    assert dependence(binary, np.ones(40)) == ""
+
+
+def test_noise_of_both_judges_is_no_dependence() -> None:
+    rng = np.random.default_rng(1)
+    found = 0
+    for _ in range(200):
+        truth = rng.random(40)
+        old, new = (truth + rng.normal(0, 0.2, 40) for _ in range(2))
+        found += bool(dependence(old, new + 0.1))
+    assert found <= 8
