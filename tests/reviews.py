@@ -10,7 +10,7 @@ from typing import Any
 from pages import case, report, suite
 
 from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.reports.review.items import Review, review_of
 

@@ -11,7 +11,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.suite.suite import SuiteKey
 
 

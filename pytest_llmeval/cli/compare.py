@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.regression_verdicts import GateEvidence
     from pytest_llmeval.gates.statistics.compare import Difference
     from pytest_llmeval.gates.statistics.pairing import RunPairing
-    from pytest_llmeval.reports.data import SuiteReport
+    from pytest_llmeval.reports.form import SuiteReport
 
 _COMPARE = (
     "Compare the mean case scores of two runs over the cases that ran in both. The exit code is 1 if a drop larger "

@@ -16,7 +16,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, CaseResult, GroupResult, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.limits import Gate, GateResult
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.scoring.case_scores import unmet
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.suite import Suite

@@ -14,7 +14,7 @@ from pytest_llmeval.core.errors import SuiteError
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.compare import Difference
-    from pytest_llmeval.reports.data import Changes, RunReport, SuiteReport
+    from pytest_llmeval.reports.form import Changes, RunReport, SuiteReport
     from pytest_llmeval.reports.html.data import PageRun
 
 _HTML = (
@@ -110,7 +110,7 @@ def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes"
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.core.wording import counted
     from pytest_llmeval.gates.statistics.compare import differences
-    from pytest_llmeval.reports.data import Changes
+    from pytest_llmeval.reports.form import Changes
 
     paired = paired_scores(here, there)
     alone = zip(paired.alone, ("this run", label), strict=True)

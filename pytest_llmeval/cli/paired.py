@@ -17,7 +17,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, CaseResult
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.form import SuiteReport
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

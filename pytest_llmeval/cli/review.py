@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.data import RunReport, SuiteReport
+    from pytest_llmeval.reports.form import RunReport, SuiteReport
     from pytest_llmeval.reports.review.items import Review
 
 _REVIEW = (

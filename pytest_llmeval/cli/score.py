@@ -12,7 +12,7 @@ from pytest_llmeval.cli.suite_file import notes
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.data import RunReport
+    from pytest_llmeval.reports.form import RunReport
     from pytest_llmeval.run.checkout import Checkout
     from pytest_llmeval.run.run_record import RunRecord
 

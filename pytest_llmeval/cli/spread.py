@@ -21,7 +21,7 @@ from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import columns_of
 from pytest_llmeval.gates.watched_gates import WATCHED_RUNS
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.intervals import present
 from pytest_llmeval.scoring.table import Table

@@ -16,7 +16,7 @@ from pytest_llmeval.core.wording import printable
 from pytest_llmeval.services.secrets import Redactor
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.data import RunReport, SuiteReport
+    from pytest_llmeval.reports.form import RunReport, SuiteReport
 
 _NO_NAME = re.compile(r"[^\w./ -]+")
 """What names of MLflow may not have."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
     from opentelemetry.trace import Tracer
 
-    from pytest_llmeval.reports.data import RunReport, SuiteReport
+    from pytest_llmeval.reports.form import RunReport, SuiteReport
 
 _EVENT: Final = "gen_ai.evaluation.result"
 _SCOPE: Final = "pytest-llmeval-suite"

@@ -24,7 +24,7 @@ from pytest_llmeval.core.wording import printable
 from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
 from pytest_llmeval.plugin.payload import CATEGORY, UNNEEDED_CATEGORY, case_of, part_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
-from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.layout import Line
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.services.secrets import secret_values, without

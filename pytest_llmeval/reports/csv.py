@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_llmeval.data.files.writing import csv_lines, write_text
-from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.form import RunReport
 
 _COLUMNS = ("suite", "path", "variant", "case", "outcome")
 

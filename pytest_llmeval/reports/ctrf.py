@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 
 SPECIFICATION: Final = "1.0.0"
 

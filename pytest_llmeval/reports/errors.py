@@ -15,7 +15,7 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.data import FilledBucket, RunReport, SuiteReport
+from pytest_llmeval.reports.form import FilledBucket, RunReport, SuiteReport
 
 SCHEMA_VERSION = 1
 

@@ -14,7 +14,7 @@ from pytest_llmeval.core.results import PASS_RATE, MetricValue
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 
 SCHEMA: Final = "0.3.0"
 

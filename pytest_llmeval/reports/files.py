@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.data import RunReport
+    from pytest_llmeval.reports.form import RunReport
 
 ERROR_ANALYSIS = "errors.json"
 CTRF = "ctrf.json"

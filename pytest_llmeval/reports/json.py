@@ -15,8 +15,8 @@ from pytest_llmeval.core.results import JudgingShown, MetricValue
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import bucket_names
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.mutation import survival_json
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.systems import systems_json

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from pytest_llmeval.core.wording import as_line, counted, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
-from pytest_llmeval.reports.data import RunReport, SuiteReport, count_text
+from pytest_llmeval.reports.form import RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.layout import TextTable
 from pytest_llmeval.reports.mutation import SHOWN_FROM, Survival, findings
 from pytest_llmeval.reports.notes import repeats_line

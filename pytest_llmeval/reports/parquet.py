@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.data.files.writing import write_bytes
-from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.form import RunReport
 
 _COLUMNS = ("suite", "path", "case", "outcome", "system", "repeat", "metric", "value", "reason")
 

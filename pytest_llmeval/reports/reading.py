@@ -32,7 +32,7 @@ from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.gates.limits import ChangeKind, GateOutcome, GateResult, SnapshotVerdict
 from pytest_llmeval.gates.statistics.compare import Against, Difference, SystemRow, SystemTable
 from pytest_llmeval.gates.statistics.strengths import Strength, Strengths
-from pytest_llmeval.reports.data import FilledBucket, RunReport, SampleReport, StopReport, SuiteReport
+from pytest_llmeval.reports.form import FilledBucket, RunReport, SampleReport, StopReport, SuiteReport
 from pytest_llmeval.reports.json import SCHEMA_VERSION
 from pytest_llmeval.reports.mutation import GateNotice, KindOutcome, Survival
 from pytest_llmeval.reports.notes import CaseNote, WorstCases

@@ -11,7 +11,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.reports.data import Changes
+from pytest_llmeval.reports.form import Changes
 from pytest_llmeval.run.records import different_answers, shown_value
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.services.secrets import secret_values

@@ -24,8 +24,8 @@ from pytest_llmeval.data.files.folders import OWN_FOLDER, WORKING_FOLDER
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
-from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.files import WrittenReports, write_reports
+from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.run.collecting import RunTerms, Suites, collect, collected_records
 from pytest_llmeval.run.early.decisions import NOT_NEEDED, settle_stops
 from pytest_llmeval.run.judging import JudgedRun, SuiteVerdict, judge_run, left_to_others

@@ -14,8 +14,8 @@ from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.gates.limits import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.reports.data import Changes, FilledBucket, SuiteReport
 from pytest_llmeval.reports.errors import fill_buckets
+from pytest_llmeval.reports.form import Changes, FilledBucket, SuiteReport
 from pytest_llmeval.reports.notes import ReportedTexts, case_notes, without_texts, worst_cases
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collecting import RunTerms, fault_of

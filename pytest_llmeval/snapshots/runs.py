@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.anytime import Look
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
-    from pytest_llmeval.reports.data import StopReport, SuiteReport
+    from pytest_llmeval.reports.form import StopReport, SuiteReport
     from pytest_llmeval.snapshots.files import PendingFile
     from pytest_llmeval.snapshots.scores import SuiteScores
 

@@ -14,7 +14,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord
 from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.reports.data import SampleReport
+from pytest_llmeval.reports.form import SampleReport
 
 _SAME = 1e-9
 

@@ -21,7 +21,7 @@ from pytest_llmeval.cli.comment.changes import Change, Regressed, ReportComparis
 from pytest_llmeval.cli.comment.links import SourceLinks
 from pytest_llmeval.cli.comment.text import MARKER, comment_text
 from pytest_llmeval.gates.statistics.compare import Difference
-from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.reading import read_report
 
 Commented = Callable[..., str]

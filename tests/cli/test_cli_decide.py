@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.json import write_json
 from pytest_llmeval.run.execute import execute_repeats
 from pytest_llmeval.run.job import CaseAnswer

@@ -9,9 +9,9 @@ import pytest
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import fill_buckets, to_errors, write_errors
 from pytest_llmeval.reports.files import is_error_report
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render

@@ -13,7 +13,7 @@ from msgspec import structs
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.data.files.writing import csv_lines
 from pytest_llmeval.reports.csv import csv_rows, write_csv
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 
 
 def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> SuiteReport:

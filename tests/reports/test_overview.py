@@ -9,7 +9,7 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.gates.limits import Gate, GateResult, SnapshotVerdict, parse_gate
 from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.overview import brief, overview, rows_of, totals
 from pytest_llmeval.reports.terminal import render

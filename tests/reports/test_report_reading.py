@@ -18,8 +18,8 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgeCall, JudgingShown
 from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict, gate_from_mapping, parse_gate
 from pytest_llmeval.gates.statistics.compare import compare_systems
-from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import fill_buckets
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.html.page import page_run, to_page
 from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.markdown import to_markdown

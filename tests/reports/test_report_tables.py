@@ -19,7 +19,7 @@ from pytest_llmeval.core.tables import (
     ReportTable,
 )
 from pytest_llmeval.gates.limits import parse_gate
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.reports.terminal import render

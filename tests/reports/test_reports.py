@@ -12,8 +12,8 @@ from wcwidth import wcswidth
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.limits import gate_from_mapping, parse_gate
-from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.files import write_reports
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.terminal import render

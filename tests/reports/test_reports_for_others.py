@@ -13,8 +13,8 @@ from msgspec import structs
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.reports.ctrf import to_ctrf
-from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.files import write_reports
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 
 CASES = [
     Case("right", expected="x", prediction="x", labels={"topic": "a"}),

@@ -13,7 +13,7 @@ from paths import ROOT
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.gates.limits import Gate, parse_gate
-from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render

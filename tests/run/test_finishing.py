@@ -19,7 +19,7 @@ from pytest_llmeval.core.results import CaseRecord, JudgeCall
 from pytest_llmeval.data.files.writing import writer_name
 from pytest_llmeval.gates.limits import parse_gate
 from pytest_llmeval.judge.recordings import UsedJudgements
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.reports.overview import cluster_lines
 from pytest_llmeval.run.finishing import FinishedRun

@@ -12,7 +12,7 @@ from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapp
 from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.run.side_by_side import judge_between, side_by_side, variants_of
 from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite, SuiteKey

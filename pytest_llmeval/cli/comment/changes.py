@@ -11,7 +11,7 @@ from pytest_llmeval.core.results import PASS_RATE, CaseResult
 from pytest_llmeval.core.wording import counted, number
 from pytest_llmeval.gates.statistics.compare import Difference, differences
 from pytest_llmeval.gates.statistics.inference import holm
-from pytest_llmeval.reports.data import EXCUSED, RunReport, SuiteReport
+from pytest_llmeval.reports.form import EXCUSED, RunReport, SuiteReport
 from pytest_llmeval.reports.notes import CaseNote
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 

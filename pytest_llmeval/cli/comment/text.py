@@ -21,7 +21,7 @@ from pytest_llmeval.cli.comment.changes import (
 from pytest_llmeval.cli.comment.links import NO_LINKS, SourceLinks
 from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.core.wording import counted, cut, interval, number, seconds
-from pytest_llmeval.reports.data import OUTCOMES, RunReport, SuiteReport, count_text
+from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
 from pytest_llmeval.reports.notes import CaseNote
 from pytest_llmeval.reports.overview import MOST_LINES

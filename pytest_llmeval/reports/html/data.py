@@ -24,7 +24,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.gates.limits import GateFormError, parse_gate
-from pytest_llmeval.reports.data import Changes, gated_metrics
+from pytest_llmeval.reports.form import Changes, gated_metrics
 from pytest_llmeval.reports.timeline import Timeline
 from pytest_llmeval.scoring.summary import summarize
 

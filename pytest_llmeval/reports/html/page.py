@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pytest_llmeval.core.wording import cut
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.html.data import (
     PageRun,
     ViewTexts,

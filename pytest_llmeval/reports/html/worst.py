@@ -5,7 +5,7 @@ __all__ = ("MOST_SHOWN", "worst_changes")
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.reports.data import gated_metrics
+from pytest_llmeval.reports.form import gated_metrics
 
 _Kind: TypeAlias = Literal["new_failure", "failing", "still_failing", "fell", "rose"]
 

@@ -17,7 +17,7 @@ from pytest_llmeval.core.results import CaseOutcome, CaseResult, JudgingShown
 from pytest_llmeval.core.wording import counted, is_cut, suggest
 from pytest_llmeval.data.formats.human_labels import HumanLabel, LabelScale
 from pytest_llmeval.gates.limits import GateFormError, parse_gate
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.notes import CaseNote
 from pytest_llmeval.reports.review.picking import inclusion_probabilities, picked, shuffled
 

@@ -13,7 +13,7 @@ from pytest_llmeval.core.results import UNLABELLED, CaseRecord
 from pytest_llmeval.gates.early.verdicts import EarlyVerdict, PartScores, decide_gate
 from pytest_llmeval.gates.limits import Gate, GateResult
 from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.reports.data import StopReport
+from pytest_llmeval.reports.form import StopReport
 from pytest_llmeval.run.side_by_side import qualified
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.table import Table
