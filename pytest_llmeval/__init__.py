@@ -14,7 +14,7 @@
     reports     one module per format of reports, and the table of them; explanations of failing cases
     evaluators  general evaluators and their arithmetic
     suite       the suite file, its JSON Schema, the registry
-    snapshots   approved scores, baselines, history
+    baselines   approved scores, baselines, history
     run         one case from job to result, and the judging of a finished run, without pytest
     exchange    files of other tools, made into suites
     cli         the command ``llmeval``

@@ -12,6 +12,12 @@ from finished_runs import KnownSuites
 from judged_projects import shown_to
 from llm_server import Answer, Call, LlmServer, Sent, reply
 
+from pytest_llmeval.baselines.files import score_file
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.layout import parse
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.scores import SuiteScores
+from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.cli import main
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import judgements_of, write_judgements
@@ -20,12 +26,6 @@ from pytest_llmeval.run.collecting import RunTerms, collect, judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.judging import JudgedRun, judge_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.snapshots.files import score_file
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.layout import parse
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.scores import SuiteScores
-from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import SuiteKey

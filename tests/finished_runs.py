@@ -9,12 +9,12 @@ from typing import Any
 
 from lengths import key_of
 
+from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run.collecting import RunTerms
 from pytest_llmeval.run.finishing import FinishedRun, finish_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
+from pytest_llmeval.baselines.files import score_file
+from pytest_llmeval.baselines.history import HISTORY
+from pytest_llmeval.baselines.layout import render
+from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores
 from pytest_llmeval.reports.timeline import Point, Timeline, history_svg
-from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint
-from pytest_llmeval.snapshots.files import score_file
-from pytest_llmeval.snapshots.history import HISTORY
-from pytest_llmeval.snapshots.layout import render
-from pytest_llmeval.snapshots.scores import Approval, Cases, Score, SuiteScores
 from pytest_llmeval.suite.suite import SuiteKey
 
 

@@ -15,7 +15,7 @@ FLOORS = (
     ("reports",),
     ("evaluators",),
     ("suite",),
-    ("snapshots",),
+    ("baselines",),
     ("run",),
     ("exchange",),
     ("cli",),

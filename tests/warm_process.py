@@ -50,7 +50,7 @@ cases:
 LEFT_OUT = ("anyio", "hypothesispytest", "platformdirs", "rerunfailures")
 """Plugins that few runs need, or that start threads."""
 
-LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.snapshots.syrupy_bridge")
+LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.baselines.syrupy_bridge")
 
 PURE = ("adapter",)
 """Functions of ours whose results no folder and no process changes."""

@@ -30,8 +30,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _approve(options: Namespace) -> int:
+    from pytest_llmeval.baselines.failures import failures_file, read_failures, write_failures
     from pytest_llmeval.reports.reading import read_report
-    from pytest_llmeval.snapshots.failures import failures_file, read_failures, write_failures
 
     suites = [each for each in read_report(options.report).suites if options.suite in (None, each.suite, each.path)]
     if not suites:

@@ -51,7 +51,7 @@ def _count(text: str) -> int:
 
 
 def _history(options: Namespace) -> int:
-    from pytest_llmeval.snapshots.timelines import read_history
+    from pytest_llmeval.baselines.timelines import read_history
 
     try:
         suite = _suite(options.suite)
@@ -88,9 +88,9 @@ def _suite(name: str) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
+    from pytest_llmeval.baselines.timelines import noted_paths
     from pytest_llmeval.cli.suite_file import suite_files
     from pytest_llmeval.data.files.folders import stem_of
-    from pytest_llmeval.snapshots.timelines import noted_paths
 
     files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}
     found = [path for path, names in files.items() if name in names]
@@ -118,7 +118,7 @@ def _name(path: Path) -> str:
 
 def _root(suite: Path) -> Path:
     """Return the folder with the history of a suite: the nearest one above it, or else this one."""
-    from pytest_llmeval.snapshots.history import HISTORY
+    from pytest_llmeval.baselines.history import HISTORY
 
     folders = suite.resolve().parents
     return next((each for each in folders if (each / HISTORY).exists()), Path.cwd())

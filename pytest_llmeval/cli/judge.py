@@ -203,10 +203,10 @@ def _spec_of(option: str, model: str | None, judge: "JudgeSpec", base_url: str |
 
 def _approved_judge(suite: "Suite", key: "SuiteKey") -> Mapping[str, str]:
     """Return what is known of the judge of the approved scores; nothing where there are none."""
+    from pytest_llmeval.baselines.files import read_if_there, score_file
+    from pytest_llmeval.baselines.runs import shown_beside
+    from pytest_llmeval.baselines.scores import SuiteScores
     from pytest_llmeval.run.judge_migration import judged_labels
-    from pytest_llmeval.snapshots.files import read_if_there, score_file
-    from pytest_llmeval.snapshots.runs import shown_beside
-    from pytest_llmeval.snapshots.scores import SuiteScores
 
     path = score_file(key)
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)
@@ -280,9 +280,9 @@ def _named(title: str, lines: list[str]) -> Iterator[str]:
 def _approved(found: "Migration") -> str:
     from datetime import UTC, datetime
 
+    from pytest_llmeval.baselines.stamp import Stamp, day_of, head_commit
     from pytest_llmeval.judge.panel import PanelSpec
     from pytest_llmeval.run.judge_migration import approve_migration
-    from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
 
     shown, notes = approve_migration(found, Stamp(day_of(datetime.now(UTC)), head_commit(found.suite.path.parent)))
     agreement = (

@@ -58,11 +58,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _merge(options: Namespace) -> int:
+    from pytest_llmeval.baselines.mode import SnapshotMode
     from pytest_llmeval.cli.finished import say_finished
     from pytest_llmeval.run.collecting import RunTerms
     from pytest_llmeval.run.finishing import finish_run, write_run
     from pytest_llmeval.run.shards.merging import merge_shards
-    from pytest_llmeval.snapshots.mode import SnapshotMode
 
     if options.snapshot_anchor and not options.snapshot_update:
         raise LlmevalError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")

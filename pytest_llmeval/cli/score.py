@@ -38,11 +38,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _score(options: Namespace) -> int:
+    from pytest_llmeval.baselines.mode import SnapshotMode
     from pytest_llmeval.cli.finished import say_finished
     from pytest_llmeval.run.checkout import Checkout
     from pytest_llmeval.run.collecting import RunTerms
     from pytest_llmeval.run.finishing import finish_run, write_run
-    from pytest_llmeval.snapshots.mode import SnapshotMode
 
     here, path = Path.cwd(), options.suite.resolve()
     checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})

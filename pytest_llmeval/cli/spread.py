@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.baselines.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.cli.paired import ran, results_of
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Metric
@@ -25,7 +26,6 @@ from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.intervals import present
 from pytest_llmeval.scoring.table import Table
-from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.data.files.writing import write_text
@@ -22,8 +24,6 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.early.foreseeing import foresee
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.job import LoadedCase
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import SnapshotMode
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.suite_loader import SuiteLoader

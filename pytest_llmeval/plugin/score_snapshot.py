@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
+from pytest_llmeval.baselines.files import PendingFile, approve, python_score_file, read_if_there, texts_of
+from pytest_llmeval.baselines.judged_scores import mark_rest
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.scores import TestScores, rounded
+from pytest_llmeval.baselines.stamp import Stamp, day_of, head_commit
+from pytest_llmeval.baselines.verdicts import compare_scores, vanished
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.gates.limits import SnapshotVerdict
 from pytest_llmeval.plugin.presentation import VerdictReport, emit
-from pytest_llmeval.snapshots.files import PendingFile, approve, python_score_file, read_if_there, texts_of
-from pytest_llmeval.snapshots.judged_scores import mark_rest
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.scores import TestScores, rounded
-from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
-from pytest_llmeval.snapshots.verdicts import compare_scores, vanished
 from pytest_llmeval.suite.snapshot import Tolerance
 
 _SCORED = pytest.StashKey["_Scored"]()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import RESULT, take_judgements, take_results
@@ -20,7 +21,6 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collecting import Suites, judges_of
 from pytest_llmeval.run.finishing import FinishedRun, finish_run, write_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
-from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_llmeval.baselines.mode import SELECTING
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, run_terms, shard_of_run
@@ -18,7 +19,6 @@ from pytest_llmeval.plugin.payload import case_of, keys_of
 from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
 from pytest_llmeval.run.finishing import FinishedRun
 from pytest_llmeval.services.addresses import redacted_url
-from pytest_llmeval.snapshots.mode import SELECTING
 
 if TYPE_CHECKING:
     from pytest_llmeval.run.shards.file import Origin, ShardOptions

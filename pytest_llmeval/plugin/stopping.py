@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.stamp import head_commit
 from pytest_llmeval.plugin.options import shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, case_of
 from pytest_llmeval.run.early.decisions import NOT_NEEDED
 from pytest_llmeval.run.early.watching import StopBoard, StopWatch
 from pytest_llmeval.run.run_record import Item
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.stamp import head_commit
 from pytest_llmeval.suite.running import in_order, stopping
 from pytest_llmeval.suite.suite import Suite
 

@@ -5,6 +5,9 @@ __all__ = ("approved_changes",)
 import math
 from collections.abc import Iterator
 
+from pytest_llmeval.baselines.answers import ApprovedAnswers
+from pytest_llmeval.baselines.files import approved_scores, score_file
+from pytest_llmeval.baselines.runs import SuiteRun, shown_beside
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseResult
 from pytest_llmeval.core.wording import counted
@@ -15,9 +18,6 @@ from pytest_llmeval.reports.form import Changes
 from pytest_llmeval.run.records import different_answers, shown_value
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.snapshots.answers import ApprovedAnswers
-from pytest_llmeval.snapshots.files import approved_scores, score_file
-from pytest_llmeval.snapshots.runs import SuiteRun, shown_beside
 from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95

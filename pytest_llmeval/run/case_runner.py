@@ -24,11 +24,11 @@ from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.baselines.failures import KnownFailures
     from pytest_llmeval.reports.plan import RunPlan
     from pytest_llmeval.run.answering import Prefetch
     from pytest_llmeval.run.sharing import OpponentJobs
     from pytest_llmeval.run.suite_targets import SuiteTargets
-    from pytest_llmeval.snapshots.failures import KnownFailures
     from pytest_llmeval.targets.python import Recordings, Target
 
 _WIDEST_WINDOW = 1_000
@@ -140,7 +140,7 @@ class CaseRunner:
 
     def _known_failures(self, key: SuiteKey) -> "KnownFailures":
         if key not in self._known:
-            from pytest_llmeval.snapshots.failures import read_failures
+            from pytest_llmeval.baselines.failures import read_failures
 
             try:
                 self._known[key] = read_failures(key)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.baselines.comparable import comparable_of, fingerprint
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.frames import origin
@@ -21,7 +22,6 @@ from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.run.declared import declared_suite, import_file
 from pytest_llmeval.run.shards.file import SuitePrint
-from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.suite.loading import SuiteMemo, load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey

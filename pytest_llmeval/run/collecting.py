@@ -10,6 +10,8 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from pytest_llmeval.baselines.failures import read_failures
+from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import CaseRecord
@@ -22,8 +24,6 @@ from pytest_llmeval.reports.notes import ReportedTexts
 from pytest_llmeval.run.execute import as_approved
 from pytest_llmeval.run.run_record import ItemResult, RunRecord
 from pytest_llmeval.scoring.usage import claim_calls
-from pytest_llmeval.snapshots.failures import read_failures
-from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

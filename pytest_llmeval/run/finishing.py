@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.baselines.history import append_runs
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.stamp import Stamp, day_of, head_commit
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted
@@ -30,10 +34,6 @@ from pytest_llmeval.run.collecting import RunTerms, Suites, collect, collected_r
 from pytest_llmeval.run.early.decisions import NOT_NEEDED, settle_stops
 from pytest_llmeval.run.judging import JudgedRun, SuiteVerdict, judge_run, left_to_others
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.snapshots.history import append_runs
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def with_past(report: RunReport, root: Path) -> RunReport:
         report: The report.
         root: pytest's rootdir, from which it names suites, and whose history is read.
     """
+    from pytest_llmeval.baselines.timelines import read_history
     from pytest_llmeval.reports.timeline import timeline_of
-    from pytest_llmeval.snapshots.timelines import read_history
 
     found = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
     return structs.replace(
@@ -189,7 +189,7 @@ def persist(
 
 def _approve_failures(judged: JudgedRun, keeper: Keeper) -> Iterator[tuple[str, str]]:
     """Write the known failures of suites that approve them; say which known failures are mended."""
-    from pytest_llmeval.snapshots.failures import failures_file, mended, next_failures, write_failures
+    from pytest_llmeval.baselines.failures import failures_file, mended, next_failures, write_failures
 
     for each in judged.suites:
         shown = each.key.shown

@@ -21,6 +21,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from pytest_llmeval.baselines.bridges import Bridge
+from pytest_llmeval.baselines.comparable import digests_of
+from pytest_llmeval.baselines.files import approved_scores, read_statistics, score_file, statistics_file
+from pytest_llmeval.baselines.judged_scores import deciding_labels
+from pytest_llmeval.baselines.layout import render
+from pytest_llmeval.baselines.runs import shown_beside
+from pytest_llmeval.baselines.scores import SuiteScores, rounded
+from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.core.wording import counted
@@ -39,14 +47,6 @@ from pytest_llmeval.run.collecting import judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import USAGE
-from pytest_llmeval.snapshots.bridges import Bridge
-from pytest_llmeval.snapshots.comparable import digests_of
-from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
-from pytest_llmeval.snapshots.judged_scores import deciding_labels
-from pytest_llmeval.snapshots.layout import render
-from pytest_llmeval.snapshots.runs import shown_beside
-from pytest_llmeval.snapshots.scores import SuiteScores, rounded
-from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:

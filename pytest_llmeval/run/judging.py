@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, structs
 
+from pytest_llmeval.baselines.comparable import fingerprint
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
 from pytest_llmeval.core.wording import suggest
@@ -25,11 +30,6 @@ from pytest_llmeval.run.side_by_side import judge_between, qualified, side_by_si
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, CascadeUse, Money, UsageEvaluator, money_of, usage_report
 from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.runs import SuiteRun
-from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.running import stop_fault
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey
 
@@ -261,8 +261,8 @@ def _regressions(
     """Judge the gates against a baseline; what compares runs is loaded where there are any."""
     if not suite_run.suite.regressions:
         return []
+    from pytest_llmeval.baselines.baselines import examine_regressions
     from pytest_llmeval.gates.regression_verdicts import judge_regressions
-    from pytest_llmeval.snapshots.baselines import examine_regressions
 
     evidence = examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged)
     gates = []

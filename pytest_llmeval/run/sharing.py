@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import structs
 
+from pytest_llmeval.baselines.answers import ApprovedAnswers
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError, format_error, price_hint
 from pytest_llmeval.core.evaluator import APPROVED
@@ -23,7 +24,6 @@ from pytest_llmeval.run.score import cut
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.services.stopwatch import Stopwatch
-from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Recordings, input_digest, recorded_figures, recording
 from pytest_llmeval.targets.spec import BatchTarget

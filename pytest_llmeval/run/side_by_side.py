@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.limits import Gate, GateResult
 from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.reports.tables import join_tables
 from pytest_llmeval.run.execute import is_skipped
-from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from histories import note_runs, run_line
 from judged_projects import shown_to
 from llm_server import Call, Sent, reply
 
+from pytest_llmeval.baselines.comparable import fingerprint
+from pytest_llmeval.baselines.files import score_file, statistics_file
+from pytest_llmeval.baselines.layout import render
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import judgements_of, write_judgements
 from pytest_llmeval.judge.store.cache import Cache
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.files import score_file, statistics_file
-from pytest_llmeval.snapshots.layout import render
 from pytest_llmeval.suite.suite import SuiteKey
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.layout import parse, render
-from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.baselines.comparable import fingerprint
+from pytest_llmeval.baselines.layout import parse, render
+from pytest_llmeval.baselines.scores import SuiteScores
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.snapshots.layout import parse, render
-from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.baselines.layout import parse, render
+from pytest_llmeval.baselines.scores import SuiteScores
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

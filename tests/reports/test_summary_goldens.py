@@ -11,6 +11,10 @@ import pytest
 from msgspec import structs
 from paths import ROOT
 
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.gates.limits import Gate, parse_gate
 from pytest_llmeval.reports.form import RunReport
@@ -22,10 +26,6 @@ from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.judging import judge_run
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.runs import SuiteRun
-from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.limits import parse_gate
 from pytest_llmeval.run.early.decisions import settle_stops
 from pytest_llmeval.scoring.summary import summarize
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.order import StopSettings
 from pytest_llmeval.suite.registry import default_registry

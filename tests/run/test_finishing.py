@@ -13,6 +13,7 @@ from finished_runs import finished, recorded
 from lengths import Length, length_suite
 
 from pytest_llmeval import Case, Observation, Sums
+from pytest_llmeval.baselines.history import HISTORY
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
@@ -25,7 +26,6 @@ from pytest_llmeval.reports.overview import cluster_lines
 from pytest_llmeval.run.finishing import FinishedRun
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.scoring.case_scores import Limit
-from pytest_llmeval.snapshots.history import HISTORY
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import NotRecorded, Recordings, recording
 

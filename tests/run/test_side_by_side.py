@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
@@ -14,7 +15,6 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.run.side_by_side import judge_between, side_by_side, variants_of
-from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 TEXT = get_evaluator("text", metrics=["exact_match"])

@@ -11,8 +11,8 @@ import yaml
 from loading import load_text
 
 from pytest_llmeval import Case, EvaluatorError, SuiteError, get_checks
+from pytest_llmeval.baselines.comparable import comparable_of, digests_of
 from pytest_llmeval.evaluators.checks.evaluator import Checks, JudgedChecks
-from pytest_llmeval.snapshots.comparable import comparable_of, digests_of
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.schema import suite_schema
 from pytest_llmeval.suite.suite import Suite

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from loading import load_text
 
+from pytest_llmeval.baselines.comparable import comparable_of
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line
-from pytest_llmeval.snapshots.comparable import comparable_of
 
 SUITE = """\
 evaluators:

@@ -10,9 +10,9 @@ import pytest
 from loading import load_text
 
 from pytest_llmeval import Case, Evaluator
+from pytest_llmeval.baselines.comparable import Comparable, comparable_of, fingerprint
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.scoring.case_scores import Limit
-from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, fingerprint
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
@@ -163,7 +163,7 @@ def test_an_evaluator_is_known_by_name_version_and_options_that_are_not_defaults
         },
     }  # fmt: skip
     assert options(function=fingerprint, nested=object()) == {
-        "function": "pytest_llmeval.snapshots.comparable.fingerprint",
+        "function": "pytest_llmeval.baselines.comparable.fingerprint",
         "nested": "builtins.object",
     }
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
+from pytest_llmeval.baselines.stamp import moment_of
 from pytest_llmeval.cli.comment.answers import question_and_answers
 from pytest_llmeval.cli.comment.changes import (
     BAD,
@@ -25,7 +26,6 @@ from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
 from pytest_llmeval.reports.notes import CaseNote
 from pytest_llmeval.reports.overview import MOST_LINES
-from pytest_llmeval.snapshots.stamp import moment_of
 
 MARKER = "<!-- pytest-llmeval -->"
 """First line of every comment, by which a workflow finds its earlier one."""

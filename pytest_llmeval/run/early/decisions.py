@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord
 from pytest_llmeval.gates.early.verdicts import EarlyVerdict, PartScores, decide_gate
@@ -18,7 +19,6 @@ from pytest_llmeval.run.side_by_side import qualified
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import claim_calls
-from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.order import CaseOrder
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from pytest_llmeval.baselines.keeper import Keeper
     from pytest_llmeval.gates.statistics.pairing import RunPairing
-    from pytest_llmeval.snapshots.keeper import Keeper
 
 NOT_NEEDED = "not needed: all gates were decided"
 """Why a case has not run."""
@@ -241,7 +241,7 @@ class _Look:
         return [(name, members) for name, members in found.items() if members.sum() >= least]
 
     def _regressions(self) -> Iterator[_GateQuestion]:
-        from pytest_llmeval.snapshots.baselines import early_pairings
+        from pytest_llmeval.baselines.baselines import early_pairings
 
         seen = frozenset(self.names)
         so_far = [each if each.id in seen else CaseRecord(each.id, each.labels, "not_run") for each in self.run.records]

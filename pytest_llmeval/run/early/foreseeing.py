@@ -5,17 +5,17 @@ __all__ = ("foresee",)
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.baselines.files import approved_scores, score_file
+from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run.collecting import judges_of, rows_of
 from pytest_llmeval.run.early.decisions import StopGroup, first_decision, group_of
-from pytest_llmeval.snapshots.files import approved_scores, score_file
-from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.baselines.keeper import Keeper
     from pytest_llmeval.judge.judges import SuiteJudges
-    from pytest_llmeval.snapshots.keeper import Keeper
 
 
 def foresee(

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run.collecting import Suites, collected_records, rows_of
 from pytest_llmeval.run.early.decisions import StopGroup, decided, group_of
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.order import CaseOrder
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.reports.mutation import Survival
 from pytest_llmeval.run.collecting import RunTerms, Suites, fault_of
 from pytest_llmeval.run.mutation.making import Mutation
 from pytest_llmeval.run.mutation.survival import survival_of
-from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.targets.python import WITHHELD
 
 

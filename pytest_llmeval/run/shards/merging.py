@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from pytest_llmeval.baselines.stamp import head_commit
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import display_path
@@ -28,7 +29,6 @@ from pytest_llmeval.run.collecting import collected_records
 from pytest_llmeval.run.run_record import Item, RunRecord
 from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint
 from pytest_llmeval.run.shards.selection import shard_of
-from pytest_llmeval.snapshots.stamp import head_commit
 from pytest_llmeval.suite.running import in_order, stopping
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

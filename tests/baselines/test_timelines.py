@@ -9,12 +9,12 @@ from histories import note_runs, run_line, write_approvals
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_llmeval.baselines.history import HISTORY
+from pytest_llmeval.baselines.layout import render
+from pytest_llmeval.baselines.scores import Approval
+from pytest_llmeval.baselines.scores import TestScores as Scores
+from pytest_llmeval.baselines.timelines import read_history
 from pytest_llmeval.reports.timeline import Timeline
-from pytest_llmeval.snapshots.history import HISTORY
-from pytest_llmeval.snapshots.layout import render
-from pytest_llmeval.snapshots.scores import Approval
-from pytest_llmeval.snapshots.scores import TestScores as Scores
-from pytest_llmeval.snapshots.timelines import read_history
 
 
 def only(root: Path) -> Timeline:

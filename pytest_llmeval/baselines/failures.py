@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 import msgspec
 
+from pytest_llmeval.baselines.runs import shown_beside
 from pytest_llmeval.core.codec import decode
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.folders import OWN_FOLDER
 from pytest_llmeval.data.files.text import read_bytes
 from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.snapshots.runs import shown_beside
 from pytest_llmeval.suite.suite import SuiteKey
 
 KnownFailures: TypeAlias = Mapping[str, Sequence[str]]
@@ -32,7 +32,7 @@ class _FailuresFile(msgspec.Struct, forbid_unknown_fields=True):
 
 def failures_file(key: SuiteKey) -> Path:
     """Return the file of the known failures of a suite, or of one variant of it."""
-    from pytest_llmeval.snapshots.files import SCORES, score_file
+    from pytest_llmeval.baselines.files import SCORES, score_file
 
     scores = score_file(key)
     return scores.with_name(scores.name.removesuffix(SCORES) + _FAILURES)

@@ -10,18 +10,18 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from msgspec import structs
 from pydantic import Field
 
+from pytest_llmeval.baselines.comparable import basis_of, fingerprint
+from pytest_llmeval.baselines.files import SCORES, python_score_file, read_if_there
+from pytest_llmeval.baselines.history import HISTORY
+from pytest_llmeval.baselines.layout import parse
+from pytest_llmeval.baselines.scores import SuiteScores, TestScores
+from pytest_llmeval.baselines.stamp import moment_of
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import Document, read_jsonl
 from pytest_llmeval.data.files.folders import OWN_FOLDER, stem_of
 from pytest_llmeval.data.files.places import MAX_LISTED, display_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.reports.timeline import Point, Timeline
-from pytest_llmeval.snapshots.comparable import basis_of, fingerprint
-from pytest_llmeval.snapshots.files import SCORES, python_score_file, read_if_there
-from pytest_llmeval.snapshots.history import HISTORY
-from pytest_llmeval.snapshots.layout import parse
-from pytest_llmeval.snapshots.scores import SuiteScores, TestScores
-from pytest_llmeval.snapshots.stamp import moment_of
 
 _Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 _Variant: TypeAlias = tuple[str, str]

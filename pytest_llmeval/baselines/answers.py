@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_llmeval.baselines.files import answers_file, score_file
+from pytest_llmeval.baselines.runs import shown_beside
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import format_error
 from pytest_llmeval.core.missing import NoAnswer
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import decode, read_bytes
-from pytest_llmeval.snapshots.files import answers_file, score_file
-from pytest_llmeval.snapshots.runs import shown_beside
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import input_digest
 

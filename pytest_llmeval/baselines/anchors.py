@@ -7,6 +7,11 @@ from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 
+from pytest_llmeval.baselines.comparable import Comparable
+from pytest_llmeval.baselines.files import anchor_file, anchor_text, read_statistics, statistics_file
+from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.scores import Anchor, SuiteScores
+from pytest_llmeval.baselines.verdicts import alike
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, number, several
@@ -15,11 +20,6 @@ from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
-from pytest_llmeval.snapshots.comparable import Comparable
-from pytest_llmeval.snapshots.files import anchor_file, anchor_text, read_statistics, statistics_file
-from pytest_llmeval.snapshots.runs import SuiteRun
-from pytest_llmeval.snapshots.scores import Anchor, SuiteScores
-from pytest_llmeval.snapshots.verdicts import alike
 from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95

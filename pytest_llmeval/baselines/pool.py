@@ -6,10 +6,10 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.baselines.comparable import fingerprint
+from pytest_llmeval.baselines.files import pool_file, read_statistics, statistics_file
+from pytest_llmeval.baselines.scores import SuiteScores
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.files import pool_file, read_statistics, statistics_file
-from pytest_llmeval.snapshots.scores import SuiteScores
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core.errors import SuiteError
 
 if TYPE_CHECKING:
-    from pytest_llmeval.snapshots.files import PendingFile
+    from pytest_llmeval.baselines.files import PendingFile
 
 SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 """Options of pytest with which a run may leave out what another one has."""
@@ -71,7 +71,7 @@ class SnapshotMode(Struct, frozen=True):
         if not files:
             return
         if self.syrupy is not None:
-            from pytest_llmeval.snapshots.syrupy_bridge import account
+            from pytest_llmeval.baselines.syrupy_bridge import account
 
             if self.refused:
                 # syrupy would report that it deletes unused snapshots, and rely on it.

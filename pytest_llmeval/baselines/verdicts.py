@@ -20,6 +20,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pytest_llmeval.baselines.bridges import bridge_of, shifts_between
+from pytest_llmeval.baselines.comparable import Comparable
+from pytest_llmeval.baselines.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
@@ -30,9 +33,6 @@ from pytest_llmeval.judge.panel import is_panel, replaced_jurors
 from pytest_llmeval.judge.spec import PROVIDERS
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.usage import USAGE
-from pytest_llmeval.snapshots.bridges import bridge_of, shifts_between
-from pytest_llmeval.snapshots.comparable import Comparable
-from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
 
 if TYPE_CHECKING:

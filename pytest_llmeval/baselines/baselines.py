@@ -7,22 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_llmeval.baselines.anchors import anchored_gates, drift_findings
+from pytest_llmeval.baselines.comparable import fingerprint
+from pytest_llmeval.baselines.files import approved_scores, score_file, statistics_file
+from pytest_llmeval.baselines.history import earlier_looks
+from pytest_llmeval.baselines.judged_scores import deciding_labels
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.pool import pool_of, pooled_baseline
+from pytest_llmeval.baselines.runs import RunWatch, SuiteRun, shown_beside
+from pytest_llmeval.baselines.scores import SuiteScores
+from pytest_llmeval.baselines.verdicts import alike, changed_cases, changed_measure, changed_signature, not_comparable
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.gates.watched_gates import watched
-from pytest_llmeval.snapshots.anchors import anchored_gates, drift_findings
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
-from pytest_llmeval.snapshots.history import earlier_looks
-from pytest_llmeval.snapshots.judged_scores import deciding_labels
-from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.pool import pool_of, pooled_baseline
-from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
-from pytest_llmeval.snapshots.scores import SuiteScores
-from pytest_llmeval.snapshots.verdicts import alike, changed_cases, changed_measure, changed_signature, not_comparable
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 
 

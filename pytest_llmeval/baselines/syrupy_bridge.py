@@ -15,8 +15,8 @@ from syrupy.data import Snapshot, SnapshotCollection, SnapshotCollections
 from syrupy.extensions.base import AbstractSyrupyExtension
 from syrupy.location import PyTestLocation
 
+from pytest_llmeval.baselines.files import SCORES, PendingFile, is_orphan, remove_files
 from pytest_llmeval.data.files.folders import OWN_FOLDER
-from pytest_llmeval.snapshots.files import SCORES, PendingFile, is_orphan, remove_files
 
 
 class _SnapshotLine(str):

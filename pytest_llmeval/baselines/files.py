@@ -32,13 +32,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_llmeval.baselines.comparable import fingerprint
+from pytest_llmeval.baselines.layout import line_of, parse, render
+from pytest_llmeval.baselines.scores import Approval, SuiteScores, TestScores
+from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.folders import IN_MODULE, OWN_FOLDER, own_file, stem_of
 from pytest_llmeval.data.files.writing import has_text, locked, put_in_place, rewrite, write_text
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.layout import line_of, parse, render
-from pytest_llmeval.snapshots.scores import Approval, SuiteScores, TestScores
-from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.suite import SuiteKey
 
 SCORES = "scores.json"

@@ -8,12 +8,12 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.baselines.bridges import decoded, encoded
+from pytest_llmeval.baselines.comparable import fingerprint
+from pytest_llmeval.baselines.scores import SCHEMA, Score, SuiteScores, TestScores
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.validation import check, describe
-from pytest_llmeval.snapshots.bridges import decoded, encoded
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.scores import SCHEMA, Score, SuiteScores, TestScores
 
 _INDENT = "  "
 _CHECKSUM = "checksum"

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pytest_llmeval.baselines.bridges import Bridge
+from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
-from pytest_llmeval.snapshots.bridges import Bridge
-from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 
 SCHEMA = 1

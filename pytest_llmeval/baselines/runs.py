@@ -14,19 +14,19 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_llmeval.baselines.comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
-from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.baselines.files import PendingFile
+    from pytest_llmeval.baselines.scores import SuiteScores
     from pytest_llmeval.gates.limits import GateResult
     from pytest_llmeval.gates.statistics.anytime import Look
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
     from pytest_llmeval.reports.form import StopReport, SuiteReport
-    from pytest_llmeval.snapshots.files import PendingFile
-    from pytest_llmeval.snapshots.scores import SuiteScores
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class SuiteRun:
 
     def shifts(self, scores: "SuiteScores") -> "dict[str, Shift]":
         """Return how far changes of judges since the approved scores move metrics, where that was approved."""
-        from pytest_llmeval.snapshots.bridges import shifts_between
+        from pytest_llmeval.baselines.bridges import shifts_between
 
         return shifts_between(scores.bridges, scores.comparable, self.comparable)
 
@@ -136,9 +136,9 @@ class SuiteRun:
             UnicodeDecodeError: As above.
             SuiteError: It is not what was approved.
         """
+        from pytest_llmeval.baselines.files import read_statistics, score_file, statistics_file
         from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
         from pytest_llmeval.gates.statistics.pairing import RunPairing
-        from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
 
         digest = scores.cases.statistics
         if digest not in self._approved:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, ClassVar
 
+from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.gates.statistics.pairing import Shift
-from pytest_llmeval.snapshots.comparable import Comparable
 
 _NAMED = "bridge"
 _SHIFT = "shift of "

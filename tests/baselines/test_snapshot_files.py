@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.files.folders import own_file
-from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint, fingerprint
-from pytest_llmeval.snapshots.files import (
+from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint, fingerprint
+from pytest_llmeval.baselines.files import (
     PendingFile,
     approve,
     approved_scores,
@@ -27,9 +25,11 @@ from pytest_llmeval.snapshots.files import (
     score_file,
     statistics_file,
 )
-from pytest_llmeval.snapshots.layout import parse, render
-from pytest_llmeval.snapshots.scores import Approval, Cases, Score, SuiteScores, TestScores, rounded
-from pytest_llmeval.snapshots.stamp import Stamp
+from pytest_llmeval.baselines.layout import parse, render
+from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores, TestScores, rounded
+from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.data.files.folders import own_file
 from pytest_llmeval.suite.suite import SuiteKey
 
 COMPARABLE = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1", {"tokenizer": "zh", "list": [1, 2]})})

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.baselines.comparable import basis_of
+from pytest_llmeval.baselines.runs import RunWatch, SuiteRun
 from pytest_llmeval.data.files.folders import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.snapshots.comparable import basis_of
-from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _line(suite_run: SuiteRun, gates: Sequence[GateResult], time: str, commit: str | None) -> str:
-    from pytest_llmeval.snapshots.scores import rounded
+    from pytest_llmeval.baselines.scores import rounded
 
     metrics = {**suite_run.result.metrics, "pass_rate": suite_run.result.pass_rate}
     if (cost := suite_run.result.usage.get("total_cost_usd")) is not None and cost.value is not None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_llmeval.baselines.bridges import Bridge, bridge_of, decoded, encoded, shifts_between
+from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.gates.statistics.pairing import Shift
-from pytest_llmeval.snapshots.bridges import Bridge, bridge_of, decoded, encoded, shifts_between
-from pytest_llmeval.snapshots.comparable import Comparable
 
 OLD, NEW = {"model": "openai:old", "parameters": "{}"}, {"model": "openai:new", "parameters": "{}"}
 SHIFT = Shift(0.25, 0.125, 0.375)

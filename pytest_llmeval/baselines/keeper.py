@@ -7,10 +7,10 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.runs import SuiteRun
-from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -48,10 +48,10 @@ class Keeper(Struct, frozen=True):
         if settings is None:
             return []
         if unjudged:
-            from pytest_llmeval.snapshots.verdicts import not_judged
+            from pytest_llmeval.baselines.verdicts import not_judged
 
             return [not_judged(unjudged)]
-        from pytest_llmeval.snapshots.judged_scores import judge_snapshot
+        from pytest_llmeval.baselines.judged_scores import judge_snapshot
 
         suite_run.remembered = True
         verdicts, suite_run.pending = judge_snapshot(suite_run, settings, self.mode, stamp)

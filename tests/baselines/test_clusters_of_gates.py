@@ -6,10 +6,10 @@ from typing import Any
 
 from comparisons import pairing, run
 
+from pytest_llmeval.baselines.anchors import gate_clusters
+from pytest_llmeval.baselines.judged_scores import weigh_rises
 from pytest_llmeval.gates.limits import SnapshotVerdict
 from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.snapshots.anchors import gate_clusters
-from pytest_llmeval.snapshots.judged_scores import weigh_rises
 
 ROSE = SnapshotVerdict("score", "improved", "passed", reason="rose from 0 to 0.2: improved")
 

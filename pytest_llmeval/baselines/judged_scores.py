@@ -6,17 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord
-from pytest_llmeval.core.wording import counted, interval
-from pytest_llmeval.data.files.writing import has_text
-from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.gates.statistics.compare import Difference, differences
-from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.snapshots.anchors import gate_clusters
-from pytest_llmeval.snapshots.answers import answers_text
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.files import (
+from pytest_llmeval.baselines.anchors import gate_clusters
+from pytest_llmeval.baselines.answers import answers_text
+from pytest_llmeval.baselines.comparable import fingerprint
+from pytest_llmeval.baselines.files import (
     PendingFile,
     answers_file,
     approve,
@@ -27,11 +20,11 @@ from pytest_llmeval.snapshots.files import (
     statistics_file,
     texts_of,
 )
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.runs import SuiteRun, shown_beside
-from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
-from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.snapshots.verdicts import (
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.runs import SuiteRun, shown_beside
+from pytest_llmeval.baselines.scores import Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.baselines.verdicts import (
     UnchangedPart,
     changed_cases,
     first_approved,
@@ -40,6 +33,13 @@ from pytest_llmeval.snapshots.verdicts import (
     told_shifts,
     unchanged_part,
 )
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.wording import counted, interval
+from pytest_llmeval.data.files.writing import has_text
+from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.statistics.compare import Difference, differences
+from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite
 
@@ -64,8 +64,8 @@ def judge_snapshot(
     Returns:
         The verdicts, and the score file, to be counted and perhaps written; ``None`` where it cannot be read.
     """
-    from pytest_llmeval.snapshots.anchors import next_anchors
-    from pytest_llmeval.snapshots.pool import next_pool
+    from pytest_llmeval.baselines.anchors import next_anchors
+    from pytest_llmeval.baselines.pool import next_pool
 
     path = score_file(suite_run.key)
     shown = shown_beside(suite_run.key, path)
