@@ -1,17 +1,15 @@
 """What ships is tested, typed and documented: run this after adding something; a failure says what to add where."""
 
-import importlib.util
 import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any
 
 from check_arguments import ARGUMENTS
 from evaluator_examples import EXAMPLES, without_example
 from failing_cases import CASES, NOT_RECORDED, VERDICTS
 from generated_cases import GENERATORS
-from paths import ROOT
+from paths import ROOT, script
 
 import pytest_llmeval
 from pytest_llmeval.data.formats import SOURCES
@@ -37,16 +35,6 @@ def listed(names: Iterable[str]) -> str:
 
 def page(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
-
-
-def script(name: str) -> Any:
-    """Return a script of the project's own as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_every_evaluator_has_an_example() -> None:

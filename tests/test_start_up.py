@@ -86,7 +86,10 @@ def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only
     ours = {f"pytest_llmeval.plugin.{name}" for name in ("fixtures", "hooks", "hookspecs", "options")}
     ours |= {"pytest_llmeval.core", "pytest_llmeval.core.callable_package"}
     ours |= {"pytest_llmeval", "pytest_llmeval_suite"}
-    ours |= {f"pytest_llmeval.{name}" for name in ("_version", "plugin", "reports", "reports.files", "suite")}
+    ours |= {
+        f"pytest_llmeval.{name}"
+        for name in ("_version", "cli", "cli.options", "plugin", "reports", "reports.files", "suite")
+    }
     assert {name for name in loaded(code, *arguments, folder=tmp_path) if name.startswith("pytest_llmeval")} == ours
 
 

@@ -1,23 +1,20 @@
-"""The ``llmeval`` command."""
-
-__all__ = ("main", "register")
+"""The ``llmeval`` command. pytest imports this package at its start for its options: nothing of ours at the top."""
 
 import io
 import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pytest_llmeval._version import __version__
-from pytest_llmeval.cli.console import say
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.suite.registry import Registry, default_registry
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
 
 _INTERRUPTED = 130
 """The exit code of a shell's command that SIGINT has ended."""
 
 
-def register(registry: Registry) -> None:
+def register(registry: "Registry") -> None:
     """Add the commands that belong to no task."""
     for name, text in (
         ("approve", "approve failures of a report, so that only other ones fail"),
@@ -70,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    from pytest_llmeval.cli.console import say
+    from pytest_llmeval.core.errors import LlmevalError, SuiteError
+    from pytest_llmeval.suite.registry import default_registry
+
     try:
         registry = default_registry()
         arguments = _renamed(arguments, registry)
@@ -84,7 +85,7 @@ def _run(arguments: list[str]) -> int:
     return code
 
 
-def _renamed(arguments: list[str], registry: Registry) -> list[str]:
+def _renamed(arguments: list[str], registry: "Registry") -> list[str]:
     """Return the arguments with the command's present name, and print a notice if they had its old one."""
     old = arguments[0] if arguments else ""
     renamed = registry.renamed.get(old)
@@ -93,6 +94,8 @@ def _renamed(arguments: list[str], registry: Registry) -> list[str]:
     given = renamed.option in (each.partition("=")[0] for each in arguments)
     if not given and (renamed.option or old in registry.commands):
         return arguments
+    from pytest_llmeval.cli.console import say
+
     now = " ".join(renamed.now)
     say(
         [f"notice: 'llmeval {old}' is now 'llmeval {now}'; the old name will be removed in the next version"],
@@ -101,8 +104,10 @@ def _renamed(arguments: list[str], registry: Registry) -> list[str]:
     return [*renamed.now, *arguments[1:]]
 
 
-def _parser(registry: Registry, arguments: list[str]) -> ArgumentParser:
+def _parser(registry: "Registry", arguments: list[str]) -> ArgumentParser:
     """Return the parser of the command line; only the command that is run is imported."""
+    from pytest_llmeval._version import __version__
+
     parser = ArgumentParser(prog="llmeval", description="Tools for eval suites. To run suites, use pytest --llmeval.")
     parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

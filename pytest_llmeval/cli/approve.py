@@ -1,12 +1,11 @@
 """The command ``llmeval approve``: failures of a run that are known from now on."""
 
-__all__ = ("add_arguments",)
-
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.core.wording import suggest
@@ -25,7 +24,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("report", type=Path, metavar="REPORT", help="a JSON report of the run")
     parser.add_argument("--case", action="append", required=True, metavar="ID", help="a failed case; repeatable")
     parser.add_argument("--suite", help="the suite, where cases of several suites share the id")
-    parser.add_argument("--rootdir", type=Path, default=Path(), help="pytest's rootdir; default: the current folder")
+    rootdir = OPTIONS["rootdir"]
+    add_options(parser, rootdir._replace(default=Path(), help="pytest's rootdir; default: the current folder"))
     parser.set_defaults(run=_approve)
 
 

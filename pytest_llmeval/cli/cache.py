@@ -1,7 +1,5 @@
 """The command ``llmeval cache``: inspecting and maintaining stored verdicts."""
 
-__all__ = ("add_arguments",)
-
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, printable
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
-_CACHE = Path(".llmeval", "cache.sqlite3")
 _DAY_S = 86_400
 _IMPORT_RUN = "import"
 _HEX = frozenset("0123456789abcdef")
@@ -30,9 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(dest="action", required=True)
     shared = ArgumentParser(add_help=False)
-    shared.add_argument(
-        "--cache", type=Path, default=_CACHE, metavar="PATH", help=f"the working cache; default: {_CACHE.as_posix()}"
-    )
+    add_options(shared, "cache")
 
     def add(name: str, text: str) -> ArgumentParser:
         return actions.add_parser(name, help=text, description=text, parents=[shared])

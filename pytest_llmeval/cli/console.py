@@ -1,9 +1,7 @@
 """What commands have in common: options, and output to standard streams and files."""
 
-__all__ = ("add_reports", "drop", "refuse_input", "say", "share", "write_text")
-
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -67,27 +65,3 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise ArgumentTypeError(f"found {text!r}, expected a number") from None
-
-
-def add_reports(parser: ArgumentParser) -> None:
-    """Add the option for the reports that a command writes."""
-    from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, EVERY_EVAL_EVER, SUFFIXES
-
-    parser.add_argument(
-        "--report",
-        action="append",
-        default=[],
-        type=_report_path,
-        metavar="PATH",
-        help=f"write a report: {', '.join(SUFFIXES)}, {ERROR_ANALYSIS} for an error analysis, {CTRF}, "
-        f"{EVERY_EVAL_EVER}; can be repeated",
-    )
-
-
-def _report_path(text: str) -> Path:
-    """Return the path of a report whose suffix has a format."""
-    from pytest_llmeval.reports.files import SUFFIXES
-
-    if Path(text).suffix not in SUFFIXES:
-        raise ArgumentTypeError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(SUFFIXES)}")
-    return Path(text)

@@ -1,7 +1,5 @@
 """The command ``llmeval judge``: what a change of judge does to the scores of a suite."""
 
-__all__ = ("add_arguments", "judge_options")
-
 import json
 import uuid
 from argparse import ArgumentParser, Namespace
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import FieldsError, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.suite import Suite, SuiteKey
     from pytest_llmeval.targets.python import Recordings
 
-_CACHE = Path(".llmeval", "cache.sqlite3")
 _LISTED = 20
 _OWN = ("temperature", "max_tokens", "seed")
 
@@ -47,13 +45,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "juror of a panel whose place is taken",
     )
     migrate.add_argument("--approve", action="store_true", help="write the bridge into the score file")
-    migrate.add_argument("--predictions", type=Path, metavar="FILE", help="recorded predictions, as for pytest")
     migrate.add_argument("--base-url", metavar="URL", help="address of the new judge")
-    migrate.add_argument("--budget", metavar="LIMITS", help="spending limit, such as calls=500,tokens=200000,usd=2.50")
-    migrate.add_argument("--concurrency", type=int, default=16, metavar="N", help="calls at a time (default: 16)")
-    migrate.add_argument(
-        "--cache", type=Path, default=_CACHE, metavar="PATH", help=f"cache of verdicts; default: {_CACHE.as_posix()}"
-    )
+    predictions = OPTIONS["predictions"]._replace(help="recorded predictions, as for pytest")
+    add_options(migrate, predictions, "budget", "concurrency", "cache")
     migrate.set_defaults(run=_migrate)
 
 
@@ -99,20 +93,14 @@ def judge_options(options: Namespace, purpose: str) -> "JudgeOptions":
     Args:
         options: Of the command.
         purpose: Begins the id of the run.
-
-    Raises:
-        LlmevalError: One of them is wrong.
     """
-    from pytest_llmeval.judge.options import JudgeOptions, parse_budget
+    from pytest_llmeval.judge.options import Budget, JudgeOptions
 
-    if options.concurrency < 1:
-        raise LlmevalError(f"--concurrency: found {options.concurrency}, expected a whole number of at least 1")
-    try:
-        budget = parse_budget(filter(None, [options.budget]))
-    except ValueError as error:
-        raise LlmevalError(str(error).replace("--llmeval-budget", "--budget")) from None
     return JudgeOptions(
-        concurrency=options.concurrency, budget=budget, cache=options.cache, run=f"{purpose} {uuid.uuid4().hex}"
+        concurrency=options.concurrency,
+        budget=options.budget or Budget(),
+        cache=options.cache,
+        run=f"{purpose} {uuid.uuid4().hex}",
     )
 
 

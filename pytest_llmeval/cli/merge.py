@@ -1,14 +1,13 @@
 """The command ``llmeval merge``: the shards of a run, judged together."""
 
-__all__ = ("add_arguments",)
-
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.console import add_reports, say
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.options import SHARD_SUFFIX, add_options
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.folders import IN_MODULE
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.shards.file import ShardFile, ShardOptions
     from pytest_llmeval.targets.python import Recordings
 
-_SUFFIX = ".llmeval"
 _NOTHING_RAN = 5
 """pytest's exit code of a run without tests."""
 
@@ -31,29 +29,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "gate or a snapshot failed, or if shards are missing, doubled, cut or of another run."
     )
     parser.add_argument(
-        "shards", nargs="+", type=Path, metavar="SHARD", help=f"a shard file, or a folder with *{_SUFFIX}"
+        "shards", nargs="+", type=Path, metavar="SHARD", help=f"a shard file, or a folder with *{SHARD_SUFFIX}"
     )
-    add_reports(parser)
-    parser.add_argument("--snapshot-update", action="store_true", help="approve the scores of the run")
-    parser.add_argument(
-        "--snapshot-anchor",
-        "--llmeval-new-anchor",
-        action="store_true",
-        help="with --snapshot-update: drift is measured from this run on, and that so far is forgotten",
+    add_options(
+        parser,
+        *("report", "snapshot-update", "snapshot-anchor", "mutate", "mutate-seed", "require-gates"),
+        *("rootdir", "verbose"),
     )
-    parser.add_argument(
-        "--mutate",
-        action="store_true",
-        help="change the answers of shards that ran with --llmeval-mutate, and report what suites do not notice",
-    )
-    parser.add_argument("--mutate-seed", type=int, default=0, metavar="N", help="seed of --mutate (default: 0)")
-    parser.add_argument("--require-gates", action="store_true", help="fail if a gate is not judged")
-    parser.add_argument(
-        "--rootdir",
-        type=Path,
-        help="pytest's rootdir; default: the nearest folder, from here upwards, that has the suite files",
-    )
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="show more, as with pytest")
     parser.set_defaults(run=_merge)
 
 
@@ -103,9 +85,9 @@ def _files(given: Path) -> list[Path]:
     """
     if not given.is_dir():
         return [given]
-    found = sorted(each for each in given.rglob(f"*{_SUFFIX}") if each.is_file())
+    found = sorted(each for each in given.rglob(f"*{SHARD_SUFFIX}") if each.is_file())
     if not found:
-        raise LlmevalError(f"{given}: found no *{_SUFFIX}, expected the files of all shards")
+        raise LlmevalError(f"{given}: found no *{SHARD_SUFFIX}, expected the files of all shards")
     return found
 
 

@@ -1,7 +1,5 @@
 """The command ``llmeval mutate``: whether a suite would notice wrong answers."""
 
-__all__ = ("add_arguments",)
-
 import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 
@@ -30,16 +29,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "must not fail, are tried as well. No target is asked, and no judge without --judges."
     )
     parser.add_argument("suite", type=Path, metavar="SUITE", help="a suite file whose cases have predictions")
-    parser.add_argument("--predictions", type=Path, metavar="FILE", help="answers recorded by --llmeval-predictions")
     parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
     parser.add_argument("--fail-over", type=_share, metavar="SHARE", help="exit code 1 if more mutants survive, in all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to this file, too")
     parser.add_argument("--judges", action="store_true", help="let judges score mutants; the plan of it is shown first")
     parser.add_argument("--yes", action="store_true", help="with --judges: do not ask before calling them")
-    parser.add_argument("--budget", metavar="LIMITS", help="spending limit, such as calls=500,tokens=200000,usd=2.50")
-    parser.add_argument("--concurrency", type=int, default=16, metavar="N", help="calls at a time (default: 16)")
-    cache = f"cache of their verdicts; default: {_CACHE.as_posix()}"
-    parser.add_argument("--cache", type=Path, default=_CACHE, metavar="PATH", help=cache)
+    predictions = OPTIONS["predictions"]._replace(help="answers recorded by --llmeval-predictions")
+    help_of_cache = f"cache of their verdicts; default: {_CACHE.as_posix()}"
+    cache = OPTIONS["cache"]._replace(default=_CACHE, command_help=help_of_cache)
+    add_options(parser, predictions, "budget", "concurrency", cache)
     parser.set_defaults(run=_mutate)
 
 
@@ -54,14 +52,12 @@ def _share(text: str) -> float:
 
 
 def _mutate(options: Namespace) -> int:
-    from pytest_llmeval.cli.judge import judge_options
     from pytest_llmeval.cli.suite_file import open_noted
     from pytest_llmeval.reports.mutation import SHOWN_FROM, survival_json, survival_lines
     from pytest_llmeval.run.mutation.making import mutation_of
     from pytest_llmeval.run.mutation.survival import survival_of
     from pytest_llmeval.suite.registry import default_registry
 
-    judge_options(options, "mutate")  # a limit with a fault is none
     refuse_input(options.json, options.suite, options.predictions)
     suite = open_noted(options.suite)
     mutators = default_registry().mutators

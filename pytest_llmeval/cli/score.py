@@ -1,13 +1,12 @@
 """The command ``llmeval score``: a suite whose predictions are known, on any executor, without pytest."""
 
-__all__ = ("add_arguments",)
-
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.console import add_reports, say
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.cli.suite_file import notes
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 
@@ -28,12 +27,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "1 if a case or a gate failed."
     )
     parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
-    parser.add_argument("--predictions", type=Path, metavar="FILE", help="predictions by id of case, JSONL or JSON")
+    predictions = OPTIONS["predictions"]._replace(help="predictions by id of case, JSONL or JSON")
     parser.add_argument(
         "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
     )
-    add_reports(parser)
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="show more, as with pytest")
+    add_options(parser, predictions, "report", "verbose")
     parser.set_defaults(run=_score)
 
 

@@ -1,14 +1,5 @@
 """Options of the command line and the configuration for judges, and the budget of a run."""
 
-__all__ = (
-    "MODES",
-    "Budget",
-    "JudgeMode",
-    "JudgeOptions",
-    "parse_budget",
-    "records",
-)
-
 import math
 import re
 from collections.abc import Iterable
@@ -77,11 +68,11 @@ def parse_budget(texts: Iterable[str]) -> Budget:
     for text in (part.strip() for each in texts for part in each.split(",")):
         found = _PART.match(text)
         if found is None or not math.isfinite(amount := float(found["amount"])):
-            raise ValueError(f"--llmeval-budget: found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
+            raise ValueError(f"found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
         if found["unit"] in limits:
-            raise ValueError(f"--llmeval-budget: found {found['unit']} twice, expected only one limit in this unit")
+            raise ValueError(f"found {found['unit']} twice, expected only one limit in this unit")
         if found["unit"] != "usd" and not amount.is_integer():
-            raise ValueError(f"--llmeval-budget: found {text!r}, expected a whole number of {found['unit']}")
+            raise ValueError(f"found {text!r}, expected a whole number of {found['unit']}")
         limits[found["unit"]] = amount
     calls, tokens = limits.get("calls"), limits.get("tokens")
     return Budget(
@@ -92,8 +83,6 @@ def parse_budget(texts: Iterable[str]) -> Budget:
 
 
 JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
-
-MODES: tuple[JudgeMode, ...] = ("auto", "replay", "record", "refresh", "off")
 
 
 def records(mode: JudgeMode) -> bool:

@@ -1,24 +1,5 @@
 """Command-line and ini options: definition, parsing and validation."""
 
-__all__ = (
-    "SHARD",
-    "SHARD_SUFFIX",
-    "add_options",
-    "idle_settings",
-    "is_enabled",
-    "is_suite_file",
-    "judge_options",
-    "longest_test_s",
-    "make_runner",
-    "refuse_anchor_alone",
-    "refuse_idle_options",
-    "refuse_misnamed_suites",
-    "refuse_suite_arguments",
-    "report_paths",
-    "run_terms",
-    "shard_of_run",
-)
-
 import errno
 import os
 import shlex
@@ -32,171 +13,59 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.suite import SUITE_FILES
+from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, report_path
+from pytest_llmeval.reports.files import SUFFIXES
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
+    from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.run.collecting import RunTerms
     from pytest_llmeval.run.shards.selection import Shard
 
-SHARD_SUFFIX = ".llmeval"
 SHARD = "llmeval_shard"
 """Key under which xdist workers receive their shard."""
-JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 
 
 def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the options, and the settings of pytest's configuration."""
-    from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, EVERY_EVAL_EVER, SUFFIXES
-
+    """Add the options and settings of the table."""
     group = parser.getgroup("llmeval", "evaluation as tests")
-    group.addoption(
-        "--llmeval",
-        action="store_true",
-        default=None,
-        help="collect eval suites (*.eval.yaml, *.eval.yml, *.eval.json)",
-    )
-    group.addoption(
-        "--llmeval-report",
-        action="append",
-        default=[],
-        metavar="PATH",
-        dest="llmeval_report",
-        help=f"write a report: {', '.join(SUFFIXES)}, {ERROR_ANALYSIS} for an error analysis, {CTRF} for the Common "
-        f"Test Report Format, {EVERY_EVAL_EVER}; .llmeval keeps the results of a shard for 'llmeval merge'; "
-        "{suite} in a path writes a "
-        "file for each suite; can be repeated",
-    )
-    group.addoption(
-        "--llmeval-shard",
-        default=None,
-        metavar="I/N",
-        dest="llmeval_shard",
-        help="run the I-th of N shards of the cases; auto or auto/N: as the variables of Slurm, GitLab CI or "
-        "Kubernetes say; 'llmeval merge' judges all shards together",
-    )
-    group.addoption(
-        "--llmeval-plan",
-        action="store_true",
-        default=False,
-        dest="llmeval_plan",
-        help="call and run nothing; print the calls, tokens, cost and time that are missing, beside the budget",
-    )
-    group.addoption(
-        "--llmeval-stop",
-        default=None,
-        choices=("decided", "never"),
-        dest="llmeval_stop",
-        help="decided: run the cases of each suite in random order, until its gates are decided; never: run all cases, "
-        "whatever suites say",
-    )
-    group.addoption(
-        "--llmeval-texts",
-        default="failing",
-        choices=("none", "failing", "all"),
-        dest="llmeval_texts",
-        help="cases whose input, expected and prediction are written to reports (default: failing)",
-    )
-    group.addoption(
-        "--llmeval-otel",
-        nargs="?",
-        const="events",
-        default=None,
-        choices=("events", "annotations"),
-        dest="llmeval_otel",
-        help="send the scores to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names: as events of OpenTelemetry, or "
-        "as annotations of OpenInference (needs the extra otel)",
-    )
-    group.addoption(
-        "--llmeval-predictions",
-        default=None,
-        metavar="PATH",
-        dest="llmeval_predictions",
-        help="JSONL file to record predictions in and replay them from",
-    )
-    group.addoption(
-        "--llmeval-predictions-mode",
-        default="auto",
-        choices=("auto", "replay", "record", "refresh"),
-        dest="llmeval_predictions_mode",
-        help="auto: replay recorded predictions, call the target for the others; replay: never call it; "
-        "record: call it for every case; refresh: as record, and drop all other recordings of the suites that ran",
-    )
-    group.addoption(
-        "--llmeval-require-gates",
-        action="store_true",
-        default=False,
-        dest="llmeval_require_gates",
-        help="fail if a gate is not judged, also where -k, -m or a path selects a part of the cases (for CI)",
-    )
-    group.addoption(
-        "--llmeval-mutate",
-        action="store_true",
-        default=False,
-        dest="llmeval_mutate",
-        help="change the answers of the run so that they are wrong, and report what suites do not notice; no target "
-        "and no judge is asked about them",
-    )
-    group.addoption(
-        "--llmeval-mutate-seed",
-        type=int,
-        default=0,
-        metavar="N",
-        dest="llmeval_mutate_seed",
-        help="seed of --llmeval-mutate (default: 0)",
-    )
-    _add_judge_options(parser, group)
-    _add_snapshot_option(group, pluginmanager)
-    parser.addini("llmeval", "collect eval suites, as with --llmeval", type="bool", default=False)
-    parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
-    parser.addini("llmeval_snapshots", "score snapshots for suites without 'snapshot'", type="bool", default=False)
+    adds_update = not pluginmanager.is_blocked("syrupy") and find_spec("syrupy") is not None
+    for option in OPTIONS.values():
+        if option.pytest_names and not (option.name == "snapshot-update" and adds_update):
+            late = option.setting is not None or option.read is not None
+            default = [] if option.action == "append" else None if late else option.default
+            keywords = option.arguments()
+            group.addoption(
+                *option.pytest_names, dest=option.pytest_attribute, default=default, help=option.help, **keywords
+            )
+        if option.setting is not None:
+            text, kind, value = option.setting
+            parser.addini(option.pytest_attribute, text or option.help, kind, value)  # type: ignore[arg-type]  # one of pytest's names
 
 
-def _add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
-    """Add the options about judges and concurrency, each of which the configuration can set as well."""
-    for name, options, text in (
-        (
-            "judge",
-            {"choices": JUDGE_MODES},
-            (
-                "auto: use stored verdicts, call the judge for the others; replay: use recordings only; record: as "
-                "auto, and record the verdicts; refresh: ignore stored verdicts and ask again; off: use no judge"
-            ),
-        ),
-        ("judge-model", {"metavar": "PROVIDER:NAME"}, "override the suites' judge model"),
-        ("judge-base-url", {"metavar": "URL"}, "override the address of the judge"),
-        (
-            "concurrency",
-            {"metavar": "N"},
-            "maximum concurrent calls of judges and targets in all workers (default: 16)",
-        ),
-        ("budget", {"metavar": "LIMITS"}, "spending limit for judges, such as calls=500,tokens=200000,usd=2.50"),
-        ("cache", {"metavar": "PATH"}, "cache of verdicts (default: .llmeval/cache.sqlite3 in rootdir)"),
-    ):
-        ini = "llmeval_" + name.replace("-", "_")
-        group.addoption(f"--llmeval-{name}", default=None, dest=f"{ini}_option", help=text, **options)
-        parser.addini(ini, text, default=None)
+def option_spelling(config: pytest.Config, name: str) -> str:
+    """Return how the user named an option: as on the command line, or as in the configuration."""
+    option = OPTIONS[name]
+    is_typed = option.setting is None or config.getoption(option.pytest_attribute) not in (None, "")
+    return option.pytest_names[0] if is_typed else option.pytest_attribute
 
 
-def _add_snapshot_option(group: pytest.OptionGroup, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add ``--snapshot-anchor``, and ``--snapshot-update`` unless syrupy adds it."""
-    group.addoption(
-        "--snapshot-anchor",
-        "--llmeval-new-anchor",
-        action="store_true",
-        default=False,
-        dest="llmeval_snapshot_anchor",
-        help="with --snapshot-update: drift is measured from this run on, and that so far is forgotten",
-    )
-    if pluginmanager.is_blocked("syrupy") or find_spec("syrupy") is None:
-        group.addoption(
-            "--snapshot-update",
-            action="store_true",
-            default=False,
-            dest="update_snapshots",
-            help="approve the scores of this run",
-        )
+def option_value(config: pytest.Config, name: str) -> Any:
+    """Return the value of an option; the command line takes precedence over the configuration.
+
+    Raises:
+        pytest.UsageError: Its text has none.
+    """
+    option = OPTIONS[name]
+    text = config.getoption(option.pytest_attribute)
+    if text in (None, "") and option.setting is not None:
+        text = config.getini(option.pytest_attribute)
+    if text in (None, ""):
+        return option.default
+    try:
+        return option.value(text)
+    except ValueError as error:
+        raise pytest.UsageError(f"{option_spelling(config, name)}: {error}") from None
 
 
 def is_enabled(config: pytest.Config) -> bool:
@@ -282,16 +151,11 @@ def report_paths(config: pytest.Config) -> list[Path]:
     Raises:
         pytest.UsageError: One has a suffix for which there is no report.
     """
-    from pytest_llmeval.reports.files import SUFFIXES
-
-    suffixes = (*SUFFIXES, SHARD_SUFFIX)
-    paths = [config.invocation_params.dir / each for each in config.getoption("llmeval_report")]
-    for path in paths:
-        if path.suffix not in suffixes:
-            raise pytest.UsageError(
-                f"--llmeval-report={path}: found suffix {path.suffix!r}, expected one of {', '.join(suffixes)}"
-            )
-    return paths
+    try:
+        paths = [report_path(each, (*SUFFIXES, SHARD_SUFFIX)) for each in config.getoption("llmeval_report")]
+    except ValueError as error:
+        raise pytest.UsageError(f"--llmeval-report: {error}") from None
+    return [config.invocation_params.dir / each for each in paths]
 
 
 def shard_of_run(config: pytest.Config) -> "Shard | None":
@@ -341,7 +205,7 @@ def run_terms(config: pytest.Config) -> "RunTerms":
         shard=str(shard_of_run(config) or ""),
         is_kept=any(path.suffix == SHARD_SUFFIX for path in report_paths(config)),
         compares=any(path.suffix == ".html" for path in report_paths(config)),
-        mutate=config.getoption("llmeval_mutate_seed") if config.getoption("llmeval_mutate") else None,
+        mutate=option_value(config, "mutate-seed") if config.getoption("llmeval_mutate") else None,
     )
 
 
@@ -361,6 +225,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
     from pytest_llmeval.run.case_runner import CaseRunner, Signals
 
     options = judge_options(config)
+    option_value(config, "mutate-seed")  # a fault is reported before anything runs
     signals = Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,))
     in_turn = bool(config.getoption("usepdb", False))
     may_stop = any(config.getoption(name, None) for name in ("maxfail", "stepwise"))
@@ -398,29 +263,21 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
         pytest.UsageError: One of them is wrong.
     """
     from pytest_llmeval.core.errors import FieldsError
-    from pytest_llmeval.judge.options import JudgeOptions, parse_budget
+    from pytest_llmeval.judge.options import Budget, JudgeOptions
     from pytest_llmeval.judge.spec import JudgeSpec
 
-    def option(name: str) -> str | None:
-        given = config.getoption(f"llmeval_{name}_option")
-        return given if given is not None else config.getini(f"llmeval_{name}") or None
-
     def cache() -> Path:
-        given = config.getoption("llmeval_cache_option")
-        if given is not None:
-            return config.invocation_params.dir / str(given)
-        return config.rootpath / (config.getini("llmeval_cache") or ".llmeval/cache.sqlite3")
+        typed = config.getoption("llmeval_cache")
+        folder = config.rootpath if typed is None else config.invocation_params.dir
+        return folder / Path(option_value(config, "cache"))
 
+    mode, concurrency = option_value(config, "judge"), option_value(config, "concurrency")
     try:
-        mode = _mode(option("judge") or "auto")
-        concurrency = _at_least_one("--llmeval-concurrency", option("concurrency") or "16")
-        spec = JudgeSpec(model=option("judge_model"), base_url=option("judge_base_url"))
-        budget = parse_budget(filter(None, [option("budget")]))
+        spec = JudgeSpec(model=option_value(config, "judge-model"), base_url=option_value(config, "judge-base-url"))
     except FieldsError as error:
-        faults = (f"--llmeval-judge-{name.replace('_', '-')}: {fault}" for name, fault in error.faults)
-        raise pytest.UsageError("; ".join(faults)) from None
-    except ValueError as error:
-        raise pytest.UsageError(str(error)) from None
+        names = {name: option_spelling(config, f"judge-{name.replace('_', '-')}") for name, _ in error.faults}
+        raise pytest.UsageError("; ".join(f"{names[name]}: {fault}" for name, fault in error.faults)) from None
+    budget = option_value(config, "budget") or Budget()
     worker: dict[str, str] = getattr(config, "workerinput", {})
     if (shard := shard_of_run(config)) is not None:
         budget = budget.part(shard.index, shard.count)
@@ -434,18 +291,3 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
         run=worker.get("llmeval_run") or uuid.uuid4().hex,
         worker=worker.get("workerid", ""),
     )
-
-
-def _mode(name: str) -> "JudgeMode":
-    from pytest_llmeval.judge.options import MODES
-
-    found = next((mode for mode in MODES if mode == name), None)
-    if found is None:
-        raise ValueError(f"llmeval_judge: found {name!r}, expected one of {', '.join(MODES)}")
-    return found
-
-
-def _at_least_one(option: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError(f"{option}: found {text!r}, expected a whole number of at least 1")
-    return int(text)

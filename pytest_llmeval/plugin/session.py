@@ -11,8 +11,9 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.cli.options import SHARD_SUFFIX
 from pytest_llmeval.core.errors import MissingExtraError
-from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
+from pytest_llmeval.plugin.options import is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import RESULT, take_judgements, take_results
 from pytest_llmeval.plugin.presentation import emit, verdict_report
 from pytest_llmeval.plugin.shards import origin_of

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.baselines.mode import SELECTING
+from pytest_llmeval.cli.options import SHARD_SUFFIX
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.plugin.collect import CaseItem
-from pytest_llmeval.plugin.options import SHARD_SUFFIX, run_terms, shard_of_run
+from pytest_llmeval.plugin.options import run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import case_of, keys_of
 from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
 from pytest_llmeval.run.finishing import FinishedRun

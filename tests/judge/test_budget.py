@@ -47,7 +47,7 @@ def test_a_budget_is_read_and_shown(texts: Sequence[str], budget: Budget, shown:
     ],
 )
 def test_anything_else_is_told_with_what_is_expected(text: str) -> None:
-    with pytest.raises(ValueError, match=r"--llmeval-budget: found '.*', expected calls=NUMBER, tokens=NUMBER or usd="):
+    with pytest.raises(ValueError, match=r"^found '.*', expected calls=NUMBER, tokens=NUMBER or usd="):
         parse_budget([text])
 
 

@@ -200,7 +200,7 @@ def test_a_recording_names_the_case_of_its_own_suite_and_of_several_cases_that_a
             "--llmeval-judge-model: found 'gpt-5', expected PROVIDER:NAME (did you mean",
         ),
         ("", "--llmeval-judge-base-url=host", "--llmeval-judge-base-url: found 'host', expected an address"),
-        ("llmeval_concurrency = 0", "", "--llmeval-concurrency: found '0', expected a whole number of at least 1"),
+        ("llmeval_concurrency = 0", "", "llmeval_concurrency: found '0', expected a whole number of at least 1"),
         ("", "--llmeval-budget=usd=cheap", "--llmeval-budget: found 'usd=cheap', expected calls=NUMBER, tokens=NUMBER"),
     ],
 )

@@ -1,0 +1,68 @@
+"""Write docs/options.md, the page of options: run it after adding an option."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_llmeval.cli.options import OPTIONS, Option
+from pytest_llmeval.suite.registry import default_registry
+
+PUBLISHED = Path(__file__).parents[1] / "docs/options.md"
+_TOP = """# Options
+
+Options of `pytest --llmeval`, and those that commands share with it. Commands understand both names. The command line
+takes precedence over pytest's configuration. Options of one command only are in its `--help`.
+
+| pytest | configuration of pytest | commands | meaning |
+|---|---|---|---|
+"""
+
+
+def parsers() -> Iterator[tuple[str, ArgumentParser]]:
+    """Yield every command, and every action of a command, with its parser."""
+    for name, command in default_registry().commands.items():
+        parser = ArgumentParser(prog=f"llmeval {name}")
+        command.configure(parser)
+        yield from _below(name, parser)
+
+
+def _below(name: str, parser: ArgumentParser) -> Iterator[tuple[str, ArgumentParser]]:
+    yield name, parser
+    for action in parser._actions:  # noqa: SLF001  # argparse has no other way to its subcommands
+        if isinstance(action, _SubParsersAction):
+            for below, each in action.choices.items():
+                yield from _below(f"{name} {below}", each)
+
+
+def commands_of(option: Option) -> list[str]:
+    """Return the commands that have an option of the table."""
+    names = set(option.command_names)
+    return [
+        name
+        for name, parser in parsers()
+        if any(names and names <= set(each.option_strings) for each in parser._actions)  # noqa: SLF001  # as above
+    ]
+
+
+def _cells(option: Option) -> Iterator[str]:
+    value = option.metavar or "|".join(option.choices)
+    end = "" if not value else f"[={value}]" if option.const is not None else f"={value}"
+    yield ", ".join(f"`{name}{end}`" for name in option.pytest_names)
+    yield f"`{option.pytest_attribute}`" if option.setting is not None else ""
+    names = next((each for each in option.command_names if each.startswith("--")), "")
+    commands = ", ".join(f"`{each}`" for each in commands_of(option))
+    yield f"`{names}`: {commands}" if commands else ""
+    yield option.help
+
+
+def text() -> str:
+    """Return the page."""
+    rows = [[cell.replace("|", r"\|").replace("*", r"\*") for cell in _cells(option)] for option in OPTIONS.values()]
+    return _TOP + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{PUBLISHED.write_text(text(), encoding='utf-8')} characters\n")

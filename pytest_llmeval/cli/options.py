@@ -1,0 +1,327 @@
+"""The table of options: each is declared once, for pytest, its configuration and every command that has it.
+
+pytest imports this module at its start, so it imports nothing of ours that is heavy.
+"""
+
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, EVERY_EVAL_EVER, SUFFIXES
+from pytest_llmeval.suite import SUITE_FILES
+
+SHARD_SUFFIX = ".llmeval"
+"""Suffix of the files that keep the results of shards."""
+
+
+class Setting(NamedTuple):
+    """The form of an option in pytest's configuration.
+
+    Attributes:
+        help: One line for ``pytest --help``; default: that of the option.
+        type: As `pytest.Parser.addini` names it.
+        default: The value of a configuration without it.
+    """
+
+    help: str = ""
+    type: str | None = None
+    default: Any = None
+
+
+class Option(NamedTuple):
+    """An option of pytest or of commands.
+
+    Attributes:
+        name: Commands have it as ``--NAME`` and ``--llmeval-NAME``, pytest as ``--llmeval-NAME``.
+        help: One line for ``--help``.
+        action: The action of argparse.
+        metavar: Stands for the value.
+        choices: Possible values.
+        const: The value of the option without a value; ``None`` if it needs one.
+        default: The value without the option.
+        read: From a text to the value; raises `ValueError` without the name of the option.
+        setting: Its form in pytest's configuration, if any.
+        spellings: Names other than those that follow from `name`.
+        destination: Name of its value in pytest, where another plugin determines it.
+        command_help: One line for the help of commands, if different.
+    """
+
+    name: str
+    help: str
+    action: str = "store"
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    const: str | None = None
+    default: Any = None
+    read: Callable[[str], Any] | None = None
+    setting: Setting | None = None
+    spellings: tuple[str, ...] | None = None
+    destination: str = ""
+    command_help: str = ""
+
+    @property
+    def command_names(self) -> tuple[str, ...]:
+        """The names in commands."""
+        return (f"--{self.name}", f"--llmeval-{self.name}") if self.spellings is None else self.spellings
+
+    @property
+    def pytest_names(self) -> tuple[str, ...]:
+        """The names in pytest, which has options of its own and of other plugins."""
+        return tuple(each for each in self.command_names if each.startswith(("--llmeval", "--snapshot-")))
+
+    @property
+    def attribute(self) -> str:
+        """The name of its value in what a command reads."""
+        return self.name.replace("-", "_")
+
+    @property
+    def pytest_attribute(self) -> str:
+        """The name of its value in pytest, and in pytest's configuration."""
+        return self.destination or (self.name if self.name == "llmeval" else f"llmeval_{self.attribute}")
+
+    def value(self, text: str) -> Any:
+        """Return the value of a text.
+
+        Raises:
+            ValueError: It has none.
+        """
+        if self.choices and text not in self.choices:
+            raise ValueError(f"found {text!r}, expected one of {', '.join(self.choices)}")
+        return text if self.read is None else self.read(text)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keywords that the parsers of pytest and of commands have in common."""
+        keywords = {"action": self.action, "metavar": self.metavar, "choices": self.choices or None}
+        if self.const is not None:
+            keywords |= {"nargs": "?", "const": self.const}
+        return {name: value for name, value in keywords.items() if value is not None}
+
+
+def report_path(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
+    """Return the path of a report.
+
+    Raises:
+        ValueError: No report has its suffix.
+    """
+    if Path(text).suffix not in suffixes:
+        raise ValueError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(suffixes)}")
+    return Path(text)
+
+
+def _budget(text: str) -> Any:
+    from pytest_llmeval.judge.options import parse_budget
+
+    return parse_budget([text])
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError(f"found {text!r}, expected a whole number of at least 1")
+    return int(text)
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"found {text!r}, expected a whole number") from None
+
+
+_REPORT = f"write a report: {', '.join(SUFFIXES)}, {ERROR_ANALYSIS} for an error analysis, {CTRF}"
+
+OPTIONS = {
+    option.name: option
+    for option in (
+        Option(
+            "llmeval",
+            "collect eval suites (*.eval.yaml, *.eval.yml, *.eval.json)",
+            "store_true",
+            setting=Setting("collect eval suites, as with --llmeval", "bool", default=False),
+            spellings=("--llmeval",),
+        ),
+        Option(
+            "report",
+            f"{_REPORT} for the Common Test Report Format, {EVERY_EVAL_EVER}; {SHARD_SUFFIX} keeps the results of a "
+            "shard for 'llmeval merge'; {suite} in a path writes a file for each suite; can be repeated",
+            "append",
+            metavar="PATH",
+            default=(),
+            read=report_path,
+            command_help=f"{_REPORT}, {EVERY_EVAL_EVER}; can be repeated",
+        ),
+        Option(
+            "shard",
+            "run the I-th of N shards of the cases; auto or auto/N: as the variables of Slurm, GitLab CI or "
+            "Kubernetes say; 'llmeval merge' judges all shards together",
+            metavar="I/N",
+        ),
+        Option(
+            "plan",
+            "call and run nothing; print the calls, tokens, cost and time that are missing, beside the budget",
+            "store_true",
+            default=False,
+        ),
+        Option(
+            "stop",
+            "decided: run the cases of each suite in random order, until its gates are decided; never: run all cases, "
+            "whatever suites say",
+            choices=("decided", "never"),
+        ),
+        Option(
+            "texts",
+            "cases whose input, expected and prediction are written to reports (default: failing)",
+            choices=("none", "failing", "all"),
+            default="failing",
+        ),
+        Option(
+            "otel",
+            "send the scores to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names: as events of OpenTelemetry, or "
+            "as annotations of OpenInference (needs the extra otel)",
+            choices=("events", "annotations"),
+            const="events",
+        ),
+        Option(
+            "predictions",
+            "JSONL file to record predictions in and replay them from",
+            metavar="PATH",
+            read=Path,
+        ),
+        Option(
+            "predictions-mode",
+            "auto: replay recorded predictions, call the target for the others; replay: never call it; record: call "
+            "it for every case; refresh: as record, and drop all other recordings of the suites that ran",
+            choices=("auto", "replay", "record", "refresh"),
+            default="auto",
+        ),
+        Option(
+            "require-gates",
+            "fail if a gate is not judged, also where -k, -m or a path selects a part of the cases (for CI)",
+            "store_true",
+            default=False,
+            command_help="fail if a gate is not judged",
+        ),
+        Option(
+            "mutate",
+            "change the answers of the run so that they are wrong, and report what suites do not notice; no target "
+            "and no judge is asked about them",
+            "store_true",
+            default=False,
+            command_help="change the answers of shards that ran with --llmeval-mutate, and report what suites do not "
+            "notice",
+        ),
+        Option(
+            "mutate-seed",
+            "seed of --llmeval-mutate (default: 0)",
+            command_help="seed of --mutate (default: 0)",
+            metavar="N",
+            default=0,
+            read=_whole_number,
+        ),
+        Option(
+            "judge",
+            "auto: use stored verdicts, call the judge for the others; replay: use recordings only; record: as auto, "
+            "and record the verdicts; refresh: ignore stored verdicts and ask again; off: use no judge",
+            choices=("auto", "replay", "record", "refresh", "off"),
+            default="auto",
+            setting=Setting(),
+        ),
+        Option("judge-model", "override the suites' judge model", metavar="PROVIDER:NAME", setting=Setting()),
+        Option("judge-base-url", "override the address of the judge", metavar="URL", setting=Setting()),
+        Option(
+            "concurrency",
+            "maximum concurrent calls of judges and targets in all workers (default: 16)",
+            metavar="N",
+            default=16,
+            read=_at_least_one,
+            setting=Setting(),
+            command_help="calls at a time (default: 16)",
+        ),
+        Option(
+            "budget",
+            "spending limit for judges, such as calls=500,tokens=200000,usd=2.50",
+            metavar="LIMITS",
+            read=_budget,
+            setting=Setting(),
+        ),
+        Option(
+            "cache",
+            "cache of verdicts (default: .llmeval/cache.sqlite3 in rootdir)",
+            metavar="PATH",
+            default=Path(".llmeval", "cache.sqlite3"),
+            read=Path,
+            setting=Setting(),
+            command_help="cache of verdicts; default: .llmeval/cache.sqlite3",
+        ),
+        Option(
+            "snapshot-anchor",
+            "with --snapshot-update: drift is measured from this run on, and that so far is forgotten",
+            "store_true",
+            default=False,
+            spellings=("--snapshot-anchor", "--llmeval-new-anchor"),
+        ),
+        Option(
+            "snapshot-update",
+            "approve the scores of this run",
+            "store_true",
+            default=False,
+            command_help="approve the scores of the run",
+            spellings=("--snapshot-update",),
+            destination="update_snapshots",
+        ),
+        Option(
+            "files",
+            "name patterns of suite files",
+            setting=Setting("name patterns of suite files", "args", list(SUITE_FILES)),
+            spellings=(),
+        ),
+        Option(
+            "snapshots",
+            "score snapshots for suites without 'snapshot'",
+            setting=Setting("score snapshots for suites without 'snapshot'", "bool", default=False),
+            spellings=(),
+        ),
+        Option(
+            "rootdir",
+            "pytest's rootdir; default: the nearest folder, from here upwards, that has the suite files",
+            read=Path,
+            spellings=("--rootdir",),
+        ),
+        Option("verbose", "show more, as with pytest", "count", default=0, spellings=("-v", "--verbose")),
+    )
+}
+"""Every option by its name; a new one is an entry here, and its use."""
+
+
+class _Value(Action):
+    """An option of a command whose value is read at once; a fault names the option as the user typed it."""
+
+    def __init__(self, *, option: Option, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.option = option
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        try:
+            value = self.option.value(values)
+        except ValueError as error:
+            parser.error(f"argument {option_string}: {error}")
+        repeats = self.option.action == "append"
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), value] if repeats else value)
+
+
+def add_options(parser: ArgumentParser, *options: str | Option) -> None:
+    """Add options to the parser of a command, each under both of its names.
+
+    Args:
+        parser: Of the command.
+        options: Names in `OPTIONS`; or such an option with what differs in this command.
+    """
+    for each in options:
+        option = OPTIONS[each] if isinstance(each, str) else each
+        keywords = option.arguments()
+        if option.read is not None:
+            keywords |= {"action": _Value, "option": option}
+        text = option.command_help or option.help
+        parser.add_argument(*option.command_names, dest=option.attribute, default=option.default, help=text, **keywords)
