@@ -9,20 +9,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
 
 STUB = Path(__file__).parents[1] / "pytest_llmeval/suite/entries.pyi"
 
-_HEAD = """# Types of the functions of `pytest_llmeval.suite.entries`, written by .ci/entries_stub.py.
+_TOP = """# Types of the functions of `pytest_llmeval.suite.entries`, written by .ci/entries_stub.py.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict, overload
+
+from pytest_llmeval.core.evaluator import Evaluator
 
 Check: TypeAlias = str | Mapping[str, Any]
 Turn: TypeAlias = Literal["last", "each"] | int
 Entry: TypeAlias = dict[str, Any]
 
+"""
+_HEAD = """
 def evaluator(
     name: str,
     options: Mapping[str, Any] | None = None,
@@ -45,7 +50,7 @@ _SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 def stub() -> str:
     """Return the text of the stub."""
     schema = suite_schema(default_registry())
-    lines = [_HEAD]
+    lines = [_TOP + _arguments(schema["properties"]) + _HEAD]
     for choice in schema["properties"]["evaluators"]["items"]["anyOf"][1:]:
         (name,) = choice["required"]
         options = choice["properties"][name]["anyOf"][0]
@@ -64,6 +69,14 @@ def stub() -> str:
     text = "\n".join(lines)
     listed = ", ".join(f'"{name}"' for name in sorted(set(re.findall(r"^def (\w+)", text, re.MULTILINE))))
     return f"{text}\n\n__all__ = [{listed}]\n"  # or else type checkers do not take them as names of the package
+
+
+def _arguments(properties: Mapping[str, Any]) -> str:
+    """Return the class of the arguments that `pytest_llmeval.suite` takes besides name and cases."""
+    typed = {name: key.python or _type(properties[name]) for name, key in KEYS.items() if key.python is not None}
+    nullable = {name: kind if "None" in kind.split(" | ") else f"{kind} | None" for name, kind in typed.items()}
+    lines = [f"    {name}: {kind}" for name, kind in nullable.items()]
+    return "\n".join(["class SuiteArguments(TypedDict, total=False):", *lines, ""])
 
 
 def _evaluator(name: str, options: Mapping[str, Any]) -> str:

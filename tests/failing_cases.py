@@ -170,7 +170,13 @@ def _evaluator(name: str, options: Mapping[str, Any]) -> Any:
 def failure(name: str, width: int) -> str:
     """Return what a failing case of an evaluator shows."""
     options, limits, case = CASES[name]
-    suite = Suite("golden", Path("golden.eval.yaml"), {name: _evaluator(name, options)}, (case,), thresholds=limits)
+    suite = Suite(
+        "golden",
+        Path("golden.eval.yaml"),
+        evaluators={name: _evaluator(name, options)},
+        cases=(case,),
+        thresholds=limits,
+    )
     answer = CaseAnswer(suite.cases[0], verdicts={name: [VERDICTS[name]]} if name in VERDICTS else {})
     execution = execute(suite, answer)
     assert execution.record.outcome == "failed", execution.record

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import fields
 
 from check_arguments import ARGUMENTS
 from evaluator_examples import EXAMPLES, without_example
@@ -20,7 +19,6 @@ from pytest_llmeval.exchange.commands import FORMATS as IMPORTED
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.reports.files import FORMATS
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.suite import SuiteEntry
 
 UNJUDGED = {"fact_check"}
 """Evaluators whose failing case is not put to their judge."""
@@ -136,10 +134,9 @@ def test_every_extra_is_described() -> None:
     assert not lacking, f"add a row for the extra {listed(lacking)} to docs/install.md"
 
 
-def test_every_key_of_a_suite_file_is_described() -> None:
-    text = page("suite-files.md")
-    lacking = {each.name for each in fields(SuiteEntry) if f"| `{each.name}` |" not in text}
-    assert not lacking, f"add a row for {listed(lacking)} to docs/suite-files.md"
+def test_the_keys_of_a_suite_file_are_described_as_they_are_declared() -> None:
+    module = script("suite_schema")
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run python .ci/suite_schema.py"
 
 
 def test_every_public_name_is_described() -> None:

@@ -3,9 +3,10 @@
 __all__ = ("Keeper",)
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.baselines.runs import SuiteRun
@@ -31,7 +32,7 @@ class Keeper(Struct, frozen=True):
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
-        return structs.replace(settings, excluded=suite.against_approved) if settings.enabled else None
+        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
 
     def judge(self, suite_run: SuiteRun, unjudged: str, stamp: Stamp) -> list[SnapshotVerdict]:
         """Judge the scores of a suite against the approved ones.

@@ -18,8 +18,7 @@ from pytest_llmeval.gates.regression import never_decided
 from pytest_llmeval.judge.panel import jurors_of
 from pytest_llmeval.judge.prices import is_retired
 from pytest_llmeval.suite import SUITE_FILES
-from pytest_llmeval.suite.running import stop_fault
-from pytest_llmeval.suite.suite import CANNOT_FAIL
+from pytest_llmeval.suite.suite import CANNOT_FAIL, stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.suite.suite import Suite

@@ -221,7 +221,7 @@ class EvalModule(SyntheticModule):
                 "name the evaluator several times with 'as' and other options, or run the suite once for each"
             )
         suite = self._suite
-        if suite.for_tests:
+        if suite.mode == "test":
             variants = []
         ways = self._ways(variants, judge_client)
         try:

@@ -19,8 +19,7 @@ from pytest_llmeval.plugin.payload import UNNEEDED, case_of
 from pytest_llmeval.run.early.decisions import NOT_NEEDED
 from pytest_llmeval.run.early.watching import StopBoard, StopWatch
 from pytest_llmeval.run.run_record import Item
-from pytest_llmeval.suite.running import in_order, stopping
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.suite import Suite, in_order, stopping
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.session import Run

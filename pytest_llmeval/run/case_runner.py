@@ -134,7 +134,7 @@ class CaseRunner:
         record = execution.record
         if record.outcome != "failed" or is_xfail(execution.case):
             return execution
-        every = self.approves and loaded.suite.approves_failures
+        every = self.approves and loaded.suite.approve.failures
         approved = record.unmet if every else self._known_failures(loaded.key).get(record.id, ())
         return structs.replace(execution, record=as_approved(record, approved))
 

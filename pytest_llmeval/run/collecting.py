@@ -110,8 +110,8 @@ def collect(run: RunRecord, suites: Suites, *, approves: bool = False) -> tuple[
             rows = rows_of(suite, records.get(key, {}), run.broken)
             if suite.order is None:  # otherwise once it is known which cases count
                 rows = list(claim_calls(rows))
-            if known or (approves and suite.approves_failures):
-                every = approves and suite.approves_failures
+            if known or (approves and suite.approve.failures):
+                every = approves and suite.approve.failures
                 rows = [as_approved(each, each.unmet if every else known.get(each.id, ())) for each in rows]
             found.append(SuiteRun(key, suite, rows, totals.get(key) or suite.total, judges, known, reruns[key]))
     return found, faults

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from msgspec import structs
 
@@ -26,6 +26,7 @@ from pytest_llmeval.data.files.places import FilePlace, display_path
 from pytest_llmeval.data.formats.frames import RowSource
 from pytest_llmeval.suite.case_data import CaseColumns, CaseData, typed_faults
 from pytest_llmeval.suite.case_data import cases as data_cases
+from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -33,9 +34,9 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.direct import Judgeable
+    from pytest_llmeval.suite.entries import SuiteArguments
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Entries = Sequence["Mapping[str, Any] | str | Evaluator"]
 
 
 def cases(
@@ -100,50 +101,15 @@ class DeclaredSuite:
         name: str,
         *,
         cases: "CaseData | Iterable[Any]",
-        evaluators: "Entries | Mapping[str, Any] | str" = (),
-        checks: Sequence[Mapping[str, Any] | str] = (),
-        thresholds: Mapping[str, float | Mapping[str, float]] | None = None,
-        gates: Sequence[str | Mapping[str, Any]] = (),
-        snapshot: bool | Mapping[str, Any] | None = None,
-        target: str | Mapping[str, Any] | Callable[..., Any] | None = None,
-        systems: Mapping[str, Any] | None = None,
-        judge: str | Mapping[str, Any] | None = None,
-        judges: Sequence[str | Mapping[str, Any]] | None = None,
-        repeats: int | Mapping[str, Any] | None = None,
-        group_by: Sequence[str] = (),
-        cluster_by: str | None = None,
-        parts: Mapping[str, str] | None = None,
-        conversation: Mapping[str, Any] | None = None,
-        mode: Literal["items", "bulk", "test"] | None = None,
-        confidence: float | None = 0.95,
-        approve: Mapping[str, bool] | None = None,
-        description: str | None = None,
-        **more: Any,
+        **keys: "Unpack[SuiteArguments]",
     ) -> None:
-        """Declare a suite; what it says is checked when it is first used.
+        """Declare a suite; it is checked when it is first used.
 
         Args:
             name: Of the suite; unique in its file.
             cases: From `cases`, or what it takes.
-            evaluators: Entries such as ``ev.text(metrics=["f1"])``, names, or evaluators of your own.
-            checks: For every case, such as ``ev.max_words(30)``.
-            thresholds: Metric to limit, for every case.
-            gates: Limits on the suite, such as ``"f1 >= 0.7"``.
-            snapshot: Whether, and how, scores are compared with approved ones.
-            target: What answers: a function that a module of yours defines, or as in a suite file.
-            systems: Name to what answers, where several systems answer the same cases.
-            judge: Who judges, such as ``openai:MODEL``.
-            judges: A panel in place of one judge.
-            repeats: How often each case runs.
-            group_by: Labels to report by.
-            cluster_by: A label whose cases belong together.
-            parts: Part of a prediction to its JMESPath.
-            conversation: When conversations end.
-            mode: ``bulk`` runs all cases in one item.
-            confidence: Of intervals; ``None`` for none.
-            approve: What is approved together with scores.
-            description: For reports.
-            more: Further keys of a suite file.
+            keys: The other keys of a suite file. ``evaluators`` may be entries such as ``ev.text(metrics=["f1"])``,
+                names, or evaluators of your own; ``target`` may be a function that a module of yours defines.
         """
         frame = users_frame()
         self.name = name
@@ -154,32 +120,9 @@ class DeclaredSuite:
             self._file = Path.cwd() / "notebook.py"
         self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
         self._cases = cases if isinstance(cases, CaseData) else data_cases(cases, frame, columns={}, options={})
-        self._own = [each for each in evaluators if not isinstance(each, str | Mapping)] if evaluators else []
-        listed = [evaluators] if isinstance(evaluators, str | Mapping) else evaluators
-        data = {
-            "suite": name,
-            "description": description,
-            "evaluators": [each if isinstance(each, str | Mapping) else _entry_of(each) for each in listed],
-            "checks": list(checks),
-            "thresholds": thresholds,
-            "gates": list(gates),
-            "snapshot": snapshot,
-            "target": _named_target(target),
-            "systems": systems,
-            "judge": judge,
-            "judges": judges,
-            "repeats": repeats,
-            "group_by": list(group_by),
-            "cluster_by": cluster_by,
-            "parts": parts,
-            "conversation": conversation,
-            "mode": mode,
-            "approve": approve,
-            **more,
-        }
-        self._data = {key: _containers(value) for key, value in data.items() if value not in (None, [])}
-        if confidence != _CONFIDENCE:
-            self._data["confidence"] = confidence
+        self._data = {"suite": name, **_in_file(keys)}
+        listed = keys.get("evaluators") or ()
+        self._own = [each for each in listed if not isinstance(each, str | Mapping)]
 
     @classmethod
     def from_file(cls, path: "str | Path") -> "DeclaredSuite":
@@ -334,9 +277,6 @@ class DeclaredSuite:
         return asyncio.to_thread(self.run, target, **options)
 
 
-_CONFIDENCE = 0.95
-
-
 class _GivenJudge:
     """Implements `pytest_llmeval.judge.judges.OwnJudge` by a judge that is there."""
 
@@ -354,6 +294,24 @@ class _Closing:
 
     def close(self) -> None:
         self._runner.close(whole_run=True)
+
+
+def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a suite as a file has them; unknown ones stay, for the fault that names the nearest."""
+    data = {}
+    for name, value in keys.items():
+        by_name = _BY_VALUE[name](value) if name in _BY_VALUE else value
+        listed = isinstance(by_name, Iterable) and not isinstance(by_name, str | bytes | Mapping)
+        in_file = _containers(list(by_name) if listed else by_name)
+        if in_file != [] and (in_file is not None or (name in KEYS and KEYS[name].null)):
+            data[name] = in_file
+    return data
+
+
+def _named_evaluators(evaluators: Any) -> Any:
+    """Return the entries of evaluators, which may be one entry, and evaluators by value."""
+    listed = [evaluators] if isinstance(evaluators, str | Mapping) else evaluators or ()
+    return [each if isinstance(each, str | Mapping) else _entry_of(each) for each in listed]
 
 
 def _entry_of(evaluator: "Evaluator") -> dict[str, Any]:
@@ -379,6 +337,10 @@ def _named_target(target: Any) -> Any:
         found = getattr(target, "__qualname__", type(target).__name__)
         raise LlmevalError(f"target: found {found}, expected a function that a module defines, or 'module:function'")
     return {"python": f"{target.__module__}:{target.__qualname__}"}
+
+
+_BY_VALUE: Final[Mapping[str, Callable[[Any], Any]]] = {"evaluators": _named_evaluators, "target": _named_target}
+"""Keys whose values in Python may be objects, to what a file has in their place."""
 
 
 def _case_entry(case: Any) -> dict[str, Any]:

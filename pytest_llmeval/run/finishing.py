@@ -193,7 +193,7 @@ def _approve_failures(judged: JudgedRun, keeper: Keeper) -> Iterator[tuple[str, 
 
     for each in judged.suites:
         shown = each.key.shown
-        if keeper.mode.update and each.suite.approves_failures:
+        if keeper.mode.update and each.suite.approve.failures:
             try:
                 if write_failures(each.key, following := next_failures(each.known, each.records)):
                     yield "", f"{shown}: {counted(len(following), 'known failure')} approved"

@@ -30,8 +30,7 @@ from pytest_llmeval.run.side_by_side import judge_between, qualified, side_by_si
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, CascadeUse, Money, UsageEvaluator, money_of, usage_report
 from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.suite.running import stop_fault
-from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey
+from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.systems import SystemsReport

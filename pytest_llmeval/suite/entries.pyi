@@ -1,11 +1,40 @@
 # Types of the functions of `pytest_llmeval.suite.entries`, written by .ci/entries_stub.py.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict, overload
+
+from pytest_llmeval.core.evaluator import Evaluator
 
 Check: TypeAlias = str | Mapping[str, Any]
 Turn: TypeAlias = Literal["last", "each"] | int
 Entry: TypeAlias = dict[str, Any]
+
+class SuiteArguments(TypedDict, total=False):
+    evaluators: Sequence[Mapping[str, Any] | str | Evaluator] | Mapping[str, Any] | str | None
+    description: str | None
+    target: str | Mapping[str, Any] | Callable[..., Any] | None
+    systems: Mapping[str, Any] | None
+    reference: str | None
+    compare_by: Sequence[str] | None
+    only: Literal["predicted"] | None
+    parts: Mapping[str, Any] | None
+    conversation: Mapping[str, Any] | None
+    group_by: Sequence[str] | None
+    cluster_by: str | None
+    mode: Literal["items", "bulk", "test"] | None
+    repeats: int | Mapping[str, Any] | None
+    judge: str | Mapping[str, Any] | None
+    judges: Sequence[str | Mapping[str, Any]] | None
+    reduce: Literal["mean", "median", "majority", "unanimous"] | None
+    min_judges: int | None
+    confidence: float | None
+    checks: Sequence[str | Mapping[str, Any]] | None
+    thresholds: Mapping[str, float | Mapping[str, Any]] | None
+    gates: Sequence[str | Mapping[str, Any]] | None
+    snapshot: bool | Mapping[str, Any] | None
+    approve: Mapping[str, Any] | None
+    stop: Literal["when_decided", "never"] | Mapping[str, Any] | None
+    sample: Mapping[str, Any] | None
 
 def evaluator(
     name: str,

@@ -1,58 +1,35 @@
 """Settings about predictions and judges: parts, who reads which, conversations, one judge or a panel."""
 
-__all__ = ("JudgeReader", "PartReader", "without_unasked")
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from pytest_llmeval.core.errors import Fault, FieldsError
+from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.views import WANTED_TURN, Turn, is_turn
 from pytest_llmeval.data.files.documents import Document
-from pytest_llmeval.data.files.plain import NotPlainError, plain
-from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.data.files.validation import DocumentReader, describe
 from pytest_llmeval.judge.cascade import CascadeRule
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec
-from pytest_llmeval.suite.suite import Suite, SuiteEntry
 
 
-class PartReader:
+class PartReader(DocumentReader):
     """One reading of one suite file; collects faults.
 
     Attributes:
-        document: Its content.
-        faults: The faults found so far.
         on: Label of an evaluator to what it reads, where its entry has one.
         turns: Label of an evaluator to the turns that it reads, where its entry has one.
     """
 
     def __init__(self, document: Document) -> None:
-        self.document = document
-        self.faults: list[Fault] = []
+        super().__init__(document)
         self.on: dict[str, str] = {}
         self.turns: dict[str, Turn] = {}
-
-    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
-        """Validate a part of the file; ``None`` where it has faults."""
-        try:
-            return plain(kind, data)
-        except NotPlainError:
-            value, faults = check(kind, data, self.document, path)
-            self.faults += faults
-            return value
-
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
-        """Add a fault at a place of the file."""
-        self.faults.append(self.document.fault(path, message, key=key))
-
-    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
-        """Add a fault of one character of a text."""
-        self.faults.append(self.document.fault_inside(path, value, offset, message))
 
     def read_on(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
         """Read ``on`` of an evaluator's entry."""
@@ -119,7 +96,7 @@ class JudgeReader(PartReader):
 
     knows_metrics: bool
 
-    def read_judge(self, entry: SuiteEntry) -> JudgeSpec | PanelSpec:
+    def read_judge(self, entry: Any) -> JudgeSpec | PanelSpec:
         """Return the judge or panel; metrics of a faulty panel are not checked further."""
         if entry.judges is not None:
             panel = self._panel(entry, entry.judges)
@@ -192,7 +169,7 @@ class JudgeReader(PartReader):
             self.fault((*path, name), f"found {name!r} inside an evaluator, expected it {place}: {why}", key=True)
         return {name: value for name, value in options.items() if name not in misplaced}
 
-    def _panel(self, entry: SuiteEntry, judges: list[Any]) -> PanelSpec | None:
+    def _panel(self, entry: Any, judges: list[Any]) -> PanelSpec | None:
         if entry.judge is not None:
             self.fault(("judges",), "found both 'judge' and 'judges', expected one of them", key=True)
         read = [self._spec(each, ("judges", number)) for number, each in enumerate(judges)]
@@ -206,9 +183,10 @@ class JudgeReader(PartReader):
                 self.fault((name,), fault)
             return None
 
-    def check_reduction(self, suite: Suite) -> None:
+    def check_reduction(
+        self, judge: JudgeSpec | PanelSpec, repeats: Repeats, evaluators: Mapping[str, Evaluator]
+    ) -> None:
         """Refuse a panel, or a reduction, that has no meaning for an evaluator, or that an audit cannot correct."""
-        judge, repeats = suite.judge, suite.repeats
         if isinstance(judge, JudgeSpec):
             return
         if judge.cascade is not None:
@@ -216,7 +194,7 @@ class JudgeReader(PartReader):
                 wanted = "expected mean with a cascade of judges, whose audit corrects means; or set 'audit: 0'"
                 self.fault(("repeats", "reduce"), f"found {repeats.reduce}, {wanted}")
             return
-        for label, evaluator in suite.evaluators.items():
+        for label, evaluator in evaluators.items():
             if isinstance(evaluator, JudgedEvaluator) and (fault := evaluator.panel_fault(judge.reduce)):
                 self.fault(("reduce",) if judge.reduce is not None else ("judges",), f"evaluator {label!r}: {fault}")
 

@@ -24,7 +24,6 @@ from pytest_llmeval.gates.limits import GRAMMAR, STATISTICS, Gate
 from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.usage import UsageEvaluator
-from pytest_llmeval.suite.suite import SuiteEntry
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators.checks.evaluator import Checks
@@ -218,7 +217,7 @@ def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: M
 
 
 def check_name_faults(
-    entry: SuiteEntry, gates: Sequence[Gate | RegressionGate], checks: "Checks"
+    entry: Any, gates: Sequence[Gate | RegressionGate], checks: "Checks"
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield place and message of each limit on ``check[NAME]`` for a name that no check has: nothing would miss it.
 

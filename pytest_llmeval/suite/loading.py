@@ -1,7 +1,5 @@
 """Loading of a suite file and the files it names, collecting all faults."""
 
-__all__ = ("SuiteMemo", "load_suite")
-
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +12,6 @@ from msgspec import structs
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.frames import origin
-from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document, render_path
 from pytest_llmeval.data.files.patterns import searching_within
@@ -34,14 +31,12 @@ from pytest_llmeval.suite.conversation import (
     with_user_metrics,
 )
 from pytest_llmeval.suite.judge_settings import without_unasked
+from pytest_llmeval.suite.keys import KEYS, SuiteEntry
 from pytest_llmeval.suite.limit_faults import check_name_faults
-from pytest_llmeval.suite.order import read_stop
 from pytest_llmeval.suite.registry import Registry
-from pytest_llmeval.suite.running import sampled
-from pytest_llmeval.suite.sampling import read_sample
-from pytest_llmeval.suite.settings import SettingsReader
-from pytest_llmeval.suite.snapshot import read_snapshot
-from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry, System
+from pytest_llmeval.suite.selection import System, read_sample
+from pytest_llmeval.suite.settings import CaseEntry, SettingsReader
+from pytest_llmeval.suite.suite import Suite, sampled
 from pytest_llmeval.suite.systems import Loaded, SystemReader, names_system, without_gold, without_predictions
 
 T = TypeVar("T")
@@ -129,42 +124,28 @@ class _Loader(SettingsReader):
         if repeats.times > 1:
             self.add_reliability(repeats.times)
         gates = self.read_gates(entry.gates, entry.cluster_by)
+        carried: dict[str, Any] = {
+            "cases": (),
+            "evaluators": evaluators,
+            "judge": judge,
+            "repeats": repeats,
+            "conversation": conversation,
+            "systems": {},
+            "sample": None,
+            "gates": tuple(gate for gate in gates if isinstance(gate, Gate) and not names_system(gate)),
+            "group_by": tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
+        }
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
             path=self.path,
-            evaluators=evaluators,
-            cases=(),
-            thresholds=self.read_limits(entry.thresholds, ("thresholds",)),
-            gates=tuple(gate for gate in gates if isinstance(gate, Gate) and not names_system(gate)),
             regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate) and not names_system(gate)),
             named_gates=tuple(gate for gate in gates if names_system(gate)),
-            snapshot=read_snapshot(
-                entry.snapshot,
-                self.check,
-                self.fault,
-                lambda metric: self._metric_fault(metric, extra=(PASS_RATE,)),
-            ),
-            approves_failures=entry.approve.failures,
-            stop=read_stop(entry.stop, self.check, self.fault),
-            target=self.read_target(entry.target),
-            repeats=repeats,
-            judge=judge,
-            parts=self.read_parts(entry.parts),
             on=self.on,
             turns=self.turns,
-            conversation=conversation,
-            cluster_by=entry.cluster_by,
-            group_by=tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
-            bulk=entry.mode == "bulk",
-            for_tests=entry.mode == "test",
-            confidence=self.read_confidence(entry.confidence),
-            description=entry.description or "",
-            reference=entry.reference,
-            compare_by=entry.compare_by,
             checked=checked,
+            **self._carried(entry, carried),
         )
-        sample = read_sample(entry.sample, self.check, self.fault)
-        self._check_compared(entry.compare_by)
+        sample = read_sample(self, entry.sample)
         broken = bool(self.faults)
         if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.gates):
             self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
@@ -174,7 +155,7 @@ class _Loader(SettingsReader):
         if not self.faults:
             for place, fault in check_name_faults(entry, gates, self.checks_evaluator(suite.cases)) if checked else ():
                 self.fault(place, fault, key="thresholds" in place)
-            self.check_reduction(suite)
+            self.check_reduction(suite.judge, suite.repeats, suite.evaluators)
             broken = bool(self.faults)
             suite = structs.replace(suite, faults=tuple(self.faults))
         if broken or not suite.cases:
@@ -193,6 +174,15 @@ class _Loader(SettingsReader):
         if len(self.faults) > before:
             raise SuiteError(self.faults)
         return suite if sample is None else sampled(suite, sample)
+
+    def _carried(self, entry: SuiteEntry, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values that the suite has of its keys, of which those that others depend on are known."""
+        values = dict(known)
+        for name, key in KEYS.items():
+            if key.carried and name not in values:
+                value = getattr(entry, name)
+                values[name] = value if key.read is None else key.read(self, value)
+        return values
 
     def _with_instructions(self, spec: ConversationSpec) -> ConversationSpec:
         """Return the settings of conversations with the text of the user's instructions in place of their file."""
@@ -218,12 +208,6 @@ class _Loader(SettingsReader):
             name: Loaded(rows, [fault for fault in faults if fault not in known])
             for name, (rows, faults) in zip(sources, found, strict=True)
         }
-
-    def _check_compared(self, metrics: Sequence[str]) -> None:
-        """Refuse to compare systems by an unknown metric."""
-        for number, name in enumerate(metrics):
-            if fault := self._metric_fault(name, (PASS_RATE,)):
-                self.fault(("compare_by", number), fault)
 
     def _check_systems(self, entry: SuiteEntry, names: Sequence[str]) -> None:
         """Refuse what contradicts systems, or makes no sense without them."""
@@ -253,7 +237,6 @@ class _Loader(SettingsReader):
             wrong = [fault.path for fault in self.faults]
             kept = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
             entry, _ = check(SuiteEntry, {"evaluators": [], **kept}, self.document, ())
-        assert isinstance(entry, SuiteEntry)
         return entry
 
     def _with_cases(

@@ -1,23 +1,18 @@
 """JSON Schema of suite files, for completion and checks in editors."""
 
-__all__ = ("SCHEMA_URL", "suite_schema")
-
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter
 
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.judge.cascade import CascadeRule
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.scoring.repeats import Repeats
-from pytest_llmeval.suite.conversation import ConversationSpec
+from pytest_llmeval.suite.keys import KEYS, Key, SuiteEntry
 from pytest_llmeval.suite.models import MatrixSpec, ModelSpec
-from pytest_llmeval.suite.order import StopEntry
 from pytest_llmeval.suite.registry import Registry
-from pytest_llmeval.suite.sampling import SampleEntry
+from pytest_llmeval.suite.settings import CaseEntry, GateEntry, LimitEntry
 from pytest_llmeval.suite.snapshot import SnapshotEntry, ToleranceEntry
-from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry, SuiteEntry
 from pytest_llmeval.suite.systems import PredictionsSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
@@ -28,6 +23,8 @@ SCHEMA_URL = "https://raw.githubusercontent.com/pytest-llmeval/pytest-llmeval-su
 """Where the schema with what ships is published; the ``$id`` of that file."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 def suite_schema(registry: Registry) -> dict[str, Any]:
@@ -41,51 +38,36 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     """
     definitions: dict[str, Any] = {}
     suite = _schema(SuiteEntry, definitions)
-    properties = suite["properties"]
-    limit = {"anyOf": [{"type": "number"}, _schema(LimitEntry, definitions)]}
-    limits = {"type": "object", "additionalProperties": limit}
-    case = _schema(CaseEntry, definitions)
-    case["properties"]["thresholds"] = limits
     definitions["Check"] = _check(registry, definitions)
-    checks = {"type": "array", "items": {"$ref": "#/$defs/Check"}}
-    case["properties"]["checks"] = properties["checks"] = checks
-    properties["evaluators"]["items"] = _evaluators(registry, definitions)
-    properties["thresholds"] = limits
-    properties["gates"]["items"] = {"anyOf": [{"type": "string"}, _schema(GateEntry, definitions)]}
-    properties["snapshot"] = _snapshot(definitions)
-    properties["cases"]["items"] = case
-    properties["sample"] = {"anyOf": [_schema(SampleEntry, definitions), {"type": "null"}]}
-    stops = _schema(StopEntry, definitions)
-    properties["stop"] = {"anyOf": [{"enum": ["when_decided", "never"]}, stops, {"type": "null"}]}
-    times = {"type": "integer", "minimum": 1}
-    properties["repeats"] = {"anyOf": [times, _schema(Repeats, definitions)], "default": 1}
-    judge = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions)]}
-    cascade = _schema(CascadeRule, definitions)
-    cascade["properties"] = {"first": judge, "then": judge, **cascade["properties"]}
-    cascade["required"] = ["first", "then", "when"]
-    properties["judge"] = {"anyOf": [*judge["anyOf"], cascade, {"type": "null"}]}
-    properties["judges"]["items"] = judge
-    properties["judges"]["minItems"] = 2
-    properties["conversation"] = {"anyOf": [_schema(ConversationSpec, definitions), {"type": "null"}]}
-    properties["parts"] = {"anyOf": [_schema(Parts, definitions), {"type": "null"}]}
-    target = _schema(TargetSpec, definitions)
-    kinds = [{"required": [kind]} for kind in ("python", "http", "command")]
-    target["oneOf"] = [*kinds, {"required": ["concurrency"], "not": {"anyOf": kinds}}]
-    properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
-    recorded = _schema(PredictionsSpec, definitions)
-    model = _schema(ModelSpec, definitions)
-    model["required"] = ["model"]
-    system = {"anyOf": [{"type": "string"}, {**target, "oneOf": kinds}, recorded, model]}
-    named = {"matrix": _schema(MatrixSpec, definitions)}
-    systems = {"type": "object", "properties": named, "additionalProperties": system}
-    properties["systems"] = {"anyOf": [systems, {"type": "null"}]}
-    sources = [_source(registry, name, definitions) for name in registry.sources]
-    properties["source"] = {"anyOf": [*sources, {"type": "null"}]}
+    properties = suite["properties"]
+    for name, key in KEYS.items():
+        properties[name] = {**_with_forms(properties[name], key, registry, definitions), "description": described(key)}
     properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}
     own = {"contains": {"required": ["checks"]}}
     branches = [{"required": ["evaluators"]}, {"required": ["checks"]}, {"properties": {"cases": own}}]
     schema = {"$schema": DIALECT, "title": "Eval suite", **suite, "anyOf": branches}
     return {**schema, "$defs": definitions} if definitions else schema
+
+
+def described(key: Key) -> str:
+    """Return the meaning of a key without Markdown's links."""
+    return _LINK.sub(r"\1", key.meaning)
+
+
+def _with_forms(schema: dict[str, Any], key: Key, registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a key: what its type says, and the forms of its value or of the members of its list."""
+    if not key.forms:
+        return schema
+    forms: list[dict[str, Any]] = []
+    for form in key.forms:
+        if isinstance(form, str):
+            forms.append(GRAMMARS[form](registry, definitions))
+        else:
+            forms.append(dict(form) if isinstance(form, Mapping) else _schema(form, definitions))
+    choice = forms[0] if len(forms) == 1 else {"anyOf": forms}
+    if any(get_origin(kind) is list for kind in (key.type, *get_args(key.type))):
+        return {**schema, "items": choice, **({"minItems": key.least} if key.least else {})}
+    return {**choice, **({"default": key.default} if key.default else {})}
 
 
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -100,6 +82,42 @@ def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "properties" in schema:
         kept["properties"] = {name: _without_titles(each) for name, each in schema["properties"].items()}
     return kept
+
+
+def _limits(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    limit = {"anyOf": [{"type": "number"}, _schema(LimitEntry, definitions)]}
+    return {"type": "object", "additionalProperties": limit}
+
+
+def _case(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    case = _schema(CaseEntry, definitions)
+    case["properties"]["thresholds"] = _limits(registry, definitions)
+    case["properties"]["checks"] = {"type": "array", "items": {"$ref": "#/$defs/Check"}}
+    return case
+
+
+def _cascade(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    judge = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions)]}
+    cascade = _schema(CascadeRule, definitions)
+    cascade["properties"] = {"first": judge, "then": judge, **cascade["properties"]}
+    cascade["required"] = ["first", "then", "when"]
+    return cascade
+
+
+_TARGETS: Final = [{"required": [kind]} for kind in ("python", "http", "command")]
+
+
+def _target(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    alone = {"required": ["concurrency"], "not": {"anyOf": _TARGETS}}
+    return {**_schema(TargetSpec, definitions), "oneOf": [*_TARGETS, alone]}
+
+
+def _systems(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    target = {**_schema(TargetSpec, definitions), "oneOf": _TARGETS}
+    model = {**_schema(ModelSpec, definitions), "required": ["model"]}
+    system = {"anyOf": [{"type": "string"}, target, _schema(PredictionsSpec, definitions), model]}
+    named = {"matrix": _schema(MatrixSpec, definitions)}
+    return {"type": "object", "properties": named, "additionalProperties": system}
 
 
 def _evaluators(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -170,13 +188,21 @@ def _argument(kind: "CheckKind", definitions: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [wanted, nothing]} if kind.optional else wanted
 
 
-def _snapshot(definitions: dict[str, Any]) -> dict[str, Any]:
-    one = {"anyOf": [{"type": "number", "minimum": 0}, _schema(ToleranceEntry, definitions)]}
+def _snapshot(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    tolerance = {"anyOf": [{"type": "number", "minimum": 0}, _schema(ToleranceEntry, definitions)]}
     mapping = _schema(SnapshotEntry, definitions)
     mapping["properties"]["tolerance"] = {
-        "anyOf": [{"type": "number", "minimum": 0}, {"type": "object", "additionalProperties": one}, {"type": "null"}]
+        "anyOf": [
+            {"type": "number", "minimum": 0},
+            {"type": "object", "additionalProperties": tolerance},
+            {"type": "null"},
+        ]
     }
-    return {"anyOf": [{"type": "boolean"}, mapping, {"type": "null"}]}
+    return mapping
+
+
+def _sources(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [_source(registry, name, definitions) for name in registry.sources]}
 
 
 def _source(registry: Registry, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -184,3 +210,18 @@ def _source(registry: Registry, name: str, definitions: dict[str, Any]) -> dict[
     schema["properties"] = {"format": {"const": name}, **schema.get("properties", {})}
     schema["required"] = ["format", *schema.get("required", [])]
     return schema
+
+
+GRAMMARS: Final[Mapping[str, Callable[[Registry, dict[str, Any]], dict[str, Any]]]] = {
+    "cascade": _cascade,
+    "case": _case,
+    "check": lambda *_: {"$ref": "#/$defs/Check"},
+    "evaluator": _evaluators,
+    "gate": lambda _, definitions: _schema(GateEntry, definitions),
+    "limits": _limits,
+    "snapshot": _snapshot,
+    "source": _sources,
+    "systems": _systems,
+    "target": _target,
+}
+"""Name of a form in the table of keys to its schema."""

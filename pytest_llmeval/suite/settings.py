@@ -1,12 +1,10 @@
 """The settings of a suite file: evaluators, limits, gates, repeats, checks, files beside it. Collects all faults."""
 
-__all__ = ("SUITE_METRICS", "SettingsReader")
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
@@ -19,17 +17,28 @@ from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_json
+from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.gates.limits import Gate, GateFormError, gate_from_mapping, parse_gate
-from pytest_llmeval.gates.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
+from pytest_llmeval.gates.regression import (
+    REGRESSION_KEYS,
+    Adjustment,
+    Alternative,
+    GateRule,
+    RegressionGate,
+    SignificanceTest,
+    Undecided,
+    clustered,
+    regression_from_mapping,
+)
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
-from pytest_llmeval.suite.conversation import script_fault, script_of
+from pytest_llmeval.suite.conversation import MessageEntry, script_fault, script_of
 from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.limit_faults import (
     drop_fault,
@@ -40,7 +49,6 @@ from pytest_llmeval.suite.limit_faults import (
     subject_fault,
 )
 from pytest_llmeval.suite.registry import Registry, using
-from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators.checks.evaluator import Checks
@@ -56,6 +64,67 @@ _MOST_REPEATS = 1000
 
 _BESIDE = ("as", "on", "turn")
 """Keys of an entry of ``evaluators`` that are no options: they stand beside the name or among the options."""
+
+
+@dataclass(frozen=True)
+class CaseEntry:
+    """A case as a suite file writes it."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    id: str | int | None = None
+    input: Any = None
+    messages: list[str | MessageEntry] | None = None
+    expected: Any = None
+    expected_file: str | None = None
+    prediction: Any = None
+    prediction_file: str | None = None
+    labels: dict[str, str | int | float | bool] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    thresholds: dict[str, Any] = field(default_factory=dict)
+    checks: list[Any] = field(default_factory=list)
+    always: bool = False
+
+
+@dataclass(frozen=True)
+class LimitEntry:
+    """A threshold in its mapping form."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    min: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True)
+class GateEntry:
+    """A gate in its mapping form."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    metric: str
+    min: float | None = None
+    max: float | None = None
+    by: str | None = None
+    min_cases: int = 1
+    max_errors: int = 0
+    max_skipped: int = 0
+    partial: bool = False
+    max_drop: float | None = None
+    max_drift: float | None = None
+    confidence: float | None = None
+    rule: GateRule | None = None
+    test: SignificanceTest | None = None
+    cluster_by: str | None = None
+    alternative: Alternative | None = None
+    primary: bool | None = None
+    adjust: Adjustment | None = None
+    min_scored: int | None = None
+    max_left_out: int | None = None
+    system: str | None = None
+    against: str | None = None
+    min_gain: float | None = None
+    undecided: Undecided | None = None
 
 
 class SettingsReader(JudgeReader):
@@ -236,7 +305,8 @@ class SettingsReader(JudgeReader):
         """Return what is wrong with the name of a file that is not inside."""
         return f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it"
 
-    def _metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
+    def metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
+        """Return the fault of the name of a metric; ``None`` for known ones."""
         if metric in extra or not self.knows_metrics or self.metrics.find(metric) is not None:
             return None
         known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared), *after]
@@ -247,7 +317,7 @@ class SettingsReader(JudgeReader):
         limits = {}
         for metric, entry in entries.items():
             place = (*path, metric)
-            if metric not in TARGET_FIGURES and (fault := self._metric_fault(metric, after=TARGET_FIGURES)):
+            if metric not in TARGET_FIGURES and (fault := self.metric_fault(metric, after=TARGET_FIGURES)):
                 self.fault(place, fault, key=True)
             limit = self._limit(entry, place)
             if limit is None:
@@ -301,7 +371,7 @@ class SettingsReader(JudgeReader):
         subject = (*place, "metric") if isinstance(entry, Mapping) else place
         judged = any(isinstance(each, JudgedEvaluator) for each in self.metrics.evaluators.values())
         extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
-        if fault := self._metric_fault(gate.metric, extra):
+        if fault := self.metric_fault(gate.metric, extra):
             text = gate.metric if isinstance(entry, Mapping) else entry
             self.fault(subject, subject_fault(text, gate.metric, self.metrics) or fault)
         elif isinstance(gate, RegressionGate):
@@ -384,6 +454,13 @@ class SettingsReader(JudgeReader):
         if value is not None and not 0 < value < 1:
             self.fault(("confidence",), f"found {value}, expected a number between 0 and 1, such as 0.95")
         return value
+
+    def read_compared(self, metrics: tuple[str, ...]) -> tuple[str, ...]:
+        """Read ``compare_by``."""
+        for number, name in enumerate(metrics):
+            if fault := self.metric_fault(name, (PASS_RATE,)):
+                self.fault(("compare_by", number), fault)
+        return metrics
 
     @cached_property
     def _reader(self) -> "CheckReader":

@@ -1,15 +1,17 @@
 """The snapshot settings of a suite, checked: tolerances, metrics, handling of incomparable runs."""
 
-__all__ = ("EXACT", "SnapshotEntry", "SnapshotSettings", "Tolerance", "ToleranceEntry", "read_snapshot")
-
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
+from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import limit
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.settings import SettingsReader
 
 Policy: TypeAlias = Literal["fail", "warn"]
 AnchorPolicy: TypeAlias = Literal["best", "keep"]
@@ -51,7 +53,16 @@ class ToleranceEntry:
 
 @dataclass(frozen=True)
 class SnapshotEntry:
-    """``snapshot`` as a suite file writes it, if it is not just ``true`` or ``false``."""
+    """``snapshot`` as a suite file writes it, if it is not just ``true`` or ``false``.
+
+    Attributes:
+        tolerance: Of all metrics, or of each by name.
+        metrics: Which metrics; ``None`` for all.
+        not_comparable: What happens if the approved scores are of other data or another evaluator.
+        history: How many approvals the file remembers.
+        anchor: Whether a run that is established to be better becomes the anchor, or only one that the user names.
+        pool: How many of the last approved runs of equal data are the baseline of gates together.
+    """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -63,29 +74,20 @@ class SnapshotEntry:
     pool: int = 1
 
 
-class SnapshotSettings(Struct, frozen=True):
+@dataclass(frozen=True)
+class SnapshotSettings(SnapshotEntry):
     """Settings for storing and comparing the scores of a suite.
 
     Attributes:
         enabled: Whether they are; overrides the ini option ``llmeval_snapshots``.
         tolerance: Default for metrics without their own; ``None`` if the file sets none.
         tolerances: Metric name to tolerance.
-        metrics: Which metrics; ``None`` for all.
-        not_comparable: What happens if the approved scores are of other data or another evaluator.
-        history: How many approvals the file remembers.
-        anchor: Whether a run that is established to be better becomes the anchor, or only one that the user names.
-        pool: How many of the last approved runs of equal data are the baseline of gates together.
         excluded: Metrics that are never part of it, as declared.
     """
 
-    enabled: bool = True
     tolerance: Tolerance | None = None
-    tolerances: Mapping[str, Tolerance] = {}
-    metrics: tuple[str, ...] | None = None
-    not_comparable: Policy = "fail"
-    history: int = 20
-    anchor: AnchorPolicy = "best"
-    pool: int = 1
+    enabled: bool = True
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     excluded: tuple[str, ...] = ()
 
     def tolerance_of(self, metric: str) -> Tolerance:
@@ -104,72 +106,47 @@ class SnapshotSettings(Struct, frozen=True):
         return self.metrics is None or metric in self.metrics
 
 
-def read_snapshot(
-    entry: Any,
-    check: Callable[[Any, Any, Sequence[str | int]], Any],
-    fault: Callable[..., None],
-    unknown: Callable[[str], str | None],
-) -> SnapshotSettings | None:
-    """Read ``snapshot`` of a suite file.
-
-    Args:
-        entry: The value of the key; ``None`` leaves the decision to the ini option.
-        check: Validates data at a path against a class, or notes its faults and gives ``None``.
-        fault: Notes a fault at a path.
-        unknown: Says what is wrong with the name of a metric.
-    """
+def read_snapshot(reader: "SettingsReader", entry: Any) -> SnapshotSettings | None:
+    """Read ``snapshot``; without it the ini option decides."""
     if entry is None:
         return None
     if isinstance(entry, bool):
         return SnapshotSettings(enabled=entry)
     path = ("snapshot",)
-    checked = check(SnapshotEntry, entry, path)
+    checked = reader.check(SnapshotEntry, entry, path)
     if checked is None:
         return None
     for key, count, most in (("history", checked.history, _MOST_APPROVALS), ("pool", checked.pool, _MOST_POOLED)):
         if not 1 <= count <= most:
-            fault((*path, key), f"found {count}, expected 1 to {most}")
+            reader.fault((*path, key), f"found {count}, expected 1 to {most}")
     if checked.metrics == ():
-        fault((*path, "metrics"), "found an empty list, expected at least one metric")
+        reader.fault((*path, "metrics"), "found an empty list, expected at least one metric")
     for number, name in enumerate(checked.metrics or ()):
-        if wrong := unknown(name):
-            fault((*path, "metrics", number), wrong)
+        if wrong := reader.metric_fault(name, extra=(PASS_RATE,)):
+            reader.fault((*path, "metrics", number), wrong)
     place = (*path, "tolerance")
     shared: Tolerance | None = None
     own: dict[str, Tolerance] = {}
     if isinstance(checked.tolerance, Mapping):
         for name, each in checked.tolerance.items():
-            if wrong := unknown(name):
-                fault((*place, name), wrong, key=True)
-            own[name] = _tolerance(each, (*place, name), check, fault)
+            if wrong := reader.metric_fault(name, extra=(PASS_RATE,)):
+                reader.fault((*place, name), wrong, key=True)
+            own[name] = _tolerance(reader, each, (*place, name))
     elif checked.tolerance is not None:
-        shared = _tolerance(checked.tolerance, place, check, fault)
-    return SnapshotSettings(
-        tolerance=shared,
-        tolerances=own,
-        metrics=checked.metrics,
-        not_comparable=checked.not_comparable,
-        history=checked.history,
-        anchor=checked.anchor,
-        pool=checked.pool,
-    )
+        shared = _tolerance(reader, checked.tolerance, place)
+    return SnapshotSettings(**{**vars(checked), "tolerance": shared}, tolerances=own)
 
 
-def _tolerance(
-    entry: Any,
-    place: Sequence[str | int],
-    check: Callable[[Any, Any, Sequence[str | int]], Any],
-    fault: Callable[..., None],
-) -> Tolerance:
+def _tolerance(reader: "SettingsReader", entry: Any, place: Sequence[str | int]) -> Tolerance:
     relative = isinstance(entry, Mapping)
     if relative:
-        checked = check(ToleranceEntry, entry, place)
+        checked = reader.check(ToleranceEntry, entry, place)
         number = None if checked is None else checked.relative
         place = (*place, "relative")
     else:
-        number = check(float, entry, place)
+        number = reader.check(float, entry, place)
     if number is None:
         return EXACT
     if not (math.isfinite(number) and number >= 0):
-        fault(place, f"found {number}, expected a number of at least 0")
+        reader.fault(place, f"found {number}, expected a number of at least 0")
     return Tolerance(relative=number) if relative else Tolerance(absolute=number)

@@ -1,263 +1,81 @@
-"""A suite: the checked content of a suite file."""
-
-__all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Only", "Suite", "SuiteEntry", "SuiteKey", "System")
+"""A suite: the checked content of a suite file, as a whole, of one system, as a sample, and in an order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
+from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.views import Reading, Turn
-from pytest_llmeval.data.files.plain import STRICT
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.gates.early.verdicts import early_fault
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import (
-    Adjustment,
-    Alternative,
-    GateRule,
     RegressionGate,
-    SignificanceTest,
-    Undecided,
 )
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec, jurors_of
-from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.scoring.case_scores import Limit
-from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability, Repeats
-from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
-from pytest_llmeval.suite.order import CaseOrder, StopSettings
-from pytest_llmeval.suite.sampling import CaseSample
-from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability
+from pytest_llmeval.scoring.table import OUTCOME_EVALUATOR
+from pytest_llmeval.suite.keys import SuiteKeys
+from pytest_llmeval.suite.selection import CaseOrder, SampleSettings, StopSettings, System, draw
 
 if TYPE_CHECKING:
     from pytest_llmeval.suite.models import ModelSystem
-    from pytest_llmeval.targets.spec import TargetSpec
-
-Only: TypeAlias = Literal["predicted"]
-
-
-class System(Struct, frozen=True):
-    """A system with its cases.
-
-    Attributes:
-        cases: With its predictions; without, where a target answers.
-        target: Answers the cases; ``None`` where predictions are recorded.
-        model: Answers the cases in place of a target.
-        faults: Of its predictions.
-        left_out: How many cases are left out because it has no prediction for them.
-    """
-
-    cases: tuple[Case, ...]
-    target: "TargetSpec | None" = None
-    model: "ModelSystem | None" = None
-    faults: tuple[Fault, ...] = ()
-    left_out: int = 0
-
-    def only(self, which: Only | None) -> "System":
-        """Return the system with the cases that have a prediction, if only they are wanted."""
-        if which is None:
-            return self
-        kept = tuple(case for case in self.cases if case.prediction is not MISSING)
-        return replace(self, cases=kept, left_out=self.left_out + len(self.cases) - len(kept))
 
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 
 
-@dataclass(frozen=True)
-class CaseEntry:
-    """A case as a suite file writes it."""
+class Suite(SuiteKeys, frozen=True, dict=True):
+    """A suite that can run: the keys of its file, and what loading and choosing a system add.
 
-    __pydantic_config__: ClassVar = STRICT
-
-    id: str | int | None = None
-    input: Any = None
-    messages: list[str | MessageEntry] | None = None
-    expected: Any = None
-    expected_file: str | None = None
-    prediction: Any = None
-    prediction_file: str | None = None
-    labels: dict[str, str | int | float | bool] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
-    thresholds: dict[str, Any] = field(default_factory=dict)
-    checks: list[Any] = field(default_factory=list)
-    always: bool = False
-
-
-@dataclass(frozen=True)
-class GateEntry:
-    """A gate in its mapping form."""
-
-    __pydantic_config__: ClassVar = STRICT
-
-    metric: str
-    min: float | None = None
-    max: float | None = None
-    by: str | None = None
-    min_cases: int = 1
-    max_errors: int = 0
-    max_skipped: int = 0
-    partial: bool = False
-    max_drop: float | None = None
-    max_drift: float | None = None
-    confidence: float | None = None
-    rule: GateRule | None = None
-    test: SignificanceTest | None = None
-    cluster_by: str | None = None
-    alternative: Alternative | None = None
-    primary: bool | None = None
-    adjust: Adjustment | None = None
-    min_scored: int | None = None
-    max_left_out: int | None = None
-    system: str | None = None
-    against: str | None = None
-    min_gain: float | None = None
-    undecided: Undecided | None = None
-
-
-@dataclass(frozen=True)
-class ApproveEntry:
-    """What is approved together with scores."""
-
-    __pydantic_config__: ClassVar = STRICT
-
-    failures: bool = False
-
-
-@dataclass(frozen=True)
-class LimitEntry:
-    """A threshold in its mapping form."""
-
-    __pydantic_config__: ClassVar = STRICT
-
-    min: float | None = None
-    max: float | None = None
-
-
-@dataclass(frozen=True)
-class SuiteEntry:
-    """The top level of a suite file; parts with a grammar of their own are validated one by one."""
-
-    __pydantic_config__: ClassVar = STRICT
-
-    evaluators: list[Any] = field(default_factory=list)
-    suite: str | None = None
-    description: str | None = None
-    target: Any = None
-    systems: Any = None
-    reference: str | None = None
-    compare_by: tuple[str, ...] = ()
-    only: Only | None = None
-    parts: Any = None
-    conversation: Any = None
-    group_by: tuple[str, ...] = ()
-    cluster_by: str | None = None
-    mode: Literal["items", "bulk", "test"] = "items"
-    repeats: Any = 1
-    judge: Any = None
-    judges: list[Any] | None = None
-    reduce: Reduce | None = None
-    min_judges: int | None = None
-    confidence: float | None = 0.95
-    checks: list[Any] = field(default_factory=list)
-    thresholds: dict[str, Any] = field(default_factory=dict)
-    gates: list[Any] = field(default_factory=list)
-    snapshot: Any = None
-    approve: ApproveEntry = field(default_factory=ApproveEntry)
-    stop: Any = None
-    sample: Any = None
-    cases: list[Any] = field(default_factory=list)
-    source: Any = None
-
-
-class Suite(Struct, frozen=True, dict=True):
-    """A suite that can run.
+    Evaluators are by label: the evaluator's name, unless the file renames it. Cases are those without fault, in file
+    order.
 
     Attributes:
         name: Of the suite, in reports.
         path: The file.
-        evaluators: Label to evaluator; the label is the evaluator's name unless the file renames it.
-        cases: Those without fault, in file order.
-        thresholds: Metric name to limit, for cases that do not set their own.
-        gates: Limits on the whole suite.
         regressions: Limits on how much a metric may have fallen since the baseline.
-        snapshot: Whether and how its scores are compared with approved ones; ``None`` leaves it to the ini option.
-        approves_failures: Whether failing cases are approved together with scores, as known failures.
-        target: Where predictions come from, for cases that carry none.
-        group_by: Labels to report by; those that gates judge by are among them.
-        cluster_by: A label whose cases belong together, for every interval and test.
-        bulk: Whether all cases run in one test item.
-        for_tests: Whether only Python tests run its cases, and the file has no items of its own.
         types: Part of a case to the type that Python tests get it in.
-        confidence: Of intervals; ``None`` for none.
         checked: Whether some of its cases have checks.
         faults: Faults that do not concern every case; the good cases run, but gates are not judged.
         faulty: How many cases cannot run because of them.
-        repeats: How often each case runs.
-        judge: Who judges, or a panel; command line and configuration go before it.
-        parts: Where the parts of predictions are.
         on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
         turns: Label of an evaluator to the turns of conversations that it reads.
-        conversation: When conversations end.
-        systems: Name to system; empty where the suite has one that needs no name.
         system: The system that answers, once one is chosen.
         model: Answers in place of a target, if that system is a model.
-        reference: Whom the other systems are compared with; ``None``: the first.
-        compare_by: Metrics by which systems are compared in groups; empty: those of gates, or the first.
         left_out: How many cases are left out because they have no prediction.
         named_gates: Gates of one system, and between two; `gates` and `regressions` hold for every system.
         files: Case id to the data file whose line the case has; other cases stand in the suite file.
-        stop: How it stops when its gates are decided; ``None``: all cases run.
-        order: In which its cases run then; ``None`` where all of them run.
-        sample: Which of the file's cases these are; ``None`` where they are all of them.
+        order: In which its cases run if it stops when its gates are decided; ``None`` where all of them run.
     """
 
     name: str
     path: Path
-    evaluators: Mapping[str, Evaluator]
-    cases: tuple[Case, ...]
-    thresholds: Mapping[str, Limit] = {}
-    gates: tuple[Gate, ...] = ()
     regressions: tuple[RegressionGate, ...] = ()
-    snapshot: SnapshotSettings | None = None
-    approves_failures: bool = False
-    target: "TargetSpec | None" = None
-    group_by: tuple[str, ...] = ()
-    cluster_by: str | None = None
-    bulk: bool = False
-    for_tests: bool = False
     types: Mapping[str, Any] = {}
-    confidence: float | None = 0.95
-    description: str = ""
     checked: bool = False
     faults: tuple[Fault, ...] = ()
     faulty: int = 0
-    repeats: Repeats = Repeats()
-    judge: JudgeSpec | PanelSpec = JudgeSpec()
-    parts: Parts = Parts()
     on: Mapping[str, str] = {}
     turns: Mapping[str, Turn] = {}
-    conversation: ConversationSpec = ConversationSpec()
-    systems: Mapping[str, System] = {}
     system: str = ""
     model: "ModelSystem | None" = None
-    reference: str | None = None
-    compare_by: tuple[str, ...] = ()
     left_out: int = 0
     named_gates: tuple[Gate | RegressionGate, ...] = ()
     files: Mapping[str, str] = {}
-    stop: StopSettings | None = None
     order: CaseOrder | None = None
-    sample: CaseSample | None = None
 
     @cached_property
     def _of(self) -> "dict[str, Suite]":
@@ -300,6 +118,11 @@ class Suite(Struct, frozen=True, dict=True):
     def all_faults(self) -> tuple[Fault, ...]:
         """The faults of the suite and of its systems."""
         return (*self.faults, *(fault for each in self.systems.values() for fault in each.faults))
+
+    @property
+    def bulk(self) -> bool:
+        """Whether all cases run in one test item."""
+        return self.mode == "bulk"
 
     @property
     def place(self) -> tuple[Path, str]:
@@ -448,3 +271,121 @@ class SuiteKey(NamedTuple):
     def runs(self) -> str:
         """What pytest is told to run for these results: the suite, or the test over it."""
         return self.test or self.shown
+
+
+def sampled(suite: Suite, settings: SampleSettings) -> Suite:
+    """Return a suite with the cases of its sample, and so its systems."""
+    found = draw(suite.cases, settings)
+    if found is None:
+        return suite
+    chosen, sample = found
+    kept = tuple(case for case in suite.cases if case.id in chosen)
+    systems = {
+        name: replace(each, cases=tuple(case for case in each.cases if case.id in chosen))
+        for name, each in suite.systems.items()
+    }
+    return replace(suite, cases=kept, systems=systems, sample=sample)
+
+
+def stopping(suite: Suite, option: str | None) -> Suite:
+    """Return a suite as the command line has it stop: ``decided``, ``never``, or as its file says."""
+    if option is None:
+        return suite
+    return replace(suite, stop=(suite.stop or StopSettings()) if option == "decided" else None)
+
+
+def early_gates(suite: Suite) -> Sequence[Gate | RegressionGate]:
+    """Return the gates of a suite that decide when it stops: of all systems, and between them."""
+    return (*suite.gates, *suite.regressions, *suite.named_gates)
+
+
+def stop_fault(suite: Suite) -> str:
+    """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing."""
+    gates = early_gates(suite)
+    if not gates:
+        return "it has no gates"
+    if suite.bulk:
+        return "mode bulk runs all cases in one item"
+    if suite.all_faults:
+        return "its files have faults"
+    if suite.sample is not None and suite.sample.weights:
+        return "cases of its sample have different weights"
+    faults = [f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(suite, gate))]
+    return f"{faults[0]} (and {counted(len(faults) - 1, 'more gate')})" if len(faults) > 1 else "".join(faults)
+
+
+def _gate_fault(suite: Suite, gate: Gate | RegressionGate) -> str:
+    """Say why a gate cannot be judged before all cases have run, or nothing."""
+    found, label = suite.metrics.find(gate.metric), _cluster_label(suite)
+    metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if found is None else found.metric
+    if isinstance(gate, RegressionGate) and gate.cluster_by not in (None, label):
+        return f"cases are ordered by {label}, and not by {gate.cluster_by}"
+    if found is not None and gate.statistic == "value" and found.label in suite.turns:
+        return f"a conversation has several turns; mean({gate.metric}) can be judged early"
+    return early_fault(gate, metric)
+
+
+def _cluster_label(suite: Suite) -> str | None:
+    """Return the label whose cases are ordered together."""
+    own = (gate.cluster_by for gate in early_gates(suite) if isinstance(gate, RegressionGate) and gate.cluster_by)
+    return suite.cluster_by or next(own, None)
+
+
+def in_order(suite: Suite, seed: str | None) -> Suite:
+    """Return a suite with the order of its cases, if it stops when its gates are decided and they can be.
+
+    Cases have the order of the digests of their ids, or of the names of their clusters, with the seed: a case that is
+    added or removed changes the order of no other.
+
+    Args:
+        suite: The suite.
+        seed: Such as the commit that is checked out; ``None``: a fingerprint of the suite's cases.
+    """
+    if suite.stop is None or stop_fault(suite):
+        return suite
+    if seed is None:
+        seed = _digest("\n".join(case.id for case in _every_case(suite)))
+    return replace(suite, order=_order(_every_case(suite), suite, suite.stop, seed))
+
+
+def _every_case(suite: Suite) -> list[Case]:
+    """Return the cases of a suite and of its systems, each once."""
+    of_systems = (case for each in suite.systems.values() for case in each.cases)
+    return list({case.id: case for case in (*suite.cases, *of_systems)}.values())
+
+
+def _order(cases: Sequence[Case], suite: Suite, stop: StopSettings, seed: str) -> CaseOrder:
+    label = _cluster_label(suite)
+    always = [case for case in cases if stop.keeps(case)]
+    units: dict[tuple[bool, str], list[Case]] = {}
+    for case in cases:
+        if not stop.keeps(case):
+            name = case.labels.get(label) if label else None
+            units.setdefault((name is not None, case.id if name is None else name), []).append(case)
+    drawn = [units[key] for key in sorted(units, key=lambda key: (_digest(f"{seed}\n{suite.name}\n{key}"), key))]
+    ids = [case.id for case in always]
+    numbers = [-1] * len(always)
+    ends = []
+    size = _whole_batches(suite, stop.block_of(len(cases)))
+    since = 0
+    for number, unit in enumerate(drawn):
+        ids += [case.id for case in unit]
+        numbers += [number] * len(unit)
+        since += len(unit)
+        if since >= size:
+            ends.append(len(ids))
+            since = 0
+    if not ends or ends[-1] < len(ids):
+        ends.append(len(ids))
+    return CaseOrder(tuple(ids), tuple(numbers), tuple(ends), stop.confidence)
+
+
+def _whole_batches(suite: Suite, size: int) -> int:
+    """Return a number of cases that a service which answers several at once is asked for without a rest."""
+    targets = [suite.target, *(each.target for each in suite.systems.values())]
+    batch = max([1, *(each.http.batch for each in targets if each is not None and each.http is not None)])
+    return -(-size // batch) * batch
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

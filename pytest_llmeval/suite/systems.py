@@ -26,8 +26,8 @@ from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import id_fault
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.suite.selection import Only, System
 from pytest_llmeval.suite.settings import SettingsReader
-from pytest_llmeval.suite.suite import Only, System
 
 if TYPE_CHECKING:
     from pytest_llmeval.suite.models import ModelSystem, Prompt

@@ -184,7 +184,7 @@ def test_cases_are_asked_in_the_batches_of_their_file(make: Callable[..., World]
     world, target = make(), Pairs()
     cases = [Case(word, input=word) for word in "abcdefg"]
     for place, case in enumerate(cases):
-        suite = Suite("s", Path("s.eval.yaml"), {}, tuple(cases))
+        suite = Suite("s", Path("s.eval.yaml"), evaluators={}, cases=tuple(cases))
         loaded = [LoadedCase(suite, each, key_of(suite)) for each in cases]
         execution = world.runner.run(loaded[place], FromFixtures(target), loaded[place + 1 :], early)
         assert execution.case.prediction == case.input.upper()

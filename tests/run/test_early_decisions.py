@@ -17,10 +17,9 @@ from pytest_llmeval.gates.limits import parse_gate
 from pytest_llmeval.run.early.decisions import settle_stops
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.order import StopSettings
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.running import in_order
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suite.selection import StopSettings
+from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order
 
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "memory_qa" / "memory_qa.eval.yaml"
 COPIES = 8

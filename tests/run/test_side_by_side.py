@@ -24,7 +24,7 @@ RIGHT = {"large": range(38), "small": range(12), "same": range(38)}
 def judged(
     *gates: RegressionGate, names: Sequence[str] = ("large", "small", "same"), apart: bool = False
 ) -> dict[str, SuiteRun]:
-    suite = Suite("s", Path("s.eval.yaml"), {"text": TEXT}, (), named_gates=gates)
+    suite = Suite("s", Path("s.eval.yaml"), evaluators={"text": TEXT}, cases=(), named_gates=gates)
     found = []
     for name in names:
         cases = [

@@ -11,10 +11,10 @@ import yaml
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.suite.keys import SuiteEntry
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
-from pytest_llmeval.suite.suite import SuiteEntry
 
 SCHEMA = suite_schema(default_registry())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -95,7 +95,7 @@ CASES = (Case("a", "in", "gold", "x", {"kind": "k"}), Case("b", "in", ["gold"], 
 
 
 def comparable(*cases: Case, evaluators: dict[str, Evaluator] | None = None, **parts: Any) -> Comparable:
-    return comparable_of(Suite("s", Path("s.eval.yaml"), evaluators or {}, cases or CASES, **parts))
+    return comparable_of(Suite("s", Path("s.eval.yaml"), evaluators=evaluators or {}, cases=cases or CASES, **parts))
 
 
 def test_order_and_predictions_of_cases_change_nothing() -> None:
@@ -170,7 +170,7 @@ def test_an_evaluator_is_known_by_name_version_and_options_that_are_not_defaults
 
 def test_a_file_is_known_by_its_place_beside_the_suite_and_its_content(tmp_path: Path) -> None:
     def named(path: str) -> str:
-        suite = Suite("s", tmp_path / "evals" / "s.eval.yaml", {"x": Odd(path=path)}, CASES)
+        suite = Suite("s", tmp_path / "evals" / "s.eval.yaml", evaluators={"x": Odd(path=path)}, cases=CASES)
         text: str = comparable_of(suite).evaluators["x"].options["path"]
         return text
 
@@ -184,7 +184,7 @@ def test_a_file_is_known_by_its_place_beside_the_suite_and_its_content(tmp_path:
 
 
 def test_a_judge_is_part_of_what_must_be_the_same() -> None:
-    suite = Suite("s", Path("s.eval.yaml"), {}, CASES)
+    suite = Suite("s", Path("s.eval.yaml"), evaluators={}, cases=CASES)
     assert comparable_of(suite, {"judge": {"model": "m", "prompt": "p"}}).judges == {
         "judge": {"model": "m", "prompt": "p"}
     }

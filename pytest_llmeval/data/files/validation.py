@@ -1,7 +1,5 @@
 """Translation of pydantic's errors into faults: found, expected, did you mean."""
 
-__all__ = ("adapter", "check", "describe", "expectation", "most_telling", "option_fault", "typed")
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import Document, render_path
+from pytest_llmeval.data.files.plain import NotPlainError, plain
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -206,6 +205,36 @@ def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -
         unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
         faults.append(document.fault(place, _message(fault, _field_names(kind, fault["loc"])), key=unknown_key))
     return None, faults
+
+
+class DocumentReader:
+    """One reading of a document; collects faults.
+
+    Attributes:
+        document: Its content.
+        faults: The faults so far.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.faults: list[Fault] = []
+
+    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
+        """Validate a part of the document; ``None`` if it has faults."""
+        try:
+            return plain(kind, data)
+        except NotPlainError:
+            value, faults = check(kind, data, self.document, path)
+            self.faults += faults
+            return value
+
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
+        """Add a fault at a place of the document."""
+        self.faults.append(self.document.fault(path, message, key=key))
+
+    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
+        """Add a fault of one character of a text."""
+        self.faults.append(self.document.fault_inside(path, value, offset, message))
 
 
 def _field_fault(document: Document, place: Sequence[str | int], name: str, message: str) -> "Fault":

@@ -29,8 +29,7 @@ from pytest_llmeval.run.collecting import collected_records
 from pytest_llmeval.run.run_record import Item, RunRecord
 from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint
 from pytest_llmeval.run.shards.selection import shard_of
-from pytest_llmeval.suite.running import in_order, stopping
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order, stopping
 
 _LISTED = 5
 _PATIENCE_S = 60

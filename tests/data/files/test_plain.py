@@ -18,8 +18,9 @@ from pytest_llmeval.evaluators.classification import Classification
 from pytest_llmeval.evaluators.text import TextEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.repeats import Repeats
+from pytest_llmeval.suite.keys import SuiteEntry
 from pytest_llmeval.suite.models import MatrixSpec
-from pytest_llmeval.suite.suite import CaseEntry, GateEntry, SuiteEntry
+from pytest_llmeval.suite.settings import CaseEntry, GateEntry
 from pytest_llmeval.targets.spec import TargetSpec
 
 

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case
 from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.run.shards.selection import Shard, groups_of, shard_of
-from pytest_llmeval.suite.suite import Suite, System
+from pytest_llmeval.suite.selection import System
+from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
 
 SLURM = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "5"}
 
 
 def suite(cases: Sequence[Case], **more: Any) -> Suite:
-    return Suite("s", Path("s.eval.yaml"), {}, tuple(cases), **more)
+    return Suite("s", Path("s.eval.yaml"), evaluators={}, cases=tuple(cases), **more)
 
 
 def batched(size: int) -> TargetSpec:

@@ -1,0 +1,344 @@
+"""The keys of a suite file, each declared once: its type, its meaning, how it is read, and its form in Python.
+
+The validated top level, the JSON Schema, the types for Python and the table in the documentation come from here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, make_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.data.files.plain import STRICT
+from pytest_llmeval.judge.panel import PanelSpec
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce
+from pytest_llmeval.scoring.repeats import Repeats
+from pytest_llmeval.suite.conversation import ConversationSpec
+from pytest_llmeval.suite.selection import (
+    WHEN_DECIDED,
+    CaseSample,
+    Only,
+    SampleSettings,
+    StopSettings,
+    System,
+    read_stop,
+)
+from pytest_llmeval.suite.settings import SettingsReader
+from pytest_llmeval.suite.snapshot import SnapshotSettings, read_snapshot
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.case import Case
+    from pytest_llmeval.core.evaluator import Evaluator
+    from pytest_llmeval.gates.limits import Gate
+    from pytest_llmeval.scoring.case_scores import Limit
+    from pytest_llmeval.targets.spec import TargetSpec
+
+SuiteMode: TypeAlias = Literal["items", "bulk", "test"]
+
+
+class Key(Struct, frozen=True):
+    """A key of the top level of a suite file.
+
+    Attributes:
+        meaning: Its value in one sentence of Markdown, for the documentation and for editors.
+        otherwise: The value without the key, in words, for the documentation.
+        type: Type of the value in the file, validated strictly; default: that of the value that is read.
+        default: Value in a file without the key; default: that of the value that is read.
+        read: Reads the validated value, and adds faults to its reader; default: the value is carried unchanged.
+        forms: What the value may be, where `type` leaves that to `read`; of a list, what its members may be. A type, a
+            mapping of JSON Schema, or the name of a grammar of `pytest_llmeval.suite.schema`.
+        least: The smallest number of members of a list.
+        python: Type in Python where it is not that of the file; ``None`` if `suite` has another parameter for it.
+        null: Whether null is a value of its own, and not the absence of the key.
+        carried: Whether `Suite` has a field of this name.
+    """
+
+    meaning: str
+    otherwise: str = "none"
+    type: Any = UNSET
+    default: Any = None
+    read: Callable[[SettingsReader, Any], Any] | None = None
+    forms: tuple[Any, ...] = ()
+    least: int = 0
+    python: str | None = ""
+    null: bool = False
+    carried: bool = True
+
+
+@dataclass(frozen=True)
+class ApproveSettings:
+    """What is approved together with scores."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    failures: bool = False
+
+
+class SuiteKeys(Struct, frozen=True, kw_only=True):
+    """The keys of a suite file as a run has them; class variables are keys that only loading reads.
+
+    The order is that in which messages list them. Faults do not depend on it: they are sorted by place.
+    """
+
+    evaluators: Annotated[
+        "Mapping[str, Evaluator]",
+        Key(
+            "list of evaluators; required unless there are checks",
+            "",
+            type=list[Any],
+            default=[],
+            forms=("evaluator",),
+            python="Sequence[Mapping[str, Any] | str | Evaluator] | Mapping[str, Any] | str",
+        ),
+    ] = {}
+    suite: ClassVar[
+        Annotated[str | None, Key("name of the suite in reports", "the file name up to `.eval.`", python=None)]
+    ] = None
+    description: Annotated[
+        str,
+        Key("a text for readers of the file", type=str | None, read=lambda _, text: text or ""),
+    ] = ""
+    target: Annotated[
+        "TargetSpec | None",
+        Key(
+            "what answers the cases: a [Python function](predictions.md), or a [service or command](targets.md)",
+            type=Any,
+            read=SettingsReader.read_target,
+            forms=(str, "target", None),
+            python="str | Mapping[str, Any] | Callable[..., Any] | None",
+        ),
+    ] = None
+    systems: Annotated[
+        Mapping[str, System],
+        Key(
+            "several systems that answer the cases, by name: [Systems side by side](systems.md)",
+            "one, without a name",
+            type=Any,
+            forms=("systems", None),
+            python="Mapping[str, Any]",
+        ),
+    ] = {}
+    reference: Annotated[
+        str | None, Key("the [system](systems.md#the-tables) that the others are compared with", "the first")
+    ] = None
+    compare_by: Annotated[
+        tuple[str, ...],
+        Key(
+            "list of metrics by which [systems](systems.md#the-tables) are compared in groups",
+            "those of the gates, or the first",
+            read=SettingsReader.read_compared,
+        ),
+    ] = ()
+    only: ClassVar[
+        Annotated[
+            Only | None,
+            Key("`predicted`: leave out the cases without [prediction](systems.md#what-a-system-can-be)", "all cases"),
+        ]
+    ] = None
+    parts: Annotated[
+        Parts,
+        Key(
+            "where the parts of a prediction are: [Parts](predictions.md#parts)",
+            "the keys of the same names",
+            type=Any,
+            read=SettingsReader.read_parts,
+            forms=(Parts, None),
+        ),
+    ] = Parts()
+    conversation: Annotated[
+        ConversationSpec,
+        Key(
+            "who leads conversations and when they end: `{user: {model: ..., goal: ...}}`, "
+            "`{stop: script or target, max_turns: N}`: [Conversations](conversations.md)",
+            "the script",
+            type=Any,
+            forms=(ConversationSpec, None),
+        ),
+    ] = ConversationSpec()
+    group_by: Annotated[
+        tuple[str, ...], Key("list of labels; the report has the metrics for each value of each label")
+    ] = ()
+    cluster_by: Annotated[
+        str | None,
+        Key(
+            "a label; cases with the same value belong together, for every interval and test: "
+            "[Clusters](statistics.md#clusters)",
+            "every case is on its own",
+        ),
+    ] = None
+    mode: Annotated[
+        SuiteMode,
+        Key(
+            "`items`: one test per case; `bulk`: one test for the whole suite: [Large suites](parallel.md#bulk-mode); "
+            "`test`: none, since only [Python tests](python-api.md#tests-over-a-suite) run the cases",
+            "`items`",
+        ),
+    ] = "items"
+    repeats: Annotated[
+        Repeats,
+        Key(
+            "how many times each case runs, 1 to 1000, or a mapping: [Repeats](judge-runs.md#repeats)",
+            "1",
+            type=Any,
+            default=1,
+            forms=({"type": "integer", "minimum": 1}, Repeats),
+        ),
+    ] = Repeats()
+    judge: Annotated[
+        JudgeSpec | PanelSpec,
+        Key(
+            "the model that judges, as `PROVIDER:NAME` or a mapping: [Judge clients](judge-clients.md); "
+            "or a [cascade](cascades.md)",
+            type=Any,
+            forms=(str, JudgeSpec, "cascade", None),
+        ),
+    ] = JudgeSpec()
+    judges: ClassVar[
+        Annotated[
+            list[Any] | None,
+            Key(
+                "several judges, a [panel](panels.md), in place of `judge`",
+                forms=(str, JudgeSpec),
+                least=2,
+                python="Sequence[str | Mapping[str, Any]]",
+            ),
+        ]
+    ] = None
+    reduce: ClassVar[
+        Annotated[
+            Reduce | None,
+            Key("how the verdicts of `judges` become one: [Panels](panels.md#combining-verdicts)", "majority or mean"),
+        ]
+    ] = None
+    min_judges: ClassVar[Annotated[int | None, Key("how many verdicts of `judges` a question needs", "all")]] = None
+    confidence: Annotated[
+        float | None,
+        Key(
+            "level of the intervals, between 0 and 1; `null` for no intervals",
+            "0.95",
+            read=SettingsReader.read_confidence,
+            null=True,
+        ),
+    ] = 0.95
+    checks: ClassVar[
+        Annotated[
+            list[Any],
+            Key(
+                "assertions on every answer: [Checks](checks.md)",
+                default=[],
+                forms=("check",),
+                python="Sequence[str | Mapping[str, Any]]",
+            ),
+        ]
+    ] = []
+    thresholds: Annotated[
+        "Mapping[str, Limit]",
+        Key(
+            "limits for every case: [Thresholds and gates](thresholds-and-gates.md)",
+            type=dict[str, Any],
+            default={},
+            read=lambda reader, limits: reader.read_limits(limits, ("thresholds",)),
+            forms=("limits",),
+        ),
+    ] = {}
+    gates: Annotated[
+        "tuple[Gate, ...]",
+        Key(
+            "limits for the suite: [Thresholds and gates](thresholds-and-gates.md)",
+            type=list[Any],
+            default=[],
+            forms=(str, "gate"),
+        ),
+    ] = ()
+    snapshot: Annotated[
+        SnapshotSettings | None,
+        Key(
+            "whether and how scores are compared with approved ones: [Score snapshots](snapshots.md)",
+            "the ini option `llmeval_snapshots`",
+            type=Any,
+            read=read_snapshot,
+            forms=(bool, "snapshot", None),
+        ),
+    ] = None
+    approve: Annotated[
+        ApproveSettings,
+        Key(
+            "`{failures: true}`: `--snapshot-update` also approves "
+            "[failing cases](thresholds-and-gates.md#failures-that-are-excused)",
+            "nothing",
+        ),
+    ] = ApproveSettings()
+    stop: Annotated[
+        StopSettings | None,
+        Key(
+            f"`{WHEN_DECIDED}`: cases run in a random order, until all gates are decided: "
+            "[Stop when it is decided](spending-less.md#stop-when-it-is-decided)",
+            "`never`",
+            type=Any,
+            read=read_stop,
+            forms=({"enum": [WHEN_DECIDED, "never"]}, StopSettings, None),
+        ),
+    ] = None
+    sample: Annotated[
+        CaseSample | None,
+        Key(
+            "`{cases: N, by: LABEL, seed: NUMBER}`: a part of the cases runs: "
+            "[Sample the cases](spending-less.md#sample-the-cases)",
+            "all cases",
+            type=Any,
+            forms=(SampleSettings, None),
+        ),
+    ] = None
+    cases: Annotated[
+        "tuple[Case, ...]", Key("list of cases", type=list[Any], default=[], forms=("case",), python=None)
+    ] = ()
+    source: ClassVar[
+        Annotated[
+            Any,
+            Key(
+                "a data file with cases, instead of or in addition to `cases`: [Sources](sources.md)",
+                forms=("source", None),
+                python=None,
+            ),
+        ]
+    ] = None
+
+
+def _declared() -> dict[str, Key]:
+    """Return the keys by name, with the types and defaults that they have in a file."""
+    defaults = dict(zip(SuiteKeys.__struct_fields__, SuiteKeys.__struct_defaults__, strict=True))
+    keys = {}
+    for name, hint in SuiteKeys.__annotations__.items():
+        carried = getattr(hint, "__origin__", None) is not ClassVar
+        annotated = hint if carried else hint.__args__[0]
+        key: Key = annotated.__metadata__[0]
+        if key.type == UNSET:
+            default = defaults[name] if carried else getattr(SuiteKeys, name)
+            key = replace(key, type=annotated.__origin__, default=default)
+        keys[name] = replace(key, carried=carried)
+    return keys
+
+
+KEYS: Final[Mapping[str, Key]] = _declared()
+"""The keys by name, in their order."""
+
+
+def _default(value: Any) -> Any:
+    return field(default_factory=value.copy) if isinstance(value, list | dict) else field(default=value)
+
+
+if TYPE_CHECKING:
+    SuiteEntry: TypeAlias = Any
+else:
+    SuiteEntry = make_dataclass(
+        "SuiteEntry",
+        [(name, key.type, _default(key.default)) for name, key in KEYS.items()],
+        namespace={
+            "__pydantic_config__": STRICT,
+            "__module__": __name__,
+            "__doc__": "The top level of a suite file; parts with a grammar of their own are validated one by one.",
+        },
+        frozen=True,
+    )

@@ -1,0 +1,255 @@
+"""The cases of a suite that run: of a system, of a sample drawn by strata, in the order of a suite that stops early."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.core.results import UNLABELLED, CaseRecord
+from pytest_llmeval.data.files.plain import STRICT
+from pytest_llmeval.data.files.validation import DocumentReader, describe
+from pytest_llmeval.gates.early.evidence import CaseUnits
+from pytest_llmeval.reports.form import SampleReport
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.models import ModelSystem
+    from pytest_llmeval.targets.spec import TargetSpec
+
+Only: TypeAlias = Literal["predicted"]
+
+_SAME = 1e-9
+
+
+class System(Struct, frozen=True):
+    """A system with its cases.
+
+    Attributes:
+        cases: With its predictions; without, where a target answers.
+        target: Answers the cases; ``None`` where predictions are recorded.
+        model: Answers the cases in place of a target.
+        faults: Of its predictions.
+        left_out: How many cases are left out because it has no prediction for them.
+    """
+
+    cases: tuple[Case, ...]
+    target: "TargetSpec | None" = None
+    model: "ModelSystem | None" = None
+    faults: tuple[Fault, ...] = ()
+    left_out: int = 0
+
+    def only(self, which: Only | None) -> "System":
+        """Return the system with the cases that have a prediction, if only they are wanted."""
+        if which is None:
+            return self
+        kept = tuple(case for case in self.cases if case.prediction is not MISSING)
+        return replace(self, cases=kept, left_out=self.left_out + len(self.cases) - len(kept))
+
+
+@dataclass(frozen=True)
+class SampleSettings:
+    """Which cases of a suite run.
+
+    Attributes:
+        cases: How many.
+        by: A label; each of its values has its share of them.
+        seed: Another one draws other cases.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    cases: int
+    by: str | None = None
+    seed: int = 0
+
+
+class CaseSample(Struct, frozen=True):
+    """The cases of a suite that were drawn.
+
+    Attributes:
+        cases: How many.
+        of: Of how many.
+        by: The label of the strata; ``None`` where there is one.
+        weights: Case id to how many cases it stands for, in means of all; those that stand for as many as the mean of
+            them are left out.
+    """
+
+    cases: int
+    of: int
+    by: str | None = None
+    weights: Mapping[str, float] = {}
+
+    @property
+    def share(self) -> float:
+        """The share of all cases that it has."""
+        return self.cases / self.of
+
+    def weigh(self, records: Iterable[CaseRecord]) -> list[CaseRecord]:
+        """Return records of its cases with their weights."""
+        return [replace(each, weight=self.weights[each.id]) if each.id in self.weights else each for each in records]
+
+    @property
+    def report(self) -> SampleReport:
+        """What reports say of it."""
+        return SampleReport(self.cases, self.of, self.by, bool(self.weights))
+
+
+def read_sample(reader: DocumentReader, entry: Any) -> SampleSettings | None:
+    """Read ``sample``."""
+    if entry is None:
+        return None
+    if not isinstance(entry, Mapping):
+        reader.fault(("sample",), f"found {describe(entry)}, expected a mapping such as {{cases: 200, by: topic}}")
+        return None
+    settings: SampleSettings | None = reader.check(SampleSettings, entry, ("sample",))
+    if settings is not None and settings.cases < 1:
+        reader.fault(("sample", "cases"), f"found {settings.cases}, expected a number of cases of at least 1")
+    return settings
+
+
+def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str], CaseSample] | None:
+    """Return the ids of the cases that are drawn, and what the sample is; ``None`` where all of them are wanted.
+
+    Within a stratum the cases with the smallest digests of seed and id are drawn. So the same file gives the same
+    sample, and a case that is added takes the place of one other at most, besides those that move between strata with
+    their sizes. Cases that always run are in every sample, and stand for themselves.
+    """
+    if len(cases) <= settings.cases:
+        return None
+    always = [case for case in cases if case.always]
+    strata: dict[str, list[Case]] = {}
+    for case in cases:
+        if not case.always:
+            name = case.labels.get(settings.by, UNLABELLED) if settings.by else ""
+            strata.setdefault(name, []).append(case)
+    sizes = {name: len(members) for name, members in sorted(strata.items())}
+    counts = _allotted(sizes, max(0, settings.cases - len(always)))
+    stands = {case.id: 1.0 for case in always}
+    for name, members in strata.items():
+        own = sorted(members, key=lambda case: _rank(case, settings.seed))[: counts[name]]
+        stands |= {case.id: sizes[name] / counts[name] for case in own}
+    typical = len(cases) / len(stands)
+    weights = {name: each / typical for name, each in stands.items() if abs(each / typical - 1) > _SAME}
+    return frozenset(stands), CaseSample(len(stands), len(cases), settings.by, weights)
+
+
+def _rank(case: Case, seed: int) -> tuple[str, str]:
+    return sha256(f"{seed}\n{case.id}".encode("utf-8", "surrogatepass")).hexdigest(), case.id
+
+
+def _allotted(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """Share a number of cases out in proportion to the sizes of strata, by largest remainders, one to each at least.
+
+    >>> _allotted({"a": 50, "b": 30, "c": 1}, 8)
+    {'a': 4, 'b': 3, 'c': 1}
+    """
+    whole = sum(sizes.values())
+    count = max(min(count, whole), len(sizes))
+    quotas = {name: count * size / whole for name, size in sizes.items()}
+    counts = {name: max(1, int(quota)) for name, quota in quotas.items()}
+
+    def excess(name: str) -> tuple[float, str]:
+        return counts[name] - quotas[name], name
+
+    while sum(counts.values()) < count:
+        counts[min(counts, key=excess)] += 1
+    while sum(counts.values()) > count:  # one to each was more than their share
+        counts[max((name for name in counts if counts[name] > 1), key=excess)] -= 1
+    return counts
+
+
+WHEN_DECIDED = "when_decided"
+_LEAST_BLOCK = 10
+_BLOCKS = 20
+_MOST_CONFIDENT = 0.999999
+
+
+@dataclass(frozen=True)
+class StopSettings:
+    """How a suite stops when its gates are decided.
+
+    Attributes:
+        confidence: With which the verdicts on all gates together are those of a complete run.
+        block: How many cases run between two looks; ``None``: a twentieth of them, 10 at least.
+        always: Tags of cases that always run, besides those that say so themselves.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    confidence: float = 0.99
+    block: int | None = None
+    always: tuple[str, ...] = ()
+
+    def keeps(self, case: Case) -> bool:
+        """Return whether a case always runs."""
+        return case.always or not frozenset(self.always).isdisjoint(case.tags)
+
+    def block_of(self, cases: int) -> int:
+        """Return how many of so many cases run between two looks."""
+        return self.block or max(_LEAST_BLOCK, math.ceil(cases / _BLOCKS))
+
+
+class CaseOrder(Struct, frozen=True, dict=True):
+    """The order of the cases of a suite, and where gates are looked at.
+
+    Attributes:
+        ids: In their order: those that always run, then the others at random.
+        numbers: Number of the unit of each case, a cluster or the case alone; -1 where it always runs.
+        ends: After how many cases gates are looked at; the last one is after all of them.
+        confidence: Of the verdicts.
+    """
+
+    ids: tuple[str, ...]
+    numbers: tuple[int, ...]
+    ends: tuple[int, ...]
+    confidence: float
+
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        """Case id to its place in the order, from 0."""
+        return {name: rank for rank, name in enumerate(self.ids)}
+
+    @property
+    def units(self) -> CaseUnits:
+        """What was ordered at random."""
+        import numpy as np
+
+        return CaseUnits(np.array(self.numbers, dtype=np.intp))
+
+    def end_of(self, case: str) -> int:
+        """Return after how many cases gates are looked at once a case has run."""
+        rank = self.ranks[case]
+        return next(end for end in self.ends if rank < end)
+
+    def end_at(self, cases: int) -> int:
+        """Return the first look after so many cases."""
+        return next(end for end in self.ends if cases <= end)
+
+
+def read_stop(reader: DocumentReader, entry: Any) -> StopSettings | None:
+    """Read ``stop``: ``when_decided``, or a mapping."""
+    if entry is None or entry == "never":
+        return None
+    if entry == WHEN_DECIDED:
+        return StopSettings()
+    if not isinstance(entry, dict):
+        reader.fault(
+            ("stop",), f"found {describe(entry)}, expected when_decided, never or a mapping with confidence or block"
+        )
+        return None
+    settings: StopSettings | None = reader.check(StopSettings, entry, ("stop",))
+    if settings is None:
+        return None
+    if not 0.5 <= settings.confidence <= _MOST_CONFIDENT:  # noqa: PLR2004 (less is a guess)
+        reader.fault(
+            ("stop", "confidence"), f"found {settings.confidence}, expected 0.5 to {_MOST_CONFIDENT}, such as 0.99"
+        )
+    if settings.block is not None and settings.block < 1:
+        reader.fault(("stop", "block"), f"found {settings.block}, expected a number of cases of at least 1")
+    return settings
