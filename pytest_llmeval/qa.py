@@ -19,7 +19,6 @@ __all__ = (
     "token_f1",
 )
 
-from pytest_llmeval.tasks.memory_qa.agents import as_target
 from pytest_llmeval.tasks.memory_qa.qa import (
     ALL_METRICS,
     Agent,
@@ -36,4 +35,4 @@ from pytest_llmeval.tasks.memory_qa.qa import (
     to_table,
     token_f1,
 )
-from pytest_llmeval.tasks.memory_qa.sources import load_dataset
+from pytest_llmeval.tasks.memory_qa.sources import as_target, load_dataset

@@ -9,12 +9,12 @@ from paths import CONFORMANCE
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.evaluators.measures.spans import overlap_ratio
 from pytest_llmeval.tasks.narrative.composite import COMPONENTS, Narrative
-from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
-from pytest_llmeval.tasks.narrative.rules import (
+from pytest_llmeval.tasks.narrative.document import (
     calculate_precision_recall_f1,
     calculate_set_metrics,
     handle_missing_ground_truth,
 )
+from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 
 FOLDER = CONFORMANCE / "narrative"
 

@@ -14,7 +14,7 @@ def register(registry: "Registry") -> None:
     registry.register_source(f"{__name__}.source:EcacSource", name="ecac")
     registry.register_command(
         "emotion-cause",
-        f"{__name__}.commands:add_arguments",
+        f"{__name__}.pair_files:add_arguments",
         help="convert and validate files of emotion-cause pairs (SemEval-2024 Task 3)",
     )
     registry.rename_command("convert", "emotion-cause convert")

@@ -1,12 +1,5 @@
 """Evaluator ``emotion_cause``: emotions in conversations and their causes (SemEval-2024 Task 3)."""
 
-__all__ = (
-    "PAIR_BUCKETS",
-    "EmotionCause",
-    "PairErrors",
-    "pair_errors",
-)
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,15 +15,19 @@ from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
 from pytest_llmeval.tasks.emotion_cause.conversation import (
     OBJECT_KEYS,
+    UTTERANCE_METRICS,
     Gold,
+    LabelCounts,
     Predicted,
+    count_utterances,
     internal_rows,
+    label_faults,
     read_gold,
     read_prediction,
+    utterance_scores,
     utterances_of,
 )
 from pytest_llmeval.tasks.emotion_cause.pairs import (
-    EMOTIONS,
     Pair,
     SpanPair,
     SubmissionFault,
@@ -41,6 +38,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
 )
 from pytest_llmeval.tasks.emotion_cause.scores import (
     ALL,
+    EMOTIONS,
     FAMILIES,
     FILTERED,
     FOUR,
@@ -57,13 +55,6 @@ from pytest_llmeval.tasks.emotion_cause.scores import (
     step_scores,
     support,
     utterance_counts,
-)
-from pytest_llmeval.tasks.emotion_cause.utterances import (
-    UTTERANCE_METRICS,
-    LabelCounts,
-    count_utterances,
-    label_faults,
-    utterance_scores,
 )
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """Mutators of emotion-cause pairs: a right pair is left out, or has another emotion, cause or span."""
 
-__all__ = ("MUTATORS",)
-
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 

@@ -1,30 +1,5 @@
 """Emotion-cause pairs: parsing, the official spelling, spans located among tokens, and validation of submissions."""
 
-__all__ = (
-    "EMOTIONS",
-    "Pair",
-    "PairFault",
-    "Rule",
-    "SpanPair",
-    "SubmissionFault",
-    "Subtask",
-    "UtterancePair",
-    "clean_span",
-    "conversation_number",
-    "format_pair",
-    "internal_number",
-    "joined_tokens",
-    "locate_span",
-    "parse_cause_utterance",
-    "parse_emotion",
-    "parse_internal",
-    "parse_pair",
-    "quoted",
-    "tokens",
-    "two_items",
-    "validate_submission",
-)
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,32 +4,6 @@ A pair is a tuple whose last item is its emotion. Before it are the numbers of t
 utterance and, in Subtask 1 of SemEval-2024 Task 3, first token of the cause span and the token after its last.
 """
 
-__all__ = (
-    "ALL",
-    "EMOTIONS",
-    "FAMILIES",
-    "FILTERED",
-    "FOUR",
-    "LISTED",
-    "PARTS",
-    "SCORED",
-    "Columns",
-    "Matching",
-    "SpanTuple",
-    "UtteranceTuple",
-    "count_name",
-    "keep_rate",
-    "pair_counts",
-    "pair_scores",
-    "prf",
-    "score_names",
-    "span_counts",
-    "step_counts",
-    "step_scores",
-    "support",
-    "utterance_counts",
-)
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Cases from the files of SemEval-2024 Task 3: conversations with their emotion-cause pairs."""
 
-__all__ = ("EcacSource",)
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,8 @@ from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pair_files import KEEP, PAIRS, PairConversation, PairFile, read_pair_file
-from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, Pair, Subtask, format_pair, parse_internal, quoted
+from pytest_llmeval.tasks.emotion_cause.pairs import Pair, Subtask, format_pair, parse_internal, quoted
+from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
 _UTTERANCES, _CANDIDATES = "conversation", "candidates"
 _INTERNAL, _WITH_SPAN = 4, 6

@@ -18,7 +18,7 @@ def register(registry: "Registry") -> None:
     registry.register_source(f"{__name__}.source:FactCheckSource", name="fact_check")
     registry.register_command(
         "fact-check",
-        f"{__name__}.commands:add_arguments",
+        f"{__name__}.scores:add_arguments",
         help="write the result files of the original scripts from a report",
     )
-    registry.register_mutator(f"{__name__}.mutators:MUTATORS")
+    registry.register_mutator(f"{__name__}.evaluator:MUTATORS")

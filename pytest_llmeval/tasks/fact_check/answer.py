@@ -1,19 +1,5 @@
 """The verdict labels, the ground truth of a claim, and the JSON object in a reply, parsed without repair."""
 
-__all__ = (
-    "ANSWER_KEYS",
-    "NOT_ENOUGH",
-    "VERDICTS",
-    "Answer",
-    "Claim",
-    "claim_faults",
-    "find_object",
-    "read_answer",
-    "read_claim",
-    "read_verdict",
-    "verdict_fault",
-)
-
 import json
 import re
 import unicodedata

@@ -1,18 +1,5 @@
 """Words and citations of a text, in linear time, and the original comparison of evidence by them."""
 
-__all__ = (
-    "Citation",
-    "Kind",
-    "OriginalPiece",
-    "Tokenizer",
-    "content_words",
-    "find_citations",
-    "find_names",
-    "original_citations",
-    "paired_words",
-    "split_words",
-)
-
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence

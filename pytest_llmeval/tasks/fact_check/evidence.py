@@ -1,16 +1,5 @@
 """Matching of cited evidence with listed sources, each piece by its kind: precision, recall and F1."""
 
-__all__ = (
-    "EvidenceForm",
-    "EvidenceMatch",
-    "EvidenceMatcher",
-    "EvidenceMatching",
-    "MatchedPair",
-    "Piece",
-    "citations_by_kind",
-    "claim_words",
-)
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence

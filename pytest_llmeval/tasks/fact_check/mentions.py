@@ -1,17 +1,5 @@
 """What texts mention: addresses of web pages, quantities with scale and unit, and sources that are quoted by name."""
 
-__all__ = (
-    "Quantity",
-    "canonical_address",
-    "find_addresses",
-    "find_attributions",
-    "find_quantities",
-    "is_address",
-    "is_quantity",
-    "readings",
-    "site_name",
-)
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal

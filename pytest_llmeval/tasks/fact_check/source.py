@@ -1,7 +1,5 @@
 """Cases from data sets of claims, and answers of fact checkers."""
 
-__all__ = ("FactCheckSource",)
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

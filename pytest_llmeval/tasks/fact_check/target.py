@@ -1,7 +1,5 @@
 """A target that prompts a model to check a claim."""
 
-__all__ = ("ANSWER_SCHEMA", "fact_check_messages", "fact_checker")
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing

@@ -12,4 +12,4 @@ def register(registry: "Registry") -> None:
     """Add the sources of the benchmarks, and the mutators."""
     registry.register_source(f"{__name__}.sources:LocomoSource", name="locomo")
     registry.register_source(f"{__name__}.sources:LongMemEvalSource", name="longmemeval")
-    registry.register_mutator(f"{__name__}.mutators:MUTATORS")
+    registry.register_mutator(f"{__name__}.qa:MUTATORS")

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def register(registry: "Registry") -> None:
     """Add the evaluator of annotations, those of its components, the source of JSON v3, and the mutators."""
     registry.register(f"{__name__}.composite:Narrative", name="narrative")
-    registry.register(f"{__name__}.action_layer:ActionLayer", name="narrative.action_layer")
-    registry.register(f"{__name__}.characters:Characters", name="narrative.characters")
-    registry.register(f"{__name__}.relationships:Relationships", name="narrative.relationships")
-    registry.register(f"{__name__}.sentiment:Sentiment", name="narrative.sentiment")
+    registry.register(f"{__name__}.components:ActionLayer", name="narrative.action_layer")
+    registry.register(f"{__name__}.components:Characters", name="narrative.characters")
+    registry.register(f"{__name__}.components:Relationships", name="narrative.relationships")
+    registry.register(f"{__name__}.text_span:Sentiment", name="narrative.sentiment")
     registry.register(f"{__name__}.text_span:TextSpan", name="narrative.text_span")
     registry.register_source(f"{__name__}.source:JsonV3Source", name="json_v3")
     registry.register_mutator(f"{__name__}.mutators:MUTATORS")

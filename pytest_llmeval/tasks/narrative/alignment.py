@@ -1,16 +1,5 @@
 """Alignment of two annotations: characters, events, and relationships within an event."""
 
-__all__ = (
-    "ALIGN",
-    "Alignment",
-    "EventPair",
-    "Matching",
-    "NameMatch",
-    "Pairing",
-    "RelationshipPair",
-    "relationship_links",
-)
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,8 +8,16 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.spans import best_pairs, first_pairs, pair_spans
-from pytest_llmeval.tasks.narrative.document import Character, Event, Relationship, Scalar, Story
-from pytest_llmeval.tasks.narrative.rules import Resolver, name_key, nearest
+from pytest_llmeval.tasks.narrative.document import (
+    Character,
+    Event,
+    Relationship,
+    Resolver,
+    Scalar,
+    Story,
+    name_key,
+    nearest,
+)
 
 ALIGN = ("id", "time_order")
 """By what events are aligned unless an option says otherwise."""

@@ -1,7 +1,5 @@
 """The base class of the evaluators of story annotations."""
 
-__all__ = ("NarrativeEvaluator", "mean_of_present", "parsed_prediction", "read_gold")
-
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -17,11 +15,19 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
-from pytest_llmeval.tasks.narrative.document import PARTS, Story, is_blank, json_fault, parse_document, read_story
+from pytest_llmeval.tasks.narrative.document import (
+    PARTS,
+    Story,
+    handle_missing_ground_truth,
+    is_blank,
+    json_fault,
+    listed,
+    parse_document,
+    read_story,
+)
 from pytest_llmeval.tasks.narrative.explaining import GAPS, STORY_BUCKETS, gaps_table
 from pytest_llmeval.tasks.narrative.labelling import normalize_labels, repair_spans, warn_of_drift
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
-from pytest_llmeval.tasks.narrative.rules import handle_missing_ground_truth, listed
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray

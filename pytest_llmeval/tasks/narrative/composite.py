@@ -1,11 +1,5 @@
 """Evaluator ``narrative``: all components of a story annotation, and an overall score."""
 
-__all__ = (
-    "COMPONENTS",
-    "Narrative",
-    "OwnComponents",
-)
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,16 +18,19 @@ from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.suite.registry import get_evaluator
 from pytest_llmeval.tasks.narrative import report
-from pytest_llmeval.tasks.narrative.action_layer import ActionLayer
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, mean_of_present
-from pytest_llmeval.tasks.narrative.characters import Characters
-from pytest_llmeval.tasks.narrative.events import describe_events, observe_events, summarize_events
+from pytest_llmeval.tasks.narrative.components import (
+    ActionLayer,
+    Characters,
+    Relationships,
+    describe_events,
+    observe_events,
+    summarize_events,
+)
 from pytest_llmeval.tasks.narrative.explaining import GAPS, event_lines, gaps_table, label_lines
 from pytest_llmeval.tasks.narrative.labelling import check_labels
-from pytest_llmeval.tasks.narrative.relationships import Relationships
-from pytest_llmeval.tasks.narrative.sentiment import Sentiment
-from pytest_llmeval.tasks.narrative.text_span import TextSpan
+from pytest_llmeval.tasks.narrative.text_span import Sentiment, TextSpan
 
 if TYPE_CHECKING:
     import os

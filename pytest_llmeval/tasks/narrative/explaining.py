@@ -1,27 +1,12 @@
 """What is wrong with an annotation, in lines, and what the ground truth leaves open."""
 
-__all__ = (
-    "GAPS",
-    "STORY_BUCKETS",
-    "action_lines",
-    "character_lines",
-    "event_lines",
-    "gap_counts",
-    "gap_details",
-    "gaps_table",
-    "label_lines",
-    "relationship_lines",
-    "sentiment_lines",
-    "span_lines",
-)
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pytest_llmeval.core.tables import Count, MetricTable
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Character, Event, Relationship, Story
-from pytest_llmeval.tasks.narrative.rules import listed as parts_listed
+from pytest_llmeval.tasks.narrative.document import listed as parts_listed
 
 STORY_BUCKETS = {
     "missing": ("missing_characters", "missing_relationships", "missing_sentiments", "missing_events"),

@@ -1,16 +1,5 @@
 """Labels folded to those of the taxonomy and checked against it, and the quoted text of spans."""
 
-__all__ = (
-    "LabelCheck",
-    "check_labels",
-    "describe_drift",
-    "drifted_spans",
-    "find_label",
-    "normalize_labels",
-    "repair_spans",
-    "warn_of_drift",
-)
-
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +9,8 @@ from typing import Any, NamedTuple
 
 from pytest_llmeval.data.labels import LabelSet
 from pytest_llmeval.evaluators.measures.spans import Span
-from pytest_llmeval.tasks.narrative.document import Event, Relationship, Story
+from pytest_llmeval.tasks.narrative.document import Event, Relationship, Story, listed, name_key
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy
-from pytest_llmeval.tasks.narrative.rules import listed, name_key
 
 _HAN = "\u3400-\u9fff"
 _BORDER = re.compile(rf"[()\[\]/|]|(?<=[{_HAN}])\s*(?=[a-z])|(?<=[a-z])\s*(?=[{_HAN}])")

@@ -1,7 +1,5 @@
 """Mutators of story annotations: characters, events, relationships, labels and spans."""
 
-__all__ = ("MUTATORS",)
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -11,8 +9,7 @@ from pytest_llmeval.core.mutator import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.tasks.narrative.alignment import Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
-from pytest_llmeval.tasks.narrative.document import Event, Story, parse_document
-from pytest_llmeval.tasks.narrative.rules import name_key
+from pytest_llmeval.tasks.narrative.document import Event, Story, name_key, parse_document
 
 _NOBODY: Final = "Nobody of this story"
 _NO_LABEL: Final = "no such label"

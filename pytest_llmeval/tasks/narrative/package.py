@@ -41,21 +41,18 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.spans import end_mark_spans, overlap_ratio, sentence_index
-from pytest_llmeval.tasks.narrative.action_layer import ActionLayer
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, parsed_prediction
-from pytest_llmeval.tasks.narrative.characters import Characters
+from pytest_llmeval.tasks.narrative.components import ActionLayer, Characters, Relationships
 from pytest_llmeval.tasks.narrative.composite import Narrative
-from pytest_llmeval.tasks.narrative.json_v3 import annotation_problems
-from pytest_llmeval.tasks.narrative.labels.files import read_actions, read_relationships, read_sentiments
-from pytest_llmeval.tasks.narrative.relationships import Relationships
-from pytest_llmeval.tasks.narrative.rules import (
+from pytest_llmeval.tasks.narrative.document import (
     calculate_precision_recall_f1,
     calculate_set_metrics,
     handle_missing_ground_truth,
     name_key,
 )
-from pytest_llmeval.tasks.narrative.sentiment import Sentiment
-from pytest_llmeval.tasks.narrative.text_span import TextSpan
+from pytest_llmeval.tasks.narrative.labels import read_actions, read_relationships, read_sentiments
+from pytest_llmeval.tasks.narrative.source import annotation_problems
+from pytest_llmeval.tasks.narrative.text_span import Sentiment, TextSpan
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -1,7 +1,5 @@
 """Means over evaluated stories, and their report as JSON or Markdown."""
 
-__all__ = ("aggregate_results", "generate_report")
-
 import json
 import math
 import re

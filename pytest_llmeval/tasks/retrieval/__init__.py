@@ -15,8 +15,8 @@ def register(registry: "Registry") -> None:
     registry.register_source(f"{__name__}.source:TrecSource", name="trec")
     registry.register_command(
         "retrieval",
-        f"{__name__}.commands:add_arguments",
+        f"{__name__}.evaluation_set:add_arguments",
         help="draw an evaluation set for case retrieval from a corpus",
     )
     registry.rename_command("build-retrieval-set", "retrieval build-set")
-    registry.register_mutator(f"{__name__}.mutators:MUTATORS")
+    registry.register_mutator(f"{__name__}.evaluator:MUTATORS")

@@ -1,18 +1,5 @@
 """Reading of queries, positives and results for the evaluator ``retrieval``."""
 
-__all__ = (
-    "By",
-    "Entries",
-    "Fields",
-    "Key",
-    "Query",
-    "Reader",
-    "Results",
-    "gains_of",
-    "listed_positives",
-    "positive_faults",
-)
-
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,21 +1,5 @@
 """Counts of one ranked list, and scores from summed counts."""
 
-__all__ = (
-    "LISTED_MEASURES",
-    "PLAIN",
-    "RANKED_MEASURES",
-    "SET_MEASURES",
-    "UNLISTED",
-    "ranked_counts",
-    "ranked_scores",
-    "relevant_gains",
-    "relevant_ranks",
-    "set_counts",
-    "set_scores",
-    "size_counts",
-    "unknown_counts",
-)
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, count

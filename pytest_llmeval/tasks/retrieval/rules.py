@@ -1,7 +1,5 @@
 """Relevance rules of the evaluator ``retrieval``."""
 
-__all__ = ("LEGAL", "GoldList", "Measured", "Near", "Relevance", "Rule", "SameSet", "Tasks")
-
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping

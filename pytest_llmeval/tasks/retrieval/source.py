@@ -1,10 +1,5 @@
 """Cases from queries and their positives: a JSONL file, or the qrels and runs of TREC."""
 
-__all__ = (
-    "CaseRetrievalSource",
-    "TrecSource",
-)
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from ctypes import c_float

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_llmeval import Case, score
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.tasks.narrative.characters import Characters
+from pytest_llmeval.tasks.narrative.components import Characters
 
 HERO = {"name": "Ann", "alias": "Annie", "archetype": "Hero"}
 KING = {"name": "Bea", "alias": "", "archetype": "Ruler"}

@@ -2,16 +2,32 @@
 
 __all__ = ("NarrativeTaxonomy", "narrative_taxonomy")
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_llmeval.data.files.documents import Document, read_document
+from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.validation import check
 from pytest_llmeval.data.labels import LabelSet, taxonomy_path
+from pytest_llmeval.tasks.narrative.labels.tables import (
+    Actions,
+    LabelRow,
+    Level1,
+    Relationships,
+    Sentiment,
+    Sentiments,
+    actions_of,
+    label_fault,
+    read_rows,
+    relationships_of,
+    sentiments_of,
+)
 
 if TYPE_CHECKING:
-    from pytest_llmeval.tasks.narrative.labels.model import Category, Label, Sentiment
+    from pytest_llmeval.tasks.narrative.labels.tables import Category, Label, Sentiment
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +111,6 @@ def narrative_taxonomy(
     Raises:
         SuiteError: A file cannot be read or has faults; all faults of the file are listed.
     """
-    from pytest_llmeval.tasks.narrative.labels.files import read_actions, read_relationships, read_sentiments
-
     levels = read_relationships(_path(relationships, "relationships"))
     feelings = read_sentiments(_path(sentiments, "sentiments"))
     found = read_actions(_path(actions, "actions"))
@@ -129,8 +143,6 @@ def _names(labels: "Iterable[Label]") -> dict[str, str]:
 
 def _polarity(sentiment: "Sentiment") -> str | None:
     """Return the polarity of a sentiment, or else that of the shipped one with any of its names."""
-    from pytest_llmeval.tasks.narrative.labels.files import read_sentiments
-
     if sentiment.polarity is not None:
         return sentiment.polarity
     shipped = read_sentiments(taxonomy_path("sentiments"))
@@ -140,11 +152,78 @@ def _polarity(sentiment: "Sentiment") -> str | None:
 
 def _with_short_names(categories: "Iterable[Category]") -> "list[Category]":
     """Give the short name that annotations use to each category that the shipped file has as well."""
-    from pytest_llmeval.tasks.narrative.labels.files import read_actions
-
     short = {each.label: each.short for each in read_actions(taxonomy_path("actions")).categories}
     return [replace(each, short=each.short or short.get(each.label)) for each in categories]
 
 
 def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
+
+
+_T = TypeVar("_T")
+
+_TABLES = (".csv", ".md", ".markdown")
+
+_COLUMNS: dict[type, tuple[str, ...]] = {
+    Relationships: ("level1", "level1_zh", "level2", "level2_zh", "aliases"),
+    Sentiments: ("label", "polarity", "zh", "aliases", "level"),
+    Actions: ("category", "category_zh", "short", "type", "zh", "aliases", "contexts", "status", "function"),
+}
+
+
+@cache
+def read_relationships(path: Path) -> tuple[Level1, ...]:
+    """Read relationship labels; a file is read once in a process.
+
+    Raises:
+        SuiteError: The file cannot be read or has faults; all of them are listed.
+    """
+    return _read(path, Relationships, relationships_of).relationships
+
+
+@cache
+def read_sentiments(path: Path) -> tuple[Sentiment, ...]:
+    """Read sentiment labels; see `read_relationships`."""
+    return _read(path, Sentiments, sentiments_of).sentiments
+
+
+@cache
+def read_actions(path: Path) -> Actions:
+    """Read action labels; see `read_relationships`."""
+    return _read(path, Actions, actions_of)
+
+
+def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], FaultLog], _T]) -> _T:
+    log = FaultLog(str(path))
+    if path.suffix.lower() in _TABLES:
+        rows = read_rows(path, log, _COLUMNS[kind])
+        if not rows:
+            log.check()
+        found = from_rows(rows, log)
+        log.check()
+        return found
+
+    document = read_document(path, str(path))
+    value, faults = check(kind, document.data, document, ())
+    log.extend(faults)
+    if value is not None:
+        _check_labels(document, document.data, (), log)
+    log.check()
+    assert isinstance(value, kind)
+    return value
+
+
+def _check_labels(document: Document, data: Any, path: tuple[str | int, ...], faults: FaultLog) -> None:
+    """Add a fault for every label that is blank, has surrounding spaces, or occurs twice in its list."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            _check_labels(document, value, (*path, key), faults)
+    elif isinstance(data, list):
+        seen: set[str] = set()
+        for index, entry in enumerate(data):
+            if isinstance(entry, dict):
+                label = entry["label"]
+                wrong = label_fault(label, seen)
+                if wrong is not None:
+                    faults.extend([document.fault((*path, index, "label"), wrong)])
+                _check_labels(document, entry, (*path, index), faults)
