@@ -61,6 +61,7 @@ __all__ = [
     "Parts",
     "PredictionError",
     "Question",
+    "Reads",
     "Registry",
     "Result",
     "SuiteError",
@@ -96,7 +97,7 @@ if TYPE_CHECKING:
         PredictionError,
         SuiteError,
     )
-    from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
+    from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
     from pytest_llmeval.core.mutator import Mutator, Neighbours
     from pytest_llmeval.core.observation import Observation, Sums, Totals
     from pytest_llmeval.core.parts import Parts
@@ -130,7 +131,7 @@ _HOMES = {
         "PredictionError",
         "SuiteError",
     ),
-    "core.evaluator": ("ErrorBucket", "Evaluator", "Metric"),
+    "core.evaluator": ("ErrorBucket", "Evaluator", "Metric", "Reads"),
     "core.mutator": ("Mutator", "Neighbours"),
     "core.observation": ("Observation", "Sums", "Totals"),
     "core.parts": ("Parts",),

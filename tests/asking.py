@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from stored_judgements import MODE
 
-from pytest_llmeval import Case, JudgedEvaluator, JudgeError, Metric, Mode, Observation, Question, Verdict
+from pytest_llmeval import Case, JudgedEvaluator, JudgeError, Metric, Mode, Observation, Question, Reads, Verdict
 from pytest_llmeval.core.observation import FloatArray, Sums
 
 LINK = Mode("link", "1", {"en": "Say a number."}, ("answer", "link"), (0, 10), MODE.read)
@@ -24,7 +24,7 @@ class Chain(JudgedEvaluator):
     """
 
     name = "chain"
-    part = "answer"
+    reads = Reads("answer")
 
     links: tuple[str, ...] = ("first", "second", "third")
     asks_again: bool = False

@@ -16,7 +16,6 @@ from pytest_llmeval.data.formats.fields import CELL_CHECKS
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.exchange.commands import EXPORTS
 from pytest_llmeval.exchange.commands import FORMATS as IMPORTED
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.reports.files import FORMATS
 from pytest_llmeval.suite.registry import default_registry
 
@@ -54,7 +53,7 @@ def test_every_evaluator_without_an_example_has_a_recorded_failure() -> None:
 
 def test_every_judged_evaluator_has_verdicts_on_its_failing_case() -> None:
     registry = default_registry()
-    judged = {name for name in CASES.keys() & set(registry) if issubclass(registry.get(name), JudgedEvaluator)}
+    judged = {name for name in CASES.keys() & set(registry) if registry.get(name).asks}
     lacking = judged - VERDICTS.keys() - UNJUDGED
     assert not lacking, f"add the verdicts on {listed(lacking)} to VERDICTS in tests/failing_cases.py"
 
@@ -63,7 +62,7 @@ def test_every_evaluator_that_reads_a_part_is_in_its_row() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| .* \|(.*)\|$", page("predictions.md"), re.MULTILINE))
     registry = default_registry()
     for name in registry:
-        part = registry.get(name).part
+        part = registry.get(name).reads.part
         assert part == "prediction" or f"`{name}`" in rows[part], (
             f"add {name} to the row {part} of the table of parts in docs/predictions.md"
         )

@@ -46,9 +46,6 @@ from pytest_llmeval.suite.suite import Suite
 REST = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
 
-_CHECKS = "checks"
-"""The label of the evaluator of a suite's checks."""
-
 
 def judge_snapshot(
     suite_run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp
@@ -202,12 +199,12 @@ def _errored(record: CaseRecord) -> bool:
 def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     """Return what gives the labels of the evaluators that decide a metric; limits and checks decide the pass rate."""
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
-    checks = {_CHECKS} if suite.checked else set()
+    asserting = {label for label, each in suite.evaluators.items() if each.asserts} if suite.checked else set()
 
     def labels(metric: str) -> set[str]:
         owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
         found = {each.label for each in owned if each is not None}
-        return found | checks if metric == PASS_RATE else found
+        return found | asserting if metric == PASS_RATE else found
 
     return labels
 

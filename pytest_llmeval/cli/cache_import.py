@@ -15,7 +15,6 @@ from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.judge.asking import Asking, Judgement, JudgePanel, Juror, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judge.contract import Mode, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import PanelSpec, jurors_of
@@ -73,7 +72,7 @@ class SuiteQuestions:
     def add(self, way: "Suite", case: "Case", panel: JudgePanel, stored: _Stored) -> None:
         """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
         place = (case.id, way.system)
-        judged = {label: each for label, each in way.evaluators.items() if isinstance(each, JudgedEvaluator)}
+        judged = {label: each for label, each in way.evaluators.items() if each.asks}
         for label, evaluator in judged.items():
             if case.prediction is MISSING:
                 self.unknown[place] = "its prediction is made during a run"

@@ -1,7 +1,8 @@
 """The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
 
-__all__ = ("APPROVED", "Basis", "ErrorBucket", "Evaluator", "Metric")
+__all__ = ("APPROVED", "Basis", "ErrorBucket", "Evaluator", "Metric", "Reads")
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,13 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.codec import untyped
-from pytest_llmeval.core.observation import Sums
-from pytest_llmeval.core.parts import own_or_answer
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.observation import Observation, Sums, mean_of_repeats
+from pytest_llmeval.core.parts import WHOLE, own_or_answer
 from pytest_llmeval.core.wording import detail_lines, limit
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Observation
+    from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.core.tables import ReportTable
 
 
@@ -86,14 +88,167 @@ class Basis(NamedTuple):
     apart: str = ""
 
 
+class Reads(Struct, frozen=True):
+    """The part of a prediction that an evaluator reads.
+
+    Attributes:
+        part: Name of the part that `Evaluator.measure` finds in `Case.prediction`, such as ``answer``; default: the
+            whole prediction.
+        second_part: The part that is read if a prediction lacks `part`.
+        own_keys: Keys of the objects that an evaluator of whole predictions reads; of other objects it gets the part
+            ``answer``.
+        objects: Whether a prediction that is an object without any part is itself the answer.
+        records: Whether the answer is an object of which ``answer`` may be a field.
+        lists: Whether a prediction that is a list is itself the part.
+        expected: Whether `Case.expected` is the whole of ``expected``, not only the expectation of the part.
+    """
+
+    part: str = WHOLE
+    second_part: str | None = None
+    own_keys: tuple[str, ...] = ()
+    objects: bool = False
+    records: bool = False
+    lists: bool = False
+    expected: bool = False
+
+    def __str__(self) -> str:
+        """Return the value as Python code, without defaults."""
+        given = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        changed = (f"{name}={value!r}" for name, value in given if value != getattr(_DEFAULT_READS, name))
+        return f"Reads({', '.join(changed)})"
+
+
+_DEFAULT_READS: Final = Reads()
+
+_OLD_FLAGS: Final = {
+    "part": "part",
+    "second_part": "second_part",
+    "own_keys": "own_keys",
+    "reads_objects": "objects",
+    "reads_records": "records",
+    "reads_lists": "lists",
+    "reads_expected": "expected",
+}
+"""The class attributes of earlier versions, each with the field of `Reads` that replaces it."""
+
+
+class _FlaggedReads:
+    """The value of `Evaluator.reads` for a class with attributes of earlier versions, some perhaps properties."""
+
+    def __init__(self, flags: Sequence[str]) -> None:
+        self._flags = flags
+        self._owner: Any = None
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._owner = owner
+
+    def __get__(self, instance: Any, owner: type) -> Reads:
+        holder = owner if instance is None else instance
+        inherited: Reads = super(self._owner, holder).reads  # type: ignore[misc]  # typed as no instance
+        return replace(inherited, **{_OLD_FLAGS[flag]: getattr(holder, flag) for flag in self._flags})
+
+
+def _convert_old_flags(evaluator: "type[Evaluator]") -> None:
+    """Set `reads` of a class that declares what it reads by attributes of earlier versions, with a warning."""
+    flags: dict[str, None] = {}
+    for each in evaluator.__mro__:
+        if "reads" in vars(each):
+            break
+        flags |= dict.fromkeys(flag for flag in _OLD_FLAGS if flag in vars(each))
+    if not flags:
+        return
+    converted = _FlaggedReads(tuple(flags))
+    converted.__set_name__(evaluator, "reads")
+    evaluator.reads = converted  # type: ignore[assignment]  # a descriptor that gives one
+    warnings.warn(
+        f"{evaluator.__qualname__}: found {' and '.join(flags)}, expected reads = {evaluator.reads}; these class "
+        "attributes are deprecated and will be ignored in a later release",
+        DeprecationWarning,
+        stacklevel=4,  # the class statement: above are __init_subclass__ and ABCMeta.__new__
+    )
+
+
 @dataclass(frozen=True)
-class Evaluator(ABC):
-    """A pair of pure functions. Subclass as a frozen dataclass whose fields are the options.
+class QuestionDefaults:
+    """The part of an evaluator's contract about models that it asks, with the defaults of one that asks nothing.
+
+    Subclasses of `JudgedEvaluator` override it. Calls, storage and costs are handled elsewhere.
+    """
+
+    asks: ClassVar[bool] = False
+    """Whether it asks models: the suite's judge, or `own_model`."""
+
+    @property
+    def own_model(self) -> Any:
+        """The `JudgeSpec` of the model that it asks in place of the suite's judge; default: ``None``, the judge."""
+        return None
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether it asks the suite's judge."""
+        return self.asks and self.own_model is None
+
+    def questions(self, case: Case) -> Sequence[Any]:
+        """Return the questions (`Question`) about an answered case; default: none."""
+        del case
+        return ()
+
+    def follow_up(self, case: Case, verdicts: Sequence[Any]) -> Sequence[Any]:
+        """Return the questions that depend on earlier verdicts; empty ends the asking. Default: none.
+
+        Args:
+            case: As in `questions`.
+            verdicts: One per question so far, in order; an error where the judge gave none.
+        """
+        del case, verdicts
+        return ()
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.
+
+        Read where a run is planned and the first replies are not known.
+        """
+        del case
+        return 0
+
+    def panel_fault(self, reduce: str | None) -> str | None:
+        """Return why the verdicts of several judges cannot be reduced to one; default: ``None``, they can.
+
+        Args:
+            reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and
+                no, the mean of scores.
+        """
+        del reduce
+        return None
+
+    @property
+    def counts_verdicts_of(self) -> str:
+        """The label of the evaluator whose verdicts it counts in place of cases; default: empty, it measures cases."""
+        return ""
+
+    def measure_verdicts(self, verdicts: Sequence[Any]) -> Observation:
+        """Count one case by all verdicts on the questions of the evaluator that `counts_verdicts_of` names.
+
+        Raises:
+            EvaluatorError: It measures cases.
+        """
+        raise EvaluatorError(f"{type(self).__qualname__} counts no verdicts, found {len(verdicts)}")
+
+
+@dataclass(frozen=True)
+class Evaluator(QuestionDefaults, ABC):
+    """A pair of pure functions: `measure` counts one case, `summarize` computes metrics from sums of counts.
+
+    Subclass as a frozen dataclass whose fields are the options, with a `name`, and write these two functions and
+    `describe`, which lists the metrics. Everything else has a default: what it reads (`reads`), faults of cases
+    (`check`), texts and tables of reports (`explain`, `tables`, `error_buckets`), models that run on many cases at once
+    (`batch`, `measure_many`).
 
     Example:
         >>> @dataclass(frozen=True)
         ... class Length(Evaluator):
         ...     name = "length"
+        ...     reads = Reads("answer")
         ...     unit: str = "words"
         ...     def describe(self):
         ...         return [Metric("length", high=None)]
@@ -108,24 +263,58 @@ class Evaluator(ABC):
 
     name: ClassVar[str]
     version: ClassVar[str] = "1"
-    part: ClassVar[str] = "prediction"
-    """The part of the prediction that `measure` finds in `Case.prediction`, such as ``answer``; default: the whole."""
-    own_keys: ClassVar[tuple[str, ...]] = ()
-    """Keys of the objects that an evaluator of whole predictions reads; of others it gets the part ``answer``."""
-    reads_objects: ClassVar[bool] = False
-    """Whether a prediction that is an object without any part is itself the answer."""
-    reads_records: ClassVar[bool] = False
-    """Whether the answer is an object: where ``answer`` of what is expected is none, it is one of its fields."""
-    reads_lists: ClassVar[bool] = False
-    """Whether a prediction that is a list is itself the part."""
-    reads_expected: ClassVar[bool] = False
-    """Whether `measure` finds the whole of ``expected`` in `Case.expected`, not only what is expected of the part."""
-    second_part: ClassVar[str | None] = None
-    """The part that is read where a prediction lacks `part`."""
+    reads: ClassVar[Reads] = _DEFAULT_READS
+    """What `measure` finds in `Case.prediction` and `Case.expected`; default: the whole prediction."""
     pools_undefined: ClassVar[bool] = False
     """Whether a set of undefined cases has a value, as some official scorers require."""
     batch: ClassVar[int] = 1
     """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
+    asserts: ClassVar[bool] = False
+    """Whether the members of its metric families are assertions: one below 1 fails its case without any limit."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _convert_old_flags(cls)
+
+    @abstractmethod
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""
+
+    @abstractmethod
+    def measure(self, case: Case) -> Observation:
+        """Count one case. Pure: the same case gives the same observation.
+
+        A prediction of the wrong form is a mistake of the model: report it in `Observation.malformed`, and count an
+        empty answer. Absent ground truth is `Observation.undefined`, never a 0.
+        """
+
+    def measure_many(self, cases: Sequence[Case]) -> "list[Observation]":
+        """Count several cases; override where a batch is cheaper. The result equals measuring one by one."""
+        return [self.measure(case) for case in cases]
+
+    @abstractmethod
+    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+        """Compute metrics from summed counts.
+
+        Args:
+            sums: Columns of equal length; each row is the total of some set of cases (one, all, a resample).
+
+        Returns:
+            Metric name to a column of that length; a value that is not finite means undefined.
+        """
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Any]) -> Observation:
+        """Count one case by the verdicts on its questions; default, for evaluators without questions: `measure`."""
+        del verdicts
+        return self.measure(case)
+
+    def absent(self, why: str) -> Observation:
+        """Return the observation of a case that cannot be measured because nobody was asked; default: all undefined."""
+        return Observation({}, undefined={metric.name: why for metric in self.describe()})
+
+    def reduce(self, observations: Sequence[Observation]) -> Observation:
+        """Make one observation of those of all repeats of a case; default: means of the counts."""
+        return mean_of_repeats(observations)
 
     @property
     def opponents(self) -> Sequence[str]:
@@ -145,34 +334,7 @@ class Evaluator(ABC):
         """Return the evaluator that these options make; by default this one."""
         return self
 
-    @abstractmethod
-    def describe(self) -> Sequence[Metric]:
-        """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""
-
-    @abstractmethod
-    def measure(self, case: Case) -> "Observation":
-        """Count one case. Pure: the same case gives the same observation.
-
-        A prediction of the wrong form is a mistake of the model: report it in `Observation.malformed`, and count an
-        empty answer. Absent ground truth is `Observation.undefined`, never a 0.
-        """
-
-    def measure_many(self, cases: Sequence[Case]) -> "list[Observation]":
-        """Count several cases; override where a batch is cheaper. The result equals measuring one by one."""
-        return [self.measure(case) for case in cases]
-
-    @abstractmethod
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
-        """Compute metrics from summed counts.
-
-        Args:
-            sums: Columns of equal length; each row is the total of some set of cases (one, all, a resample).
-
-        Returns:
-            Metric name to a column of that length; a value that is not finite means undefined.
-        """
-
-    def basis(self, sums: "Sums") -> Mapping[str, Basis]:
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what values rest on, for metrics that rest on a part of the cases; default: none does.
 
         Args:
@@ -190,7 +352,7 @@ class Evaluator(ABC):
         del case
         return ()
 
-    def explain(self, case: Case, observation: "Observation") -> Iterable[str]:
+    def explain(self, case: Case, observation: Observation) -> Iterable[str]:
         """Say what is wrong with an answer, a line each, for people who mend it; nothing where all is right.
 
         Default: the lines under ``wrong`` of the details, or else what the details hold.
@@ -218,12 +380,12 @@ class Evaluator(ABC):
             Details, and every metric's value; ``None`` where it is undefined. ``malformed`` says what is wrong with a
             prediction that cannot be read.
         """
-        found = own_or_answer(untyped(prediction), self.own_keys)
+        found = own_or_answer(untyped(prediction), self.reads.own_keys)
         observation = self.measure(Case("", untyped(text), untyped(ground_truth), found))
         malformed = {} if observation.malformed is None else {"malformed": observation.malformed}
         return {**observation.details, **malformed, **self.scores(observation)}
 
-    def scores(self, observation: "Observation") -> dict[str, float | None]:
+    def scores(self, observation: Observation) -> dict[str, float | None]:
         """Return the metrics of one observation; ``None`` where undefined."""
         import numpy as np
 

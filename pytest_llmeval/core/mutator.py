@@ -41,6 +41,10 @@ class Neighbours:
         """Return the suite's first evaluator of a name, whatever its label; ``None`` if it has none."""
         return next((each for each in self.evaluators.values() if each.name == name), None)
 
+    def option(self, name: str, option: str, default: Any) -> Any:
+        """Return an option of the suite's first evaluator of a name; `default` if it has none of that name."""
+        return getattr(self.evaluator(name), option, default)
+
 
 AnswerChange: TypeAlias = Callable[[Case, Neighbours], Any]
 """From an answered case and its neighbours to a changed prediction; ``None`` where the change does not apply."""

@@ -4,14 +4,14 @@ Everything else builds on this module. An evaluator turns a case into an `Observ
 group, a resample or a shard is a sum of observations; a formula over sums is a metric. Nothing else aggregates.
 """
 
-__all__ = ("FloatArray", "Observation", "Sums", "Totals", "fits_a_byte", "stack")
+__all__ = ("FloatArray", "Observation", "Sums", "Totals", "fits_a_byte", "mean_of_repeats", "stack")
 
 import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -218,3 +218,31 @@ def fits_a_byte(values: "FloatArray") -> bool:
     import numpy as np
 
     return not (np.signbit(values).any() or (values > _MOST_OF_A_BYTE).any() or (values != np.rint(values)).any())
+
+
+def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
+    """Return the mean of the counts of all repeats of a case, with the details of the first.
+
+    A metric is undefined if it is undefined in all of them, and errored if it is errored in one.
+    """
+    undefined = {
+        name: why
+        for name, why in _reasons(observations, "undefined").items()
+        if all(name in each.undefined for each in observations)
+    }
+    counts = {name: total / len(observations) for name, total in Totals.of(observations).items()}
+    errored = _reasons(observations, "errored")
+    return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored)
+
+
+def _reasons(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:
+    reasons: dict[str, str] = {}
+    for number, each in enumerate(observations, 1):
+        for name, why in getattr(each, kind).items():
+            reasons.setdefault(name, why if kind == "undefined" else f"repeat {number}: {why}")
+    return reasons
+
+
+def _first_malformed(observations: Sequence[Observation]) -> str | None:
+    found = ((number, each.malformed) for number, each in enumerate(observations, 1) if each.malformed is not None)
+    return next((f"repeat {number}: {why}" for number, why in found), None)

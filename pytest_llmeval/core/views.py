@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import Evaluator, Reads
 from pytest_llmeval.core.missing import Itself, NoAnswer
 from pytest_llmeval.core.parts import (
     PARTS,
@@ -115,28 +115,16 @@ class Reading(Struct, frozen=True, dict=True):
     """The part of predictions that an evaluator reads.
 
     Attributes:
-        part: Name of a part, or ``prediction`` for the whole.
-        on: What the suite names in its place: a part, or any JMESPath.
+        reads: What the evaluator declares.
+        on: What the suite names in place of the part: a part, or any JMESPath.
         parts: Where parts are.
-        reads_objects: Whether an object without any part is itself the answer.
-        reads_lists: Whether a list is itself the part.
-        second: The part that is read where the prediction lacks the first.
         turn: Which turns of a conversation it reads, one by one; ``None``: the conversation as a whole.
-        reads_expected: Whether it reads the whole of what is expected.
-        own_keys: Keys of the objects that it reads as a whole; of others it reads the answer, if they have one.
-        reads_records: Whether it wants an object, of which ``answer`` may be a field.
     """
 
-    part: str = WHOLE
+    reads: Reads = Reads()
     on: str | None = None
     parts: Parts = Parts()
-    reads_objects: bool = False
-    reads_lists: bool = False
-    second: str | None = None
     turn: Turn | None = None
-    reads_expected: bool = False
-    own_keys: tuple[str, ...] = ()
-    reads_records: bool = False
 
     @classmethod
     def of(
@@ -154,11 +142,8 @@ class Reading(Struct, frozen=True, dict=True):
             parts: Where the parts are.
             turn: Which turns of a conversation.
         """
-        if on is not None:
-            return cls(evaluator.part, on, parts, turn=turn, reads_expected=evaluator.reads_expected)
-        lenient = (evaluator.reads_objects, evaluator.reads_lists, evaluator.second_part)
-        whole = (evaluator.reads_expected, evaluator.own_keys, evaluator.reads_records)
-        return cls(evaluator.part, on, parts, *lenient, turn, *whole)
+        reads = evaluator.reads
+        return cls(reads if on is None else Reads(reads.part, expected=reads.expected), on, parts, turn)
 
     def views(self, case: Case) -> Sequence[Case]:
         """Return what the evaluator measures of a case: its view, or one for each turn that it reads.
@@ -207,7 +192,7 @@ class Reading(Struct, frozen=True, dict=True):
         if self._name == WHOLE:
             known = case.origin is not None or self.parts == Parts()
             case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
-            found = own_or_answer(case.prediction, self.own_keys, self.parts)
+            found = own_or_answer(case.prediction, self.reads.own_keys, self.parts)
             return case if found is case.prediction else replace(case, prediction=found)
         if self._is_record(case.expected):
             return replace(case, origin=case.origin or PredictionParts(self.parts, case.prediction))
@@ -231,7 +216,7 @@ class Reading(Struct, frozen=True, dict=True):
     def settings(self) -> dict[str, Any]:
         """The settings of the suite that change the evaluator's numbers; empty where there are none."""
         path = getattr(self.parts, self._name or "", None)
-        on = self.on or (self.part if path is not None else None)
+        on = self.on or (self.reads.part if path is not None else None)
         settings = {"on": on, "path": path, "turn": self.turn}
         return {name: value for name, value in settings.items() if value is not None}
 
@@ -243,7 +228,7 @@ class Reading(Struct, frozen=True, dict=True):
     @cached_property
     def _name(self) -> str | None:
         """Name of the part; ``None`` where `on` is a JMESPath."""
-        name = self.on or self.part
+        name = self.on or self.reads.part
         return name if name == WHOLE or name in PARTS else None
 
     @cached_property
@@ -259,25 +244,25 @@ class Reading(Struct, frozen=True, dict=True):
             if found is MISSING:
                 raise PredictionError(f"{describe_prediction(prediction)}; nothing at {self.on!r}, which 'on' names")
             return found
-        takes_objects = self.reads_objects and self._finds_texts
+        takes_objects = self.reads.objects and self._finds_texts
         if takes_objects and isinstance(prediction, Mapping) and not has_parts(prediction):
             return prediction
-        if self.reads_lists and isinstance(prediction, list) and getattr(self.parts, self._name) is None:
+        if self.reads.lists and isinstance(prediction, list) and getattr(self.parts, self._name) is None:
             return prediction
-        if self.second is not None and self.parts.find(self._name, prediction) is MISSING:
-            found = self.parts.find(self.second, prediction)
+        if self.reads.second_part is not None and self.parts.find(self._name, prediction) is MISSING:
+            found = self.parts.find(self.reads.second_part, prediction)
             if found is not MISSING:
                 return found
         return self.parts.read(self._name, prediction)
 
     def _is_record(self, expected: Any) -> bool:
         """Return whether what is expected is the object itself, with a field that has the name of the part."""
-        if not (self.reads_records and self._finds_texts and isinstance(expected, Mapping)):
+        if not (self.reads.records and self._finds_texts and isinstance(expected, Mapping)):
             return False
-        return not isinstance(expected.get(self.part), Mapping | None)
+        return not isinstance(expected.get(self.reads.part), Mapping | None)
 
     def _expectation(self, expected: Any) -> Any:
-        if self._name == WHOLE or self.reads_expected or self._is_record(expected):
+        if self._name == WHOLE or self.reads.expected or self._is_record(expected):
             return expected
         path = self.on if self._name is None else getattr(self.parts, self._name)
         return expectation(self._name, path, expected)

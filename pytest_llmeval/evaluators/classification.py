@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.labels import NO_LABEL, Label, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import listed, suggest, unknown_name
@@ -56,7 +56,7 @@ class Classification(Evaluator):
     """
 
     name = "classification"
-    part = "answer"
+    reads = Reads("answer")
 
     metrics: tuple[str, ...] = ()
     labels: tuple[Label, ...] = ()

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault
@@ -90,7 +90,7 @@ class TextEvaluator(Evaluator):
     """
 
     name = "text"
-    part = "answer"
+    reads = Reads("answer")
     metrics: tuple[str, ...] = _DEFAULT
     tokenizer: str = "auto"
     wordnet: str | None = field(default=None, metadata={"path": True})

@@ -22,7 +22,7 @@ from msgspec import Struct
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.judge.cascade import CascadeRule, cascade_model, opinions, unanswered
 from pytest_llmeval.judge.contract import JudgeClient, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator, as_judge_errors
+from pytest_llmeval.judge.judged_evaluator import as_judge_errors
 from pytest_llmeval.judge.panel import PanelSpec, candidates, panel_model
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.spec import Price, Reduce
@@ -31,6 +31,7 @@ from pytest_llmeval.services.background import together
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
+    from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.core.results import JudgeCall
     from pytest_llmeval.core.views import Reading
     from pytest_llmeval.judge.contract import Message
@@ -334,7 +335,7 @@ class Asking:
         judged: Each question with what came of it.
     """
 
-    evaluator: JudgedEvaluator
+    evaluator: "Evaluator"
     views: "Sequence[Case]"
     panel: JudgePanel
     case: str
@@ -357,7 +358,7 @@ class Asking:
     @classmethod
     def about(
         cls,
-        evaluator: JudgedEvaluator,
+        evaluator: "Evaluator",
         case: "Case",
         reading: "Reading",
         panel: JudgePanel,

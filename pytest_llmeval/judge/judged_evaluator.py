@@ -25,6 +25,8 @@ class JudgedEvaluator(Evaluator):
     so it stays as pure as any other.
     """
 
+    asks = True
+
     decides: ClassVar[bool] = False
     """Whether its verdicts are decisions, of which there is no mean."""
 
@@ -44,8 +46,7 @@ class JudgedEvaluator(Evaluator):
             case: As in `questions`.
             verdicts: One per question asked so far, in order; an error where the judge gave none.
         """
-        del case, verdicts
-        return ()
+        return super().follow_up(case, verdicts)
 
     def panel_fault(self, reduce: str | None) -> str | None:
         """Say why the verdicts of several judges cannot become one in a certain way; ``None`` if they can.
@@ -57,14 +58,6 @@ class JudgedEvaluator(Evaluator):
         if not self.decides or reduce not in ("mean", "median"):
             return None
         return f"found {reduce}, expected majority or unanimous: its verdicts are decisions"
-
-    def most_follow_ups(self, case: Case) -> int:
-        """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.
-
-        Read where a run is planned and the first replies are not known.
-        """
-        del case
-        return 0
 
     @abstractmethod
     def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Observation":

@@ -19,9 +19,9 @@ from pytest_llmeval.services.machine import process_name
 from pytest_llmeval.services.retrying import Refusals, RunCalls
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.asking import JudgePanel, Juror
     from pytest_llmeval.judge.clients import AsyncJudge
-    from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
     from pytest_llmeval.judge.limit import CallLimit
     from pytest_llmeval.judge.panel import PanelSpec
     from pytest_llmeval.judge.recordings import Judgements
@@ -322,7 +322,7 @@ class JudgeAccess:
     spec: "JudgeSpec | PanelSpec"
     own: OwnJudge = NO_OWN_JUDGE
 
-    def panel_for(self, evaluator: "JudgedEvaluator") -> "JudgePanel":
+    def panel_for(self, evaluator: "Evaluator") -> "JudgePanel":
         """Return where the questions of an evaluator go."""
         spec = evaluator.own_model
         return self.panel if spec is None else self.judges.embeddings_of(self.asking, spec)

@@ -11,10 +11,10 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.asking import Asking, Judgement
 from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import JudgeAccess
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -58,7 +58,7 @@ class AskJudge:
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
 
     def about(
-        self, evaluator: JudgedEvaluator, case: Case, reading: Reading | None
+        self, evaluator: Evaluator, case: Case, reading: Reading | None
     ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
         """Return the verdicts that an evaluator needs about a case, stored or new.
 

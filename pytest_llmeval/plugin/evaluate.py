@@ -15,7 +15,6 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.suite.checks import get_checks
 from pytest_llmeval.suite.registry import default_registry, get_evaluator
@@ -94,7 +93,7 @@ class Evaluate:
         item = self._request.node
         case = Case(item.name, untyped(given), untyped(expected), untyped(answer))
         reading = Reading.of(evaluator)
-        if isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is None:
+        if evaluator.asks_judge:
             measured = self._judged(evaluator, case, reading)
         else:
             measured = measure_each(evaluator, [case], reading)[0]
@@ -106,7 +105,7 @@ class Evaluate:
         item.stash.setdefault(_EVALUATED, []).append(scored)
         return scored
 
-    def _judged(self, evaluator: JudgedEvaluator, case: Case, reading: Reading) -> Observation | Exception:
+    def _judged(self, evaluator: Evaluator, case: Case, reading: Reading) -> Observation | Exception:
         from pytest_llmeval.plugin.ask_judge import AskJudge
         from pytest_llmeval.plugin.suite_loader import RUNNER
 

@@ -21,7 +21,6 @@ from pytest_llmeval.core.results import AnswerOrigin, JudgingShown
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.judge.asking import Asking, Judgement, JurorVerdict
 from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.questions.simulated_user import SIMULATED_USER, read_turn
 from pytest_llmeval.run.conversation import Dialogue, UserQuestions, beginning
@@ -372,7 +371,7 @@ class Answering:
         return {
             label: Asking.about(each, case, job.suite.readings[label], job.judge.panel_for(each), job.repeat, asker)
             for label, each in job.suite.evaluators.items()
-            if isinstance(each, JudgedEvaluator)
+            if each.asks
         }
 
 

@@ -16,8 +16,6 @@ from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.evaluators.judge.panel import VerdictStatistics
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.reports.notes import ReportedTexts
@@ -193,7 +191,7 @@ def judges_of(suite: Suite, judges: SuiteJudges, shown: str) -> dict[str, dict[s
             "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
         }
         for label, evaluator in suite.evaluators.items()
-        if isinstance(evaluator, JudgedEvaluator)
+        if evaluator.asks
     }
-    agreements = {label: each for label, each in suite.evaluators.items() if isinstance(each, VerdictStatistics)}
-    return asked | {label: asked[each.of] for label, each in agreements.items()}
+    counted = {label: each.counts_verdicts_of for label, each in suite.evaluators.items() if each.counts_verdicts_of}
+    return asked | {label: asked[of] for label, of in counted.items()}

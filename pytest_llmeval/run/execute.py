@@ -29,17 +29,15 @@ from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, number
-from pytest_llmeval.evaluators.judge.panel import VerdictStatistics
 from pytest_llmeval.evaluators.judge.people import answer_print
 from pytest_llmeval.evaluators.tools.partings import first_parting
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.case_scores import TOLERANCE, Unmet, unmet
-from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability, flakiness_of, spread_of, status_of
+from pytest_llmeval.scoring.repeats import RELIABILITY, flakiness_of, passing, spread_of, status_of
 from pytest_llmeval.scoring.usage import TARGET_FIGURES
 from pytest_llmeval.services.secrets import presentable, secret_values, without
 from pytest_llmeval.suite.suite import Suite
@@ -115,9 +113,9 @@ def execute(
         measured: Observation | Exception
         if label in answer.failed:
             measured = answer.failed[label]
-        elif isinstance(evaluator, VerdictStatistics):
+        elif evaluator.counts_verdicts_of:
             measured = _agreement(evaluator, answer)
-        elif isinstance(evaluator, JudgedEvaluator):
+        elif evaluator.asks:
             told = answer.verdicts.get(label, ())
             measured = measure_answered(evaluator, case, suite.readings[label], told)
         elif measure:
@@ -148,7 +146,7 @@ def execute(
 
 def _answered(suite: Suite, cases: Sequence[Case]) -> str:
     """Return the fingerprint of the predictions to a case that judges see: a bridge between judges is built on them."""
-    if not any(isinstance(each, JudgedEvaluator) for each in suite.evaluators.values()):
+    if not suite.judged:
         return ""
     predictions = [_said(case.prediction) for case in cases]
     return answer_print(predictions[0] if len(predictions) == 1 else predictions)
@@ -161,11 +159,11 @@ def _said(prediction: Any) -> Any:
     return {name: value for name, value in prediction.items() if name not in _TAKEN}
 
 
-def _agreement(evaluator: VerdictStatistics, answer: "CaseAnswer") -> Observation:
+def _agreement(evaluator: Evaluator, answer: "CaseAnswer") -> Observation:
     """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
     from pytest_llmeval.judge.service import JudgeOffError
 
-    told = [each for verdicts in answer.verdicts.get(evaluator.of, ()) for each in verdicts]
+    told = [each for verdicts in answer.verdicts.get(evaluator.counts_verdicts_of, ()) for each in verdicts]
     off = next((each for each in told if isinstance(each, JudgeOffError)), None)
     return evaluator.measure_verdicts(told) if off is None else evaluator.absent(str(off))
 
@@ -198,19 +196,15 @@ def execute_repeats(
     else:
         observations: dict[str, Observation] = {}
         errors: dict[str, str] = {}
-        for label, evaluator in suite.reported.items():
-            if isinstance(evaluator, Reliability):
-                continue
-            assert isinstance(evaluator, Reduced)
+        for label in suite.evaluators:
             for number, each in enumerate(parts, 1):
                 if label in each.record.errors:
                     errors.setdefault(label, f"repeat {number} of {len(parts)}: {each.record.errors[label]}")
             if label not in errors:
-                observations[label] = evaluator.reduce([each.record.observations[label] for each in parts])
-        reliability = suite.reported[RELIABILITY]
-        assert isinstance(reliability, Reliability)
+                repeated = [each.record.observations[label] for each in parts]
+                observations[label] = suite.reported[label].reduce(repeated)
         if None not in passed:
-            observations[RELIABILITY] = reliability.observe([bool(each) for each in passed])
+            observations[RELIABILITY] = suite.reported[RELIABILITY].reduce([passing(bool(each)) for each in passed])
         outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors)
         if None in passed:
             errors[RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
@@ -306,7 +300,7 @@ def _unmet_names(
     for label, each in observations.items():
         if each.malformed is None:
             continue
-        if suite.evaluators[label].name == "checks":
+        if suite.evaluators[label].asserts:
             scores = _scores(suite, evaluators, {label: each})
             yield from (name for name, score in scores.items() if "[" in name and score is not None and score < 1)
         else:

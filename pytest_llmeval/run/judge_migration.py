@@ -33,12 +33,10 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.gates.regression import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, Shift, dependence, subject_of
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -177,7 +175,7 @@ def migrate(
         LlmevalError: The budget is spent, or there is nothing to compare.
     """
     # How far jurors agree is about these jurors; another panel has to be approved for it.
-    own = {label: each for label, each in suite.evaluators.items() if not isinstance(each, PanelAgreement)}
+    own = {label: each for label, each in suite.evaluators.items() if not each.counts_verdicts_of}
     suite = structs.replace(suite, evaluators=own)
     old, new = (structs.replace(suite, judge=spec) for spec in judges)
     replay = replace(options, mode="replay", model=None, base_url=None)
@@ -200,8 +198,7 @@ def migrate(
 
 def judged_labels(suite: Suite) -> list[str]:
     """Return the labels of the evaluators that ask the suite's judge; those with a model of their own keep it."""
-    judged = {label: each for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)}
-    return [label for label, each in judged.items() if each.own_model is None]
+    return [label for label, each in suite.evaluators.items() if each.asks_judge]
 
 
 def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:

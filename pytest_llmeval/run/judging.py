@@ -232,17 +232,15 @@ def _cascades(suite: Suite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]
     """Return, by evaluator, what became of the questions to a cascade of judges, each repeat counted."""
     if not isinstance(suite.judge, PanelSpec) or suite.judge.cascade is None:
         return {}
-    from pytest_llmeval.evaluators.judge.cascade import CascadeErrors
-
     found = {}
     for label, evaluator in suite.evaluators.items():
-        if isinstance(evaluator, CascadeErrors):
+        if evaluator.counts_verdicts_of:
             counts: Counter[str] = Counter()
             for row in rows:
                 if label in row.observations:
                     times = suite.repeats.times  # whose counts are averaged
                     counts.update({name: count * times for name, count in row.observations[label].counts.items()})
-            found[evaluator.of] = CascadeUse.of(evaluator.audit, counts)
+            found[evaluator.counts_verdicts_of] = CascadeUse.of(suite.judge.cascade.audit, counts)
     return found
 
 

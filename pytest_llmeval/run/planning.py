@@ -19,7 +19,6 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.asking import Asking, Judgement, Juror, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judge.cascade import case_repeat
 from pytest_llmeval.judge.contract import Usage, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.questions.simulated_user import SIMULATED_USER
@@ -151,7 +150,7 @@ class Planner:
             self._tallies[job.key] = _CallTally(job.suite)
         tally = self._tallies[job.key]
         if job.judge is not None:  # a system that was counted as an opponent first has none yet
-            judged = [each for each in job.suite.evaluators.values() if isinstance(each, JudgedEvaluator)]
+            judged = [each for each in job.suite.evaluators.values() if each.asks]
             panels = [job.judge.panel, *map(job.judge.panel_for, judged)]
             tally.judges |= {each.model: each for panel in panels for each in panel.jurors.values()}
         if job.user is not None:

@@ -24,7 +24,7 @@ from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator, as_judge_errors
+from pytest_llmeval.judge.judged_evaluator import as_judge_errors
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.suite import Suite
@@ -130,7 +130,7 @@ def score(
     readings = {label: Reading.of(each, on, parts or Parts()) for label, each in named.items()}
     asked: dict[str, Sequence[Observation | Exception | None]] = {}
     for label, evaluator in list(named.items()):
-        if isinstance(evaluator, JudgedEvaluator) and (asks := _whom(evaluator, judge)) is not None:
+        if evaluator.asks and (asks := _whom(evaluator, judge)) is not None:
             agreement = _agreement_of(label, evaluator, asks)
             given = _measure_asking(evaluator, agreement, listed, readings[label], asks, max_workers)
             asked[label] = [own for own, _ in given]
@@ -196,7 +196,7 @@ def _records(
             yield shared.of(case, {label: each for label, each in measured if each is not None})
 
 
-def _whom(evaluator: JudgedEvaluator, judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
+def _whom(evaluator: Evaluator, judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
     """Return whom an evaluator asks: the embedding model that it names, or else the judge."""
     if evaluator.own_model is None:
         return judge
@@ -205,7 +205,7 @@ def _whom(evaluator: JudgedEvaluator, judge: "Judgeable | Panel | None") -> "Jud
     return connect_embeddings(evaluator.own_model)
 
 
-def _agreement_of(label: str, evaluator: JudgedEvaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":
+def _agreement_of(label: str, evaluator: Evaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":
     """Return what measures how far judges agree, if there are several.
 
     Raises:
@@ -222,7 +222,7 @@ def _agreement_of(label: str, evaluator: JudgedEvaluator, judge: "Judgeable | Pa
 
 
 def _measure_asking(
-    evaluator: JudgedEvaluator,
+    evaluator: Evaluator,
     agreement: "PanelAgreement | None",
     cases: Sequence[Case],
     reading: Reading,
@@ -292,7 +292,7 @@ def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
 
 
 def measure_answered(
-    evaluator: JudgedEvaluator,
+    evaluator: Evaluator,
     case: Case,
     reading: Reading,
     verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
@@ -321,7 +321,7 @@ def measure_answered(
 
 
 def _measure_judged(
-    evaluator: JudgedEvaluator, case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
+    evaluator: Evaluator, case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
 ) -> Observation | Exception:
     """Measure a case with what a judge said of it.
 
@@ -340,7 +340,7 @@ def _measure_judged(
     if isinstance(measured, Observation):
         lost = dict.fromkeys(measured.errored, str(off))
         return structs.replace(measured, undefined={**measured.undefined, **lost}, errored={})
-    return Observation({}, undefined={metric.name: str(off) for metric in evaluator.describe()})
+    return evaluator.absent(str(off))
 
 
 def _usable(measured: Any) -> Observation | Exception:

@@ -12,7 +12,7 @@ from msgspec import structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, FieldsError
 from pytest_llmeval.core.evaluator import Basis, ErrorBucket, Evaluator, Metric
-from pytest_llmeval.core.observation import Observation, Sums, Totals
+from pytest_llmeval.core.observation import Observation, Sums
 from pytest_llmeval.core.tables import ReportTable, has_counts
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
@@ -23,6 +23,7 @@ Reducer: TypeAlias = Literal["mean", "median", "majority", "min", "max", "pass_a
 Status: TypeAlias = Literal["stable pass", "flaky", "stable fail", "error"]
 
 _SUM, _COUNT = "sum ", "n "
+_PASSED = "passed"
 
 RELIABILITY = "repeats"
 """The label of the metrics of a suite whose cases are repeated."""
@@ -170,27 +171,19 @@ class Reduced(Evaluator):
 
         A metric that is undefined in some of them is reduced over the others.
         """
-        errored = _reasons(observations, "errored")
-        undefined = {
-            name: why
-            for name, why in _reasons(observations, "undefined").items()
-            if all(name in each.undefined for each in observations)
-        }
-        counts: dict[str, float] = {}
+        mean = self.of.reduce(observations)
         if self.repeats.reduce == "mean":
-            counts = {name: total / len(observations) for name, total in Totals.of(observations).items()}
-        else:
-            if self._averaged:
-                counts = {name: total / len(observations) for name, total in Totals.of(observations).items()}
-            scores = [self.of.scores(each) for each in observations]
-            for name in dict.fromkeys(name for each in scores for name in each if not self._averages(name)):
-                known = [value for each in scores if (value := each.get(name)) is not None]
-                if len(known) >= self.repeats.k and name not in errored:
-                    counts[_SUM + name] = REDUCERS[self.repeats.reduce](known, self._metric(name), self.repeats)
-                    counts[_COUNT + name] = 1
-                elif known:
-                    undefined.setdefault(name, f"fewer than {self.repeats.k} repeats have a score")
-        return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored)
+            return mean
+        counts, undefined = dict(mean.counts) if self._averaged else {}, dict(mean.undefined)
+        scores = [self.of.scores(each) for each in observations]
+        for name in dict.fromkeys(name for each in scores for name in each if not self._averages(name)):
+            known = [value for each in scores if (value := each.get(name)) is not None]
+            if len(known) >= self.repeats.k and name not in mean.errored:
+                counts[_SUM + name] = REDUCERS[self.repeats.reduce](known, self._metric(name), self.repeats)
+                counts[_COUNT + name] = 1
+            elif known:
+                undefined.setdefault(name, f"fewer than {self.repeats.k} repeats have a score")
+        return structs.replace(mean, counts=counts, undefined=undefined)
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what values rest on, as far as repeats are averaged: of other reductions no case has any."""
@@ -263,9 +256,9 @@ class Reliability(Evaluator):
         """Refuse: only runs that have been judged can be counted."""
         raise EvaluatorError(f"case {case.id!r}: repeats are counted, not measured")
 
-    def observe(self, passed: Sequence[bool]) -> Observation:
-        """Return the observation of a case from what came of its runs."""
-        n, successes = len(passed), sum(passed)
+    def reduce(self, observations: Sequence[Observation]) -> Observation:
+        """Return the observation of a case from those of its runs, made by `passing`."""
+        n, successes = len(observations), sum(each.counts[_PASSED] == 1 for each in observations)
         counts = {f"pass{mark}{k}": _ESTIMATES[mark](n, successes, k) for mark, k in self._named}
         return Observation({**counts, "n": 1})
 
@@ -274,25 +267,17 @@ class Reliability(Evaluator):
         return {metric.name: sums[metric.name] / sums["n"] for metric in self.describe()}
 
 
+def passing(passed: bool) -> Observation:
+    """Return the observation of one run that passed or failed, as `Reliability` reduces it."""
+    return Observation({_PASSED: int(passed)})
+
+
 _MOST_TRIES = 10
 _ESTIMATES: Mapping[str, Callable[[int, int, int], float]] = {"@": _pass_at_k, "^": _all_of_k}
 
 
 def _family(metric: str) -> str:
     return metric.partition("[")[0]
-
-
-def _reasons(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:
-    reasons: dict[str, str] = {}
-    for number, each in enumerate(observations, 1):
-        for name, why in getattr(each, kind).items():
-            reasons.setdefault(name, why if kind == "undefined" else f"repeat {number}: {why}")
-    return reasons
-
-
-def _first_malformed(observations: Sequence[Observation]) -> str | None:
-    found = ((number, each.malformed) for number, each in enumerate(observations, 1) if each.malformed is not None)
-    return next((f"repeat {number}: {why}" for number, why in found), None)
 
 
 def spread_of(scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from pytest_llmeval.core.views import WANTED_TURN, Turn, is_turn
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.validation import DocumentReader, describe
 from pytest_llmeval.judge.cascade import CascadeRule
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.repeats import Repeats
@@ -158,7 +157,7 @@ class JudgeReader(PartReader):
         self, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
     ) -> dict[str, Any]:
         """Return the options of an evaluator without those that say who judges, after adding the faults."""
-        if not issubclass(evaluator, JudgedEvaluator):
+        if not evaluator.asks:
             return dict(options)
         own = {each.name for each in fields(evaluator)}
         named = {*(each.name for each in fields(JudgeSpec)), "judges", "reduce", "min_judges"} - own
@@ -195,16 +194,14 @@ class JudgeReader(PartReader):
                 self.fault(("repeats", "reduce"), f"found {repeats.reduce}, {wanted}")
             return
         for label, evaluator in evaluators.items():
-            if isinstance(evaluator, JudgedEvaluator) and (fault := evaluator.panel_fault(judge.reduce)):
+            if fault := evaluator.panel_fault(judge.reduce):
                 self.fault(("reduce",) if judge.reduce is not None else ("judges",), f"evaluator {label!r}: {fault}")
 
 
 def without_unasked(evaluators: Mapping[str, Evaluator]) -> dict[str, Evaluator]:
     """Return evaluators without the figures of several judges about evaluators that ask nothing."""
-    from pytest_llmeval.evaluators.judge.panel import VerdictStatistics
-
     return {
         label: each
         for label, each in evaluators.items()
-        if not isinstance(each, VerdictStatistics) or isinstance(evaluators[each.of], JudgedEvaluator)
+        if not each.counts_verdicts_of or evaluators[each.counts_verdicts_of].asks
     }

@@ -33,7 +33,6 @@ from pytest_llmeval.gates.regression import (
     clustered,
     regression_from_mapping,
 )
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
@@ -189,8 +188,7 @@ class SettingsReader(JudgeReader):
             for each in declared
         }
         for label, evaluator in evaluators.items():
-            judged = isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is None
-            if judged or evaluator.name == "checks":
+            if evaluator.asks_judge or evaluator.asserts:
                 agreement: VerdictStatistics = PanelAgreement(label, panel.names)
                 if panel.cascade is not None:
                     agreement = CascadeErrors(label, panel.cascade.audit)
@@ -369,7 +367,7 @@ class SettingsReader(JudgeReader):
     def _check_gate(self, gate: Gate | RegressionGate, entry: Any, place: tuple[str | int, ...]) -> None:
         """Refuse a gate on an unknown metric, or with a limit that its metric cannot reach."""
         subject = (*place, "metric") if isinstance(entry, Mapping) else place
-        judged = any(isinstance(each, JudgedEvaluator) for each in self.metrics.evaluators.values())
+        judged = any(each.asks for each in self.metrics.evaluators.values())
         extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
         if fault := self.metric_fault(gate.metric, extra):
             text = gate.metric if isinstance(entry, Mapping) else entry

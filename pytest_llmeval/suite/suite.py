@@ -22,7 +22,6 @@ from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import (
     RegressionGate,
 )
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec, jurors_of
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability
@@ -134,7 +133,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
-        specs = [each.own_model for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
+        specs = [each.own_model for each in self.evaluators.values()]
         specs += [*jurors_of(self.judge), self.model.spec if self.model is not None else None, self.conversation.user]
         keys = [each.api_key_env for each in specs if each is not None]
         return (*headers, *filter(None, keys))
@@ -142,7 +141,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def judged(self) -> bool:
         """Whether a judge may be asked about its cases."""
-        return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
+        return any(each.asks for each in self.evaluators.values())
 
     @property
     def asks_models(self) -> bool:
@@ -152,8 +151,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def asks_judge(self) -> bool:
         """Whether its own judge may be asked, not only embedding models named by evaluators."""
-        judged = [each for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
-        return any(each.own_model is None for each in judged)
+        return any(each.asks_judge for each in self.evaluators.values())
 
     @cached_property
     def opponents(self) -> Sequence[str]:
@@ -176,7 +174,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
 
     def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
         """Return what an evaluator reads in place of its own part: of a model, its text instead of text and usage."""
-        whole = self.model is not None and evaluator.part == WHOLE
+        whole = self.model is not None and evaluator.reads.part == WHOLE
         return self.on.get(label, "answer" if whole else None)
 
     def parts_of(self, case: Case) -> Parts:
@@ -190,10 +188,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         from pytest_llmeval.evaluators.judge.cascade import Cascaded
 
         audit = self.judge.cascade.audit
-        return {
-            label: Cascaded(each, audit) if isinstance(each, JudgedEvaluator) and each.own_model is None else each
-            for label, each in self.evaluators.items()
-        }
+        return {label: Cascaded(each, audit) if each.asks_judge else each for label, each in self.evaluators.items()}
 
     @cached_property
     def reported(self) -> Mapping[str, Evaluator]:

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import Evaluator, Reads
 from pytest_llmeval.core.parts import Parts, expression_fault
 from pytest_llmeval.core.views import Reading
 
@@ -102,7 +102,7 @@ def test_an_expression_that_cannot_be_evaluated_on_a_prediction_is_the_error_of_
 def test_what_is_expected_of_a_part_is_that_part_of_the_expectation_or_else_the_whole(
     parts: Parts, expected: Any, seen: Any
 ) -> None:
-    reading = Reading("answer", parts=parts)
+    reading = Reading(Reads("answer"), parts=parts)
     case = Case("a", expected=expected, prediction={"answer": "x", "output": {"text": "x"}})
     assert reading.view(case).expected == seen
     assert [each.expected for each in reading.expecting(Case("a", expected=expected))] == [seen]
@@ -119,25 +119,25 @@ def test_what_is_expected_of_a_part_is_that_part_of_the_expectation_or_else_the_
 )
 def test_an_entry_reads_another_part_or_any_expression(on: str, prediction: Any, expected: Any) -> None:
     case = Case("a", expected="Paris", prediction={**RAG, "output": {"summary": "short"}})
-    view = Reading("answer", on=on).view(case)
+    view = Reading(Reads("answer"), on=on).view(case)
     assert (view.prediction, view.expected) == (prediction, expected)
 
 
 def test_an_expression_looks_the_expectation_up_in_the_same_way() -> None:
     case = Case("a", expected={"output": {"summary": "s"}}, prediction={"output": {"summary": "t"}})
-    view = Reading("answer", on="output.summary").view(case)
+    view = Reading(Reads("answer"), on="output.summary").view(case)
     assert (view.prediction, view.expected) == ("t", "s")
 
 
 def test_an_expression_that_cannot_be_evaluated_on_the_expectation_finds_nothing_there() -> None:
-    reading = Reading("answer", "join(' ', words)")
+    reading = Reading(Reads("answer"), "join(' ', words)")
     case = Case("c", expected={"tool_calls": []}, prediction={"words": ["a", "b"]})
     assert (reading.view(case).prediction, reading.view(case).expected) == ("a b", None)
 
 
 def test_an_expression_that_finds_nothing_is_an_error() -> None:
     with pytest.raises(PredictionError) as caught:
-        Reading("answer", on="output.summary").view(Case("a", prediction=RAG))
+        Reading(Reads("answer"), on="output.summary").view(Case("a", prediction=RAG))
     assert str(caught.value) == (
         "the prediction has the keys answer, contexts, usage; nothing at 'output.summary', which 'on' names"
     )
@@ -145,12 +145,12 @@ def test_an_expression_that_finds_nothing_is_an_error() -> None:
 
 def test_the_view_of_a_text_is_the_case_itself() -> None:
     case = Case("a", expected="Paris", prediction="Paris")
-    assert Reading("answer").view(case) is case
+    assert Reading(Reads("answer")).view(case) is case
     assert Reading().view(case) is case
 
 
 def test_a_view_keeps_all_parts_readable() -> None:
-    view = Reading("answer").view(Case("a", prediction=RAG))
+    view = Reading(Reads("answer")).view(Case("a", prediction=RAG))
     assert view.prediction == "Paris"
     assert dict(view.parts) == RAG
     assert view.parts.get("tool_calls") is None
@@ -160,26 +160,26 @@ def test_a_view_keeps_all_parts_readable() -> None:
 def test_a_case_without_prediction_has_no_parts() -> None:
     case = Case("a", expected={"answer": "Paris"})
     assert dict(case.parts) == {}
-    assert Reading("answer").view(case).prediction is MISSING
+    assert Reading(Reads("answer")).view(case).prediction is MISSING
 
 
 def test_only_evaluators_that_read_objects_take_an_object_without_parts_as_the_answer() -> None:
     case = Case("a", prediction={"verdict": "no"})
-    assert Reading("answer", reads_objects=True).view(case).prediction == {"verdict": "no"}
+    assert Reading(Reads("answer", objects=True)).view(case).prediction == {"verdict": "no"}
     for reading in (
-        Reading("answer"),
-        Reading("answer", parts=Parts(answer="text"), reads_objects=True),
-        Reading("contexts", reads_objects=True),
+        Reading(Reads("answer")),
+        Reading(Reads("answer", objects=True), parts=Parts(answer="text")),
+        Reading(Reads("contexts", objects=True)),
     ):
         with pytest.raises(PredictionError):
             reading.view(case)
     with pytest.raises(PredictionError, match="no 'answer'"):
-        Reading("answer", reads_objects=True).view(Case("a", prediction={"contexts": []}))
+        Reading(Reads("answer", objects=True)).view(Case("a", prediction={"contexts": []}))
 
 
 def test_a_record_with_a_field_outcome_is_itself_the_answer() -> None:
     record = {"outcome": "won", "score": 3}
-    reading = Reading("answer", reads_objects=True)
+    reading = Reading(Reads("answer", objects=True))
     assert reading.view(Case("c", prediction=record, expected={"outcome": "won"})).prediction == record
     assert reading.view(Case("c", prediction=record, expected={"outcome": "won"})).expected == {"outcome": "won"}
     assert reading.view(Case("c", prediction=record, expected={"outcome": {"a": 1}})).expected is None
@@ -189,7 +189,7 @@ def test_an_evaluator_reads_the_part_that_its_class_declares() -> None:
     @dataclass(frozen=True)
     class Own(Evaluator):
         name = "own"
-        part = "contexts"
+        reads = Reads("contexts")
 
         def describe(self) -> Any:
             return ()

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case, Evaluator, get_evaluator
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.tasks.fact_check.answer import read_answer
 
 
@@ -112,7 +111,7 @@ def measured(evaluator: Evaluator, example: Example, prediction: Any) -> tuple[b
         (view,) = Reading.of(evaluator).views(case)
     except PredictionError:
         return True, {}
-    if isinstance(evaluator, JudgedEvaluator) and evaluator.name != "fact_check":
+    if evaluator.asks and evaluator.name != "fact_check":
         # What a judge is shown was understood; without a question there is no verdict and no score.
         asked = list(evaluator.questions(view))
         return not asked, {}

@@ -9,6 +9,7 @@ from loading import load_text
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import PredictionError, SuiteError
+from pytest_llmeval.core.evaluator import Reads
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.views import Reading, turns_of
 from pytest_llmeval.evaluators.conversation import Conversation
@@ -173,7 +174,7 @@ def test_a_turn_that_did_not_happen_is_an_error() -> None:
 
 def test_a_prediction_that_is_no_conversation_has_no_turns() -> None:
     with pytest.raises(PredictionError, match="the prediction is text; no 'messages'"):
-        Reading("answer", turn="each").views(Case("t", prediction="x"))
+        Reading(Reads("answer"), turn="each").views(Case("t", prediction="x"))
 
 
 def test_turns_and_reasons_to_stop_are_metrics() -> None:

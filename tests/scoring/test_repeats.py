@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case, Evaluator, EvaluatorError, Metric, Observation, Sums
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.scoring.repeats import REDUCERS, Reduced, Reliability, Repeats, flakiness_of, spread_of, status_of
+from pytest_llmeval.scoring.repeats import (
+    REDUCERS,
+    Reduced,
+    Reliability,
+    Repeats,
+    flakiness_of,
+    passing,
+    spread_of,
+    status_of,
+)
 from pytest_llmeval.scoring.summary import summarize
 
 UP, DOWN = Metric("score", high=None), Metric("loss", higher_is_better=False, high=None)
@@ -73,7 +82,7 @@ def test_pass_at_k_and_all_of_k_are_the_shares_of_all_choices_of_k_repeats(times
         every = sum(all(each) for each in chosen) / len(chosen)
         assert REDUCERS["pass_at_k"](scores, UP, repeats) == pytest.approx(some)
         assert REDUCERS["all_of_k"](scores, UP, repeats) == pytest.approx(every)
-        counts = Reliability(times).observe(list(map(bool, scores))).counts
+        counts = Reliability(times).reduce([passing(bool(score)) for score in scores]).counts
         assert counts[f"pass@{k}"] == pytest.approx(some)
         assert counts[f"pass^{k}"] == pytest.approx(every)
 
@@ -84,7 +93,9 @@ def test_reliability_is_a_mean_over_cases_and_equals_the_closed_form() -> None:
     n, chances = 8, [rng.random() for _ in range(4000)]
     reliability = Reliability(n)
     cases = [
-        CaseRecord(str(place), observations={"repeats": reliability.observe([rng.random() < p for _ in range(n)])})
+        CaseRecord(
+            str(place), observations={"repeats": reliability.reduce([passing(rng.random() < p) for _ in range(n)])}
+        )
         for place, p in enumerate(chances)
     ]
     found = summarize({"repeats": reliability}, cases).metrics

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_llmeval.cli.start.finding import Finding
 from pytest_llmeval.cli.start.planned import PlannedRun
 from pytest_llmeval.core.wording import seconds
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import jurors_of
 
 if TYPE_CHECKING:
@@ -56,8 +55,7 @@ def model_findings(suites: "Sequence[Suite]", plan: PlannedRun, *, ask: bool) ->
             if place not in seen:
                 seen.add(place)
                 yield from _model(model, ask=ask)
-        judged = (each for each in suite.evaluators.values() if isinstance(each, JudgedEvaluator))
-        if jurors_of(suite.judge)[0].model is None and any(each.own_model is None for each in judged):
+        if jurors_of(suite.judge)[0].model is None and suite.asks_judge:
             text = f"{suite.path.name}: its evaluators ask a judge, and it names none"
             mend = "add judge: {model: 'openai:MODEL'} to the suite, or run with --llmeval-judge-model=openai:MODEL"
             yield Finding("warning", text, [mend])
@@ -73,7 +71,7 @@ def _models(suite: "Suite", plan: PlannedRun) -> Iterator[_Model]:
         if each.model is not None:
             yield _Model("judge", suite.path, each, asked)
     for evaluator in suite.evaluators.values():
-        if isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is not None:
+        if evaluator.own_model is not None:
             yield _Model("embeddings", suite.path, evaluator.own_model, asked)
     for system in suite.systems.values():
         if system.model is not None:

@@ -55,6 +55,7 @@ class Checks(Evaluator):
     """
 
     name = "checks"
+    asserts = True
 
     checks: tuple[Any, ...] = ()
     ready: tuple[Check, ...] = field(default=(), repr=False, compare=False)

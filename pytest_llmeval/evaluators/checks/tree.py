@@ -11,6 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError, PredictionError, format_error
+from pytest_llmeval.core.evaluator import Reads
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
 from pytest_llmeval.evaluators.checks.contract import CheckError, CheckTest, JudgedTest, Subject, UnreadableError
@@ -105,7 +106,7 @@ class View:
 
 @lru_cache(maxsize=256)
 def _reading(on: str | None, parts: Parts) -> Reading:
-    return Reading("answer", on, parts, reads_objects=True)
+    return Reading(Reads("answer", objects=True), on, parts)
 
 
 class CheckNode(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
@@ -48,9 +48,7 @@ class FieldsEvaluator(Evaluator):
     """
 
     name = "fields"
-    part: ClassVar[str] = "answer"
-    reads_objects: ClassVar[bool] = True
-    reads_records: ClassVar[bool] = True
+    reads: ClassVar[Reads] = Reads("answer", objects=True, records=True)
 
     paths: Mapping[str, Comparator] = field(default_factory=dict)
 

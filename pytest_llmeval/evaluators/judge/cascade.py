@@ -212,10 +212,6 @@ class CascadeErrors(VerdictStatistics):
             Metric(self._metric("unsure"), higher_is_better=False, signature=signature),
         ]
 
-    def absent(self, why: str) -> Observation:
-        """Return the observation of a case about which no cascade was asked."""
-        return Observation({}, undefined=dict.fromkeys((metric.name for metric in self.describe()), why))
-
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """Count one case."""
         asked = [each for each in verdicts if isinstance(each, CascadeVerdict)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
-from pytest_llmeval.core.evaluator import ErrorBucket, Metric
+from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import INSTRUCTIONS
 from pytest_llmeval.core.wording import as_line
@@ -49,9 +49,7 @@ class Checklist(JudgedEvaluator):
     """
 
     name = "checklist"
-    part = "answer"
-    reads_objects = True
-    reads_expected = True
+    reads = Reads("answer", objects=True, expected=True)
     decides = True
 
     instructions: tuple[str, ...] = ()

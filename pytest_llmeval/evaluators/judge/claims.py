@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
-from pytest_llmeval.core.evaluator import ErrorBucket, Metric
+from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.judge.claim_steps import (
     ANSWER_IN_CONTEXTS,
@@ -101,8 +101,7 @@ class Claims(JudgedEvaluator):
 
     name = "claims"
     decides = True
-    part = "answer"
-    reads_objects = True
+    reads = Reads("answer", objects=True)
 
     metrics: tuple[ClaimMetric, ...] = ("faithfulness",)
     language: Literal["auto", "en", "zh"] = "auto"

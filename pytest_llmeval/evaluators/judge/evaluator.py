@@ -14,7 +14,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
-from pytest_llmeval.core.evaluator import Basis, Metric
+from pytest_llmeval.core.evaluator import Basis, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.prints import shown_prints
 from pytest_llmeval.evaluators.judge.judged_case import (
@@ -138,8 +138,7 @@ class Judge(JudgedEvaluator):
     """
 
     name = "judge"
-    part = "answer"
-    reads_objects = True
+    reads = Reads("answer", objects=True)
     pools_undefined = True  # no single case has a corrected score, and together they do
 
     mode: ModeName = "auto"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
-from pytest_llmeval.core.evaluator import APPROVED, Evaluator, Metric
+from pytest_llmeval.core.evaluator import APPROVED, Evaluator, Metric, Reads
 from pytest_llmeval.core.missing import ITSELF, NoAnswer
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
@@ -107,8 +107,7 @@ class Pairwise(JudgedEvaluator):
 
     name = "pairwise"
     decides = True
-    part = "answer"
-    reads_objects = True
+    reads = Reads("answer", objects=True)
 
     against: str | tuple[str, ...] = REFERENCE
     criteria: str | None = None

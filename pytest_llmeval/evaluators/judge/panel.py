@@ -52,9 +52,10 @@ class VerdictStatistics(Evaluator):
         """Refuse: judges are asked, not measured."""
         raise EvaluatorError(f"case {case.id!r}: a panel is asked, not measured")
 
-    @abstractmethod
-    def absent(self, why: str) -> Observation:
-        """Return the observation of a case about which they were not asked."""
+    @property
+    def counts_verdicts_of(self) -> str:
+        """The evaluator that asks."""
+        return self.of
 
     @abstractmethod
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:

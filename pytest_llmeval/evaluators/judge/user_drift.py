@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.evaluator import Metric, Reads
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.parts import WHOLE
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.judge.contract import Question, Verdict
@@ -37,8 +36,7 @@ class UserDrift(JudgedEvaluator):
     """
 
     name = _METRIC
-    part = WHOLE
-    reads_expected = True
+    reads = Reads(expected=True)
 
     language: Literal["auto", "en", "zh"] = "auto"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault
@@ -58,7 +58,7 @@ class EmbeddedSemantic(JudgedEvaluator):
     """
 
     name = "semantic"
-    part = "answer"
+    reads = Reads("answer")
 
     model: str
     base_url: str | None = field(default=None, compare=False)
@@ -155,7 +155,7 @@ class Semantic(Evaluator):
     """
 
     name = "semantic"
-    part = "answer"
+    reads = Reads("answer")
     batch = 64
 
     metrics: tuple[str, ...] = _METRICS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
 from pytest_llmeval.evaluators.fields.build import Comparator, build_record, options_digest
@@ -69,9 +69,7 @@ class Tools(Evaluator):
     """
 
     name = "tools"
-    part: ClassVar[str] = "tool_calls"
-    reads_lists: ClassVar[bool] = True
-    second_part: ClassVar[str | None] = "messages"
+    reads: ClassVar[Reads] = Reads("tool_calls", second_part="messages", lists=True)
 
     order: Order = "exact"
     arguments: Literal["exact", "partial", "ignore"] = "exact"

@@ -24,7 +24,6 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.mutator import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.run.execute import Execution, execute
 from pytest_llmeval.run.job import CaseAnswer
@@ -75,7 +74,7 @@ def _unjudged(suite: Suite, case: Case) -> CaseAnswer:
     verdicts: dict[str, list[list[Verdict | LlmevalError]]] = {}
     failed: dict[str, Exception] = {}
     for label, evaluator in suite.evaluators.items():
-        if isinstance(evaluator, JudgedEvaluator):
+        if evaluator.asks:
             try:
                 views = suite.readings[label].views(case)
                 verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.mutator import Mutator, Neighbours
-from pytest_llmeval.evaluators.tools.evaluator import Tools
 from pytest_llmeval.run.mutation.forms import (
     answer_text,
     calls,
@@ -145,8 +144,8 @@ def _lists_reordered(case: Case, near: Neighbours) -> Any:
 
 def _calls_reordered(case: Case, near: Neighbours) -> Any:
     """Turn calls of tools round where the suite says that any order is right."""
-    tools, found = near.evaluator("tools"), calls(case)
-    if found is None or not isinstance(tools, Tools) or tools.order != "any_order":
+    found = calls(case)
+    if found is None or near.option("tools", "order", "") != "any_order":
         return None
     return found.put(found.value[::-1]) if len(found.value) > 1 else None
 

@@ -9,9 +9,7 @@ from typing import Any, Final
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.mutator import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.parts import expectation
-from pytest_llmeval.evaluators.fields.evaluator import FieldsEvaluator
 from pytest_llmeval.evaluators.tools.calls import read_expected
-from pytest_llmeval.evaluators.tools.evaluator import Tools
 from pytest_llmeval.evaluators.tools.trajectory import follows
 from pytest_llmeval.run.mutation.forms import answer_text, calls, messages, normal, ranking, relevant_ids, structure
 
@@ -59,8 +57,7 @@ def _of_fields(change: Callable[[dict[str, Any], list[str], Case, Neighbours], N
 
 
 def _comparator(name: str, near: Neighbours) -> Any:
-    fields = near.evaluator("fields")
-    paths: Mapping[str, Any] = fields.paths if isinstance(fields, FieldsEvaluator) else {}
+    paths: Mapping[str, Any] = near.option("fields", "paths", {})
     return paths.get(name, paths.get(f"{name}[]"))
 
 
@@ -178,8 +175,7 @@ def _call_doubled(made: list[Any], case: Case, near: Neighbours) -> list[Any] | 
 
 def _calls_reordered(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Turn calls round that are made in the expected order, where the suite says that it matters."""
-    tools = near.evaluator("tools")
-    if isinstance(tools, Tools) and tools.order in _FREE_ORDERS:
+    if near.option("tools", "order", None) in _FREE_ORDERS:
         return None
     names, wanted = [each["name"] for each in made], [each.name for each in read_expected(case.expected) or ()]
     return made[::-1] if follows(wanted, names, "in_order") and not follows(wanted, names[::-1], "in_order") else None
@@ -188,8 +184,7 @@ def _calls_reordered(made: list[Any], case: Case, near: Neighbours) -> list[Any]
 def _argument(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Change an argument that is as expected."""
     wanted = {each.name: each.arguments or {} for each in read_expected(case.expected) or ()}
-    tools = near.evaluator("tools")
-    ignored = tools.ignore_arguments if isinstance(tools, Tools) else ()
+    ignored = near.option("tools", "ignore_arguments", ())
     places = [
         (at, name)
         for at, call in enumerate(made)
@@ -210,8 +205,7 @@ def _argument(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None
 def _call_added(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Call a tool that the suite forbids, or else one that nobody knows."""
     del case
-    tools = near.evaluator("tools")
-    forbidden = tools.forbidden if isinstance(tools, Tools) else ()
+    forbidden = near.option("tools", "forbidden", ())
     name = forbidden[0].replace("*", "everything").replace("?", "x") if forbidden else "delete_everything"
     return [*made, {"name": name, "arguments": {}}]
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 from pytest_llmeval.core.mutator import Mutator
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.reports.mutation import KindOutcome, Survival
 from pytest_llmeval.run.execute import Execution
@@ -212,7 +211,7 @@ class _MutationResults:
         """Return whether a judge was asked and gave no verdict, so that nothing is known."""
         if record.outcome != "errored" or self.score is score_unjudged:
             return False
-        judged = {label for label, each in self.suite.evaluators.items() if isinstance(each, JudgedEvaluator)}
+        judged = {label for label, each in self.suite.evaluators.items() if each.asks}
         failed = {label for label, each in record.observations.items() if each.errored}
         return not judged.isdisjoint({*record.errors, *failed})
 
@@ -226,7 +225,7 @@ class _MutationResults:
 
     def _checks(self) -> Iterator[tuple[str, Any]]:
         """Yield the evaluators of checks: an unmet one fails its case whatever limits there are."""
-        return ((label, each) for label, each in self.suite.evaluators.items() if each.name == "checks")
+        return ((label, each) for label, each in self.suite.evaluators.items() if each.asserts)
 
     def _unknown(self) -> "_OffMetrics":
         """Return the metrics that some recorded answer lacks because no judge was asked."""
@@ -243,7 +242,7 @@ class _MutationResults:
         return frozenset(
             name
             for name in self.names
-            if isinstance(self.suite.evaluators[self.table.owner[name]], JudgedEvaluator)
+            if self.suite.evaluators[self.table.owner[name]].asks
             and np.isnan(self.table.scores[name][: len(self.originals)]).all()
         )
 

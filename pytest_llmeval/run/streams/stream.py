@@ -18,7 +18,6 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.run.score import Evaluators, by_name, measure_each
 from pytest_llmeval.run.streams.case_results import CaseResultWriter
@@ -77,7 +76,7 @@ def score_stream(
     if block < 1 or in_flight < 1:
         raise LlmevalError(f"score_stream: found block={block}, in_flight={in_flight}, expected at least 1")
     named = by_name(evaluators, "score_stream")
-    if judged := [label for label, each in named.items() if isinstance(each, JudgedEvaluator)]:
+    if judged := [label for label, each in named.items() if each.asks]:
         raise EvaluatorError(f"score_stream: evaluator {judged[0]!r} asks a judge, expected one that does not")
     task = _StreamBlock(named, parts or Parts(), tuple(group_by), results is not None)
     total = PartialResult.of(task.evaluators, (), group_by)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
+from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
@@ -220,7 +220,7 @@ class EmotionCause(Evaluator):
     """
 
     name = "emotion_cause"
-    own_keys = OBJECT_KEYS
+    reads = Reads(own_keys=OBJECT_KEYS)
     pools_undefined = True  # the official script gives 0 to conversations without any pair, taken together
 
     subtask: Subtask = 1
@@ -311,7 +311,7 @@ class EmotionCause(Evaluator):
         Returns:
             As for other evaluators; without details where there are several conversations.
         """
-        found, right = internal_rows(own_or_answer(prediction, self.own_keys)), internal_rows(ground_truth)
+        found, right = internal_rows(own_or_answer(prediction, self.reads.own_keys)), internal_rows(ground_truth)
         numbers = dict.fromkeys([*(right or {}), *(found or {})])
         if len(numbers) < 2:  # noqa: PLR2004 (several)
             return super().evaluate(prediction, ground_truth, text)

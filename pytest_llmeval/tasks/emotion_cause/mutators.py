@@ -23,7 +23,7 @@ def _of_pairs(
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("emotion_cause")
         assert isinstance(evaluator, EmotionCause)
-        found = own_or_answer(case.prediction, evaluator.own_keys)
+        found = own_or_answer(case.prediction, evaluator.reads.own_keys)
         texts = utterances_of(case.expected, case.input) if evaluator.quoted_spans else None
         predicted = read_prediction(found, evaluator.subtask, case.id, texts)
         gold = read_gold(case.expected, case.input, evaluator.subtask, case.id).pairs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
-from pytest_llmeval.core.evaluator import ErrorBucket, Metric
+from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
 from pytest_llmeval.core.mutator import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import own_or_answer
@@ -142,7 +142,7 @@ class FactCheck(JudgedEvaluator):
     """
 
     name = "fact_check"
-    own_keys = (*ANSWER_KEYS, "evidence_sources")
+    reads = Reads(own_keys=(*ANSWER_KEYS, "evidence_sources"))
 
     evidence_threshold: float = 0.3
     evidence_form: EvidenceForm = "each_side"
@@ -379,7 +379,7 @@ def _of_answer(change: Callable[[Answer, Claim, FactCheck, Neighbours], dict[str
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("fact_check")
         assert isinstance(evaluator, FactCheck)
-        prediction = own_or_answer(case.prediction, evaluator.own_keys)
+        prediction = own_or_answer(case.prediction, evaluator.reads.own_keys)
         answer = read_answer(prediction)
         if answer.unparsed or answer.faults:
             return None
@@ -412,7 +412,7 @@ def _other_evidence(answer: Answer, claim: Claim, evaluator: FactCheck, near: Ne
     """Justify the verdict by the evidence of another claim."""
     del answer, evaluator
     for other in near.others:
-        found = read_answer(own_or_answer(other.prediction, FactCheck.own_keys))
+        found = read_answer(own_or_answer(other.prediction, FactCheck.reads.own_keys))
         if not (claim.sources and found.sources) or found.unparsed:
             continue
         if not any(each in claim.sources for each in found.sources):

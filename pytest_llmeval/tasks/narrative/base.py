@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator
+from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.evaluators.answers import describe_found
@@ -56,7 +56,7 @@ class NarrativeEvaluator(Evaluator):
             case. Unknown labels stay as they are.
     """
 
-    own_keys = (*PARTS, "version", "metadata", "source_info")
+    reads = Reads(own_keys=(*PARTS, "version", "metadata", "source_info"))
 
     normalize: bool = field(default=False, kw_only=True)
 
@@ -172,7 +172,7 @@ class NarrativeEvaluator(Evaluator):
     def _evaluated(
         self, prediction: Any, ground_truth: Any, text: Any
     ) -> tuple[dict[str, Any], Mapping[str, float | None]]:
-        found = own_or_answer(prediction, self.own_keys)
+        found = own_or_answer(prediction, self.reads.own_keys)
         observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=found))
         details, scores = dict(observation.details), self.scores(observation)
         if observation.malformed is not None:

@@ -49,7 +49,7 @@ def _of_document(change: Callable[[_Annotation, Neighbours], bool]) -> AnswerCha
 
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = next(each for each in near.evaluators.values() if isinstance(each, NarrativeEvaluator))
-        prediction = own_or_answer(case.prediction, evaluator.own_keys)
+        prediction = own_or_answer(case.prediction, evaluator.reads.own_keys)
         data = parse_document(prediction)
         if data is None or not case.expected:
             return None

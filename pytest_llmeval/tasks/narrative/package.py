@@ -78,7 +78,7 @@ class BaseEvaluator(Evaluator):
         metrics: The names of the metrics; without any, `get_metrics_summary` says them for two empty documents.
     """
 
-    own_keys = NarrativeEvaluator.own_keys
+    reads = NarrativeEvaluator.reads
     metrics: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:

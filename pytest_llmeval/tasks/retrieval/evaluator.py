@@ -7,7 +7,7 @@ from itertools import compress, count
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.mutator import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import own_or_answer
@@ -130,7 +130,7 @@ class Retrieval(Evaluator):
     """
 
     name = "retrieval"
-    own_keys = ("results",)
+    reads = Reads(own_keys=("results",))
 
     k: tuple[int, ...] = (3, 5, 10)
     max_positives: int | None = 10
@@ -411,7 +411,7 @@ _Results = list[Any]
 
 def _listed(prediction: Any) -> _Results | None:
     """Return the results of a prediction in whatever form; ``None`` if there are none."""
-    found = own_or_answer(prediction, Retrieval.own_keys)
+    found = own_or_answer(prediction, Retrieval.reads.own_keys)
     found = json_in(found) if isinstance(found, str) else found
     found = found.get("results") if isinstance(found, Mapping) else found
     return found if isinstance(found, list) and found else None
