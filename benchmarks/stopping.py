@@ -26,7 +26,7 @@ from pytest_llmeval.gates.early.evidence import CaseUnits
 from pytest_llmeval.gates.early.verdicts import PartScores, decide_gate
 from pytest_llmeval.gates.limits import Gate, parse_gate
 from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
-from pytest_llmeval.suite.selection import StopSettings
+from pytest_llmeval.suite.run_settings import StopSettings
 
 SIZES = (20, 100, 500, 2000)
 DIFFERENCES = (0.0, 0.05, 0.1, 0.3)

@@ -112,9 +112,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.score import score
     from pytest_llmeval.run.streams.partial import PartialResult
     from pytest_llmeval.run.streams.stream import score_stream
-    from pytest_llmeval.suite.checks import get_checks
     from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
-    from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
+    from pytest_llmeval.suite.registry import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
 
     __all__ += _entries.__all__
@@ -145,8 +144,7 @@ _HOMES = {
     "run.streams.partial": ("PartialResult",),
     "run.streams.stream": ("score_stream",),
     "gates.statistics.compare": ("Comparison", "Difference", "compare"),
-    "suite.checks": ("get_checks",),
-    "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),
+    "suite.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
 }
 """Module to the public names that it holds: a plain pytest run, which loads this package, needs none of them."""

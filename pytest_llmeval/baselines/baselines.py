@@ -23,7 +23,7 @@ from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.gates.watched_gates import watched
-from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.suite.run_settings import SnapshotSettings
 
 
 class _Baseline(NamedTuple):

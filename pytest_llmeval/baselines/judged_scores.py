@@ -40,7 +40,7 @@ from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.gates.statistics.compare import Difference, differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite
 
 REST = "(suite)"

@@ -12,7 +12,7 @@ from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.baselines.runs import SuiteRun
 from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 

@@ -20,7 +20,7 @@ from typing import ClassVar
 from pytest_llmeval.baselines.bridges import Bridge
 from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
-from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.suite.run_settings import SnapshotSettings
 
 SCHEMA = 1
 """Version of the file's form."""

@@ -33,7 +33,7 @@ from pytest_llmeval.judge.panel import is_panel, replaced_jurors
 from pytest_llmeval.judge.spec import PROVIDERS
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.usage import USAGE
-from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
+from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing

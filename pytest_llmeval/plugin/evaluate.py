@@ -16,8 +16,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.run.score import measure_answered, measure_each
-from pytest_llmeval.suite.checks import get_checks
-from pytest_llmeval.suite.registry import default_registry, get_evaluator
+from pytest_llmeval.suite.registry import default_registry, get_checks, get_evaluator
 
 _EVALUATED = pytest.StashKey[list["TestScored"]]()
 _ATTRIBUTE = "llmeval_evaluated"

@@ -135,14 +135,14 @@ def refuse_misnamed_suites(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: One does.
     """
-    from pytest_llmeval.suite.misnamed import hint, looks_like_suite
+    from pytest_llmeval.suite import looks_like_suite, naming_hint
 
     patterns = config.getini("llmeval_files")
     for argument in config.args:
         name = argument.partition("::")[0]
         path = config.invocation_params.dir / name
         if not is_suite_file(path.name, patterns) and path.is_file() and looks_like_suite(path):
-            raise pytest.UsageError(hint(name, patterns))
+            raise pytest.UsageError(naming_hint(name, patterns))
 
 
 def report_paths(config: pytest.Config) -> list[Path]:

@@ -24,7 +24,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.gates.limits import SnapshotVerdict
 from pytest_llmeval.plugin.presentation import VerdictReport, emit
-from pytest_llmeval.suite.snapshot import Tolerance
+from pytest_llmeval.suite.run_settings import Tolerance
 
 _SCORED = pytest.StashKey["_Scored"]()
 _REMEMBERED = 20

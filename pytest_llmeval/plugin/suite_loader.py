@@ -15,8 +15,8 @@ from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.services.secrets import presentable
+from pytest_llmeval.suite import looks_like_suite, naming_hint
 from pytest_llmeval.suite.loading import SuiteMemo, load_suite
-from pytest_llmeval.suite.misnamed import hint, looks_like_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -119,7 +119,7 @@ class SuiteLoader(Struct):
 
     def hints(self) -> list[str]:
         """Return a line for each file with the wrong name."""
-        return [hint(name, self.config.getini("llmeval_files")) for name in sorted(self.misnamed)]
+        return [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.misnamed)]
 
     def refuse(self, why: object) -> pytest.Collector.CollectError:
         """Return the error of a collector that cannot be collected because of a suite."""

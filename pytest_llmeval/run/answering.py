@@ -31,7 +31,7 @@ from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.services.background import Background, ThisThread, together, waited
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.services.stopwatch import Stopwatch
-from pytest_llmeval.suite.conversation import wants_of
+from pytest_llmeval.suite.model_settings import wants_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.callables import load_target
 from pytest_llmeval.targets.python import (

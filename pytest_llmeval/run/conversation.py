@@ -15,7 +15,7 @@ from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.judge.asking import JudgePanel, PanelQuestion
 from pytest_llmeval.judge.questions.simulated_user import UserTurn, next_turn_question
 from pytest_llmeval.run.target_figures import usage_of_target
-from pytest_llmeval.suite.conversation import ConversationSpec, SimulatedUser
+from pytest_llmeval.suite.model_settings import ConversationSpec, SimulatedUser
 
 _LISTS = ("contexts", "tool_calls")
 _USERS = ("user", "human")

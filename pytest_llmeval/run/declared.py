@@ -8,24 +8,26 @@ import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from types import FrameType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, get_type_hints, is_typeddict
 
-from msgspec import structs
+from msgspec import Struct, structs
 
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.frames import origin, users_frame
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import FilePlace, display_path
-from pytest_llmeval.data.formats.frames import RowSource
-from pytest_llmeval.suite.case_data import CaseColumns, CaseData, typed_faults
-from pytest_llmeval.suite.case_data import cases as data_cases
+from pytest_llmeval.data.files.validation import adapter, typed
+from pytest_llmeval.data.formats.fields import ColumnMap
+from pytest_llmeval.data.formats.frames import RowSource, columns_of_file, rows_of
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
@@ -35,6 +37,116 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.direct import Judgeable
     from pytest_llmeval.suite.entries import SuiteArguments
+
+
+CaseColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | type | None
+"""What feeds a part of a case: a column, several under their names or under others, or a type, by its fields."""
+
+_FORMATS: Final = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".parquet": "arrow",
+    ".pq": "arrow",
+    ".arrow": "arrow",
+}
+_TYPED: Final = ("input", "expected", "prediction")
+
+
+class CaseData(Struct, frozen=True):
+    """The cases of a declared suite.
+
+    Attributes:
+        source: A source of the rows, or what a suite file says under ``source``.
+        types: Part of a case to its type.
+        fault: Why there are no cases; empty if there are some.
+    """
+
+    source: RowSource | Mapping[str, Any] | None
+    types: Mapping[str, Any] = {}
+    fault: str = ""
+
+
+def cases_of(
+    data: Any,
+    caller: FrameType,
+    *,
+    columns: Mapping[str, CaseColumns],
+    options: Mapping[str, Any],
+) -> CaseData:
+    """Return cases of data in memory or in a file.
+
+    Args:
+        data: As of `rows_of`, or the path of a file, relative to the caller's.
+        caller: Who declares them.
+        columns: Part of a case to what feeds it; parts that are not there are read from columns of their names.
+        options: Further options of the source of a file.
+    """
+    file = Path(caller.f_code.co_filename)
+    types = {part: each for part, each in columns.items() if isinstance(each, type) or is_typeddict(each)}
+    try:
+        if isinstance(data, str | Path):
+            path = file.parent / data
+            kind = options.get("format") or ("arrow" if path.is_dir() else _FORMATS.get(path.suffix.lower()))
+            if kind is None:
+                return CaseData(None, types, f"found {path.name!r}, expected a name in {', '.join(_FORMATS)}")
+            named = _column_map(columns, columns_of_file(path) if types else None)
+            source: dict[str, Any] = {"format": kind, "path": str(data), **options}
+            return CaseData({**source, "fields": named} if named else source, types)
+        rows = tuple(rows_of(data))
+    except LlmevalError as error:
+        return CaseData(None, types, str(error))
+    known = list(dict.fromkeys(name for row in rows for name in row))
+    named = _column_map(columns, known)
+    kept = ColumnMap(**named) if named else None
+    return CaseData(RowSource(str(file), None, rows, kept, caller.f_lineno), types)
+
+
+def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None) -> dict[str, Any]:
+    """Return ``fields`` of a source."""
+    named: dict[str, Any] = {}
+    for part, given in columns.items():
+        if given is None:
+            continue
+        if isinstance(given, str):
+            named[part] = given
+        elif isinstance(given, Mapping):
+            named[part] = dict(given)
+        elif isinstance(given, type) or is_typeddict(given):
+            wanted = list(_fields_of(given))
+            if wanted and not (known is not None and part in known and part not in wanted):
+                named[part] = {name: name for name in wanted if known is None or name in known} or part
+        else:
+            named[part] = {name: name for name in given}
+    return named
+
+
+def _fields_of(kind: Any) -> Iterable[str]:
+    if hasattr(kind, "model_fields"):
+        return (each.alias or name for name, each in kind.model_fields.items())
+    if is_dataclass(kind):
+        return (each.name for each in dataclass_fields(kind))
+    return get_type_hints(kind) if is_typeddict(kind) else ()
+
+
+def typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
+    """Return a case whose parts are as their types have them, and part and message of what does not fit."""
+    faults: list[tuple[str, str]] = []
+    fitting: dict[str, Any] = {}
+    for part in _TYPED:
+        value = getattr(case, part)
+        value = {} if value is None and part == "input" else value  # a row without any of its columns
+        absent = value is MISSING or (part == "expected" and value is None)
+        if part not in types or absent:
+            continue
+        try:
+            made = typed(types[part], value)
+        except LlmevalError as error:
+            faults.append((part, f"{error}, expected {types[part].__name__}"))
+        else:
+            fitting[part] = adapter(types[part]).dump_python(made, mode="json", exclude_unset=True, by_alias=True)
+    return replace(case, **fitting) if fitting else case, faults
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -84,7 +196,7 @@ def cases(
         "checks": checks,
     }
     given = {part: each for part, each in columns.items() if each is not None}
-    return data_cases(data, users_frame(), columns=given, options=options)
+    return cases_of(data, users_frame(), columns=given, options=options)
 
 
 class DeclaredSuite:
@@ -119,7 +231,7 @@ class DeclaredSuite:
         if not self._file.is_file():  # a cell of a notebook, or a console
             self._file = Path.cwd() / "notebook.py"
         self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
-        self._cases = cases if isinstance(cases, CaseData) else data_cases(cases, frame, columns={}, options={})
+        self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={}, options={})
         self._data = {"suite": name, **_in_file(keys)}
         listed = keys.get("evaluators") or ()
         self._own = [each for each in listed if not isinstance(each, str | Mapping)]
@@ -284,7 +396,7 @@ class _GivenJudge:
         self._judge = judge
 
     def client(self) -> Any:
-        """Return it."""
+        """Return the judge."""
         return self._judge
 
 

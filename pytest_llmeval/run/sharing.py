@@ -31,7 +31,7 @@ from pytest_llmeval.targets.spec import BatchTarget
 if TYPE_CHECKING:
     from pytest_llmeval.judge.store.leases import Reservation
     from pytest_llmeval.judge.store.run_store import RunStore
-    from pytest_llmeval.suite.models import ModelSystem
+    from pytest_llmeval.suite.systems import ModelSystem
 
 _BlockPlace: TypeAlias = tuple[tuple[Path, str], str, int, str]
 _AnswerPlace: TypeAlias = tuple[SuiteKey, str, int]

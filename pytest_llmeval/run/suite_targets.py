@@ -16,8 +16,8 @@ from pytest_llmeval.judge.contract import JudgeRequest
 from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.retrying import RunCalls
-from pytest_llmeval.suite.models import ModelSystem
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.systems import ModelSystem
 from pytest_llmeval.targets.callables import load_target, network_target
 from pytest_llmeval.targets.python import Target
 from pytest_llmeval.targets.spec import BatchTarget, TargetSpec

@@ -15,18 +15,18 @@ from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.scoring.repeats import Repeats
-from pytest_llmeval.suite.conversation import ConversationSpec
-from pytest_llmeval.suite.selection import (
+from pytest_llmeval.suite.model_settings import ConversationSpec
+from pytest_llmeval.suite.run_settings import (
     WHEN_DECIDED,
     CaseSample,
-    Only,
     SampleSettings,
+    SnapshotSettings,
     StopSettings,
-    System,
+    read_snapshot,
     read_stop,
 )
 from pytest_llmeval.suite.settings import SettingsReader
-from pytest_llmeval.suite.snapshot import SnapshotSettings, read_snapshot
+from pytest_llmeval.suite.systems import Only, System
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case

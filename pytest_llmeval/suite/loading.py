@@ -22,22 +22,22 @@ from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.suite.conversation import (
+from pytest_llmeval.suite.keys import KEYS, SuiteEntry
+from pytest_llmeval.suite.limit_faults import check_name_faults
+from pytest_llmeval.suite.model_settings import (
     ConversationSpec,
     SimulatedUser,
     script_fault,
     script_of,
     wants_of,
     with_user_metrics,
+    without_unasked,
 )
-from pytest_llmeval.suite.judge_settings import without_unasked
-from pytest_llmeval.suite.keys import KEYS, SuiteEntry
-from pytest_llmeval.suite.limit_faults import check_name_faults
 from pytest_llmeval.suite.registry import Registry
-from pytest_llmeval.suite.selection import System, read_sample
+from pytest_llmeval.suite.run_settings import read_sample
 from pytest_llmeval.suite.settings import CaseEntry, SettingsReader
 from pytest_llmeval.suite.suite import Suite, sampled
-from pytest_llmeval.suite.systems import Loaded, SystemReader, names_system, without_gold, without_predictions
+from pytest_llmeval.suite.systems import Loaded, System, SystemReader, names_system, without_gold, without_predictions
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class _Loader(SettingsReader):
         entry = self._top_level()
         source = given or self._source(entry.source)
         bare = source if source is None or entry.systems is None else without_predictions(source)
-        systems = SystemReader(self, bare, entry.source, self.read_file)
+        systems = SystemReader(self, self.path.parent, bare, entry.source, self.read_file)
         specs = systems.read(entry.systems)
         self.systems = [spec.name for spec in specs]
         self._check_systems(entry, self.systems)

@@ -1,7 +1,5 @@
 """The registry: evaluators, sources, mutators and commands, from the package, its tasks, plugins and conftests."""
 
-__all__ = ("Command", "Registry", "build", "default_registry", "get_evaluator", "register_tokenizer", "using")
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from pytest_llmeval.evaluators.checks.contract import CheckKind
+    from pytest_llmeval.evaluators.checks.evaluator import Checks
+
 
 EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
@@ -457,3 +457,26 @@ def register_tokenizer(name: str, tokenizer: Callable[[str], list[str]]) -> None
     from pytest_llmeval.evaluators.measures import tokens
 
     tokens.register_tokenizer(name, tokenizer)
+
+
+def get_checks(*entries: Any) -> "Checks":
+    """Return the evaluator of checks.
+
+    Args:
+        entries: Checks as a suite file writes them, such as ``{"contains": "Paris"}``.
+
+    Raises:
+        EvaluatorError: An entry has faults; all of them are listed.
+
+    Example:
+        >>> get_checks({"contains": "Paris"}, {"max_words": 2}).evaluate("It is Paris.", None)["check_rate"]
+        0.5
+    """
+    from pytest_llmeval.evaluators.checks.evaluator import checks_evaluator
+    from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
+
+    host = Unlocated()
+    read = CheckReader(default_registry().checks, host).read(entries, ("checks",))
+    if host.faults:
+        raise EvaluatorError("; ".join(host.faults))
+    return checks_evaluator(read)

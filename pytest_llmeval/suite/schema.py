@@ -9,11 +9,10 @@ from pydantic import TypeAdapter
 from pytest_llmeval.judge.cascade import CascadeRule
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.suite.keys import KEYS, Key, SuiteEntry
-from pytest_llmeval.suite.models import MatrixSpec, ModelSpec
 from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.run_settings import SnapshotEntry, ToleranceEntry
 from pytest_llmeval.suite.settings import CaseEntry, GateEntry, LimitEntry
-from pytest_llmeval.suite.snapshot import SnapshotEntry, ToleranceEntry
-from pytest_llmeval.suite.systems import PredictionsSpec
+from pytest_llmeval.suite.systems import MatrixSpec, ModelSpec, PredictionsSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
 if TYPE_CHECKING:

@@ -37,8 +37,6 @@ from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
-from pytest_llmeval.suite.conversation import MessageEntry, script_fault, script_of
-from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.limit_faults import (
     drop_fault,
     gate_form_fault,
@@ -47,6 +45,7 @@ from pytest_llmeval.suite.limit_faults import (
     range_fault,
     subject_fault,
 )
+from pytest_llmeval.suite.model_settings import JudgeReader, MessageEntry, script_fault, script_of
 from pytest_llmeval.suite.registry import Registry, using
 
 if TYPE_CHECKING:

@@ -27,10 +27,11 @@ from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability
 from pytest_llmeval.scoring.table import OUTCOME_EVALUATOR
 from pytest_llmeval.suite.keys import SuiteKeys
-from pytest_llmeval.suite.selection import CaseOrder, SampleSettings, StopSettings, System, draw
+from pytest_llmeval.suite.run_settings import CaseOrder, SampleSettings, StopSettings, draw
+from pytest_llmeval.suite.systems import System
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suite.models import ModelSystem
+    from pytest_llmeval.suite.systems import ModelSystem
 
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"

@@ -1,40 +1,61 @@
-"""The systems of a suite: who answers its cases, side by side."""
+"""The systems of a suite: who answers its cases, side by side; targets, recorded predictions, models with prompts."""
 
-__all__ = (
-    "Loaded",
-    "PredictionsSpec",
-    "SystemReader",
-    "SystemSpec",
-    "names_system",
-    "without_gold",
-    "without_predictions",
-)
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.core.errors import Fault, PredictionError
 from pytest_llmeval.data.files.patterns import matching_files
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.plain import STRICT
-from pytest_llmeval.data.files.validation import describe
+from pytest_llmeval.data.files.validation import DocumentReader, describe
 from pytest_llmeval.data.formats.base import Source, shown_path
-from pytest_llmeval.data.formats.fields import id_fault
+from pytest_llmeval.data.formats.fields import ABSENT, id_fault, json_text, pick
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.suite.selection import Only, System
-from pytest_llmeval.suite.settings import SettingsReader
+from pytest_llmeval.judge.spec import JudgeSpec
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suite.models import ModelSystem, Prompt
+    from pytest_llmeval.judge.contract import Message
     from pytest_llmeval.targets.spec import TargetSpec
+
+
+Only: TypeAlias = Literal["predicted"]
 
 _KINDS = ("predictions", "python", "http", "command", "model")
 _MATRIX = "matrix"
+
+
+class System(Struct, frozen=True):
+    """A system with its cases.
+
+    Attributes:
+        cases: With its predictions; without, where a target answers.
+        target: Answers the cases; ``None`` where predictions are recorded.
+        model: Answers the cases in place of a target.
+        faults: Of its predictions.
+        left_out: How many cases are left out because it has no prediction for them.
+    """
+
+    cases: tuple[Case, ...]
+    target: "TargetSpec | None" = None
+    model: "ModelSystem | None" = None
+    faults: tuple[Fault, ...] = ()
+    left_out: int = 0
+
+    def only(self, which: Only | None) -> "System":
+        """Return the system with the cases that have a prediction, if only they are wanted."""
+        if which is None:
+            return self
+        kept = tuple(case for case in self.cases if case.prediction is not MISSING)
+        return structs.replace(self, cases=kept, left_out=self.left_out + len(self.cases) - len(kept))
 
 
 @dataclass(frozen=True)
@@ -83,12 +104,14 @@ class SystemReader(Struct, frozen=True):
 
     Attributes:
         reader: Of the suite file; collects faults.
+        folder: Of the suite file.
         source: Of the cases, without predictions; ``None`` where they are in the suite file.
         options: Of the source, as the suite file has them.
         read_file: Returns the content of a file beside the suite file.
     """
 
-    reader: SettingsReader
+    reader: DocumentReader
+    folder: Path
     source: Source | None
     options: Any
     read_file: Callable[[str, tuple[str | int, ...]], Any]
@@ -110,13 +133,12 @@ class SystemReader(Struct, frozen=True):
         return [each for each in found.values() if each is not None]
 
     def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
-        from pytest_llmeval.suite.models import MatrixSpec
 
         spec: MatrixSpec | None = self.reader.check(MatrixSpec, entry, place)
         return [] if spec is None else list(spec.systems(lambda pattern: self._prompts(pattern, place)))
 
     def _prompts(self, pattern: str, place: tuple[str | int, ...]) -> list[str]:
-        folder = self.reader.path.parent
+        folder = self.folder
         try:
             found = [folder / pattern] if (folder / pattern).is_file() else sorted(matching_files(folder, pattern))
         except ValueError as error:
@@ -152,7 +174,6 @@ class SystemReader(Struct, frozen=True):
         return SystemSpec(name, target=target)
 
     def _model(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
-        from pytest_llmeval.suite.models import ModelSpec, ModelSystem
 
         spec: ModelSpec | None = self.reader.check(ModelSpec, entry, place)
         if spec is None:
@@ -166,7 +187,6 @@ class SystemReader(Struct, frozen=True):
         return SystemSpec(name, model=ModelSystem(spec, *prompts))
 
     def _prompt(self, file: str | None, place: tuple[str | int, ...]) -> "Prompt | None":
-        from pytest_llmeval.suite.models import Prompt, prompt_fault
 
         if file is None:
             return None
@@ -177,7 +197,7 @@ class SystemReader(Struct, frozen=True):
             return None
         if fault := prompt_fault(text):
             line, message = fault
-            self.reader.faults.append(Fault(shown_path(self.reader.path.parent / file), line, 1, "", message))
+            self.reader.faults.append(Fault(shown_path(self.folder / file), line, 1, "", message))
         return Prompt(file, text)
 
     def _recorded(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
@@ -215,7 +235,7 @@ class SystemReader(Struct, frozen=True):
             answered = {name: case.answered(predictions.get(name, otherwise)) for name, case in bare.items()}
             faults = loaded.faults
         else:
-            path = self.reader.path.parent / spec.recorded.predictions
+            path = self.folder / spec.recorded.predictions
             log = FaultLog(shown_path(path))
             answered = dict(bare)
             add_predictions(answered, read_answers(path, log), bare, log, short_ids=False)
@@ -253,3 +273,135 @@ def _name_fault(name: str) -> str | None:
     if set(name) & set("[]"):
         return f"found the name {name!r} with a bracket, expected one without: it stands in brackets behind case ids"
     return None
+
+
+_PLACEHOLDER = re.compile(r"\{\{\s*input((?:\.[\w-]+)*)\s*\}\}")
+_LIKE_ONE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ModelSpec(JudgeSpec):
+    """A model as a system; its other settings are those of judges.
+
+    Attributes:
+        prompt: File of the user's message; without it, the input is the message.
+        system_prompt: File of the instructions.
+    """
+
+    prompt: str | None = None
+    system_prompt: str | None = None
+
+
+@dataclass(frozen=True)
+class MatrixSpec:
+    """Every model with every prompt.
+
+    Attributes:
+        models: ``PROVIDER:NAME``, or the settings of a model.
+        prompts: Files, or patterns of files.
+        system_prompt: Of all.
+        temperature: Of models that do not have their own.
+        max_tokens: As above.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    models: tuple[str | dict[str, Any], ...]
+    prompts: tuple[str, ...]
+    system_prompt: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+    def systems(self, files: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the name of each system, ``model/prompt``, and its entry.
+
+        Args:
+            files: Returns the files of a pattern.
+        """
+        shared = {"system_prompt": self.system_prompt, "temperature": self.temperature, "max_tokens": self.max_tokens}
+        shared = {name: value for name, value in shared.items() if value is not None}
+        for model in self.models:
+            entry = {"model": model} if isinstance(model, str) else model
+            for prompt in dict.fromkeys(each for pattern in self.prompts for each in files(pattern)):
+                yield f"{entry.get('model')}/{Path(prompt).stem}", {**shared, **entry, "prompt": prompt}
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A text with placeholders such as ``{{ input.question }}``. What a case contains is text, never a placeholder.
+
+    Attributes:
+        file: Where it stands, for messages.
+        text: The text.
+    """
+
+    file: str
+    text: str
+
+    def filled(self, value: Any) -> str:
+        """Return the prompt for an input.
+
+        Raises:
+            PredictionError: The input lacks something that the prompt names.
+        """
+
+        def text_of(match: re.Match[str]) -> str:
+            found = value
+            for step in match[1].split(".")[1:]:
+                found = pick(found, step) if isinstance(found, Mapping) else pick({"": found}, f".{step}")
+                if found is ABSENT:
+                    raise PredictionError(f"the input has no {match[1][1:]!r}, which {self.file} names")
+            return json_text(found)
+
+        return _PLACEHOLDER.sub(text_of, self.text)
+
+
+def prompt_fault(text: str) -> tuple[int, str] | None:
+    """Return line and fault of the first thing in a prompt that looks like a placeholder and is none."""
+    for match in _LIKE_ONE.finditer(text):
+        if not _PLACEHOLDER.fullmatch(match[0]):
+            line = text.count("\n", 0, match.start()) + 1
+            return line, f"found {match[0]!r}, expected a placeholder such as '{{{{ input.question }}}}'"
+    return None
+
+
+@dataclass(frozen=True)
+class ModelSystem:
+    """A model with its prompts.
+
+    Attributes:
+        spec: Which model, and where.
+        prompt: Of the user's message; ``None``: the input is the message.
+        system_prompt: Of the instructions; ``None`` for none.
+    """
+
+    spec: ModelSpec
+    prompt: Prompt | None = None
+    system_prompt: Prompt | None = None
+
+    @cached_property
+    def way(self) -> str:
+        """Everything that decides its answers besides the input, as text."""
+        texts = [None if each is None else each.text for each in (self.prompt, self.system_prompt)]
+        return json.dumps([self.spec.model, self.spec.base_url, self.spec.request_parameters(), *texts])
+
+    def messages(self, value: Any) -> "list[Message]":
+        """Return the messages that ask for an input.
+
+        Raises:
+            PredictionError: The input lacks something that a prompt names.
+        """
+        from pytest_llmeval.judge.contract import Message
+
+        found = [Message("system", self.system_prompt.filled(value))] if self.system_prompt is not None else []
+        if self.prompt is not None:
+            return [*found, Message("user", self.prompt.filled(value))]
+        if isinstance(value, list) and all(map(_is_message, value)):
+            return [*found, *(Message(each["role"], json_text(each["content"])) for each in value)]
+        return [*found, Message("user", json_text(value))]
+
+
+def _is_message(value: Any) -> bool:
+    from pytest_llmeval.judge.contract import Role
+
+    return isinstance(value, Mapping) and value.get("role") in get_args(Role) and "content" in value

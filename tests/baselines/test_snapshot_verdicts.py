@@ -14,7 +14,7 @@ from pytest_llmeval.baselines.verdicts import compare_scores, first_approved, ju
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.gates.limits import SnapshotVerdict
-from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
+from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
 
 
 class Errors(Evaluator):

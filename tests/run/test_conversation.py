@@ -16,7 +16,7 @@ from pytest_llmeval.evaluators.conversation import Conversation
 from pytest_llmeval.evaluators.text import TextEvaluator
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.score import measure_each
-from pytest_llmeval.suite.conversation import ConversationSpec
+from pytest_llmeval.suite.model_settings import ConversationSpec
 
 
 def user(text: str) -> dict[str, Any]:

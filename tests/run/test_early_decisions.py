@@ -18,7 +18,7 @@ from pytest_llmeval.run.early.decisions import settle_stops
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.selection import StopSettings
+from pytest_llmeval.suite.run_settings import StopSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order
 
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "memory_qa" / "memory_qa.eval.yaml"

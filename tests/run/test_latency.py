@@ -18,8 +18,8 @@ from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.services import retrying
-from pytest_llmeval.suite.models import ModelSpec, ModelSystem
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.systems import ModelSpec, ModelSystem
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
 
 EARLY = EarlyCalls(target=True, judge=True)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.suite import SUITE_FILES
-from pytest_llmeval.suite.misnamed import hint, looks_like_suite
+from pytest_llmeval.suite import SUITE_FILES, looks_like_suite, naming_hint
 
 SUITE = {"suite": "x", "evaluators": ["text"], "cases": [{"prediction": "a", "expected": "a"}]}
 BLOCK = "suite: x\nevaluators: [text]\ncases:\n- {prediction: a}\n"
@@ -70,8 +69,8 @@ def test_what_cannot_be_read_does_not_look_like_a_suite(tmp_path: Path) -> None:
     ],
 )
 def test_the_hint_has_a_name_that_is_collected(name: str, better: str) -> None:
-    assert hint(f"suites/{name}", SUITE_FILES).endswith(f"Rename it to {better}")
+    assert naming_hint(f"suites/{name}", SUITE_FILES).endswith(f"Rename it to {better}")
 
 
 def test_the_hint_names_the_patterns_of_the_project() -> None:
-    assert hint("a.yaml", ["*.suite.yaml"]).endswith("not collected: its name matches none of *.suite.yaml")
+    assert naming_hint("a.yaml", ["*.suite.yaml"]).endswith("not collected: its name matches none of *.suite.yaml")

@@ -7,7 +7,7 @@ from loading import load_text, write
 
 from pytest_llmeval.core.errors import PredictionError, SuiteError
 from pytest_llmeval.judge.contract import Message
-from pytest_llmeval.suite.models import Prompt, prompt_fault
+from pytest_llmeval.suite.systems import Prompt, prompt_fault
 
 HEAD = "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, input: {question: Why?}, expected: because}]\n"
 

@@ -19,7 +19,7 @@ from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.selection import SampleSettings
+from pytest_llmeval.suite.run_settings import SampleSettings
 from pytest_llmeval.suite.suite import Suite, sampled
 
 SIZES = {"billing": 500, "returns": 300, "shipping": 195, "fraud": 5}

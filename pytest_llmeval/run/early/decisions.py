@@ -19,7 +19,7 @@ from pytest_llmeval.run.side_by_side import qualified
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import claim_calls
-from pytest_llmeval.suite.selection import CaseOrder
+from pytest_llmeval.suite.run_settings import CaseOrder
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run.collecting import Suites, collected_records, rows_of
 from pytest_llmeval.run.early.decisions import StopGroup, decided, group_of
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.suite.selection import CaseOrder
+from pytest_llmeval.suite.run_settings import CaseOrder
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 

@@ -19,8 +19,8 @@ from pytest_llmeval.evaluators.text import TextEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.keys import SuiteEntry
-from pytest_llmeval.suite.models import MatrixSpec
 from pytest_llmeval.suite.settings import CaseEntry, GateEntry
+from pytest_llmeval.suite.systems import MatrixSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
 
