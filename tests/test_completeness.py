@@ -147,7 +147,7 @@ def test_every_public_name_is_described() -> None:
 def test_the_published_schema_is_that_of_what_ships() -> None:
     module = script("suite_schema")
     assert module.PUBLISHED.read_text(encoding="utf-8") == module.text(), "run python .ci/suite_schema.py"
-    for template in (ROOT / "pytest_llmeval" / "cli" / "templates").glob("*.txt"):
+    for template in (ROOT / "pytest_llmeval" / "workbench" / "templates").glob("*.txt"):
         (first, *_) = template.read_text(encoding="utf-8").splitlines()
         assert first == f"# yaml-language-server: $schema={module.SCHEMA_URL}"
     assert module.SCHEMA_URL.endswith(f"/main/{module.PUBLISHED.relative_to(ROOT).as_posix()}")

@@ -19,7 +19,8 @@ FLOORS = (
     ("run",),
     ("exchange",),
     ("cli",),
-    ("tasks", "plugin"),
+    ("plugin",),
+    ("tasks", "workbench"),
 )
 """Packages in the order in which they may import; those on one floor do not import each other."""
 

@@ -14,33 +14,26 @@ _INTERRUPTED = 130
 """The exit code of a shell's command that SIGINT has ended."""
 
 
+COMMANDS = {
+    "approve": ("reports:add_approve", "approve failures of a report, so that only other ones fail"),
+    "cache": ("cache:add_arguments", "inspect and maintain stored verdicts"),
+    "cases": ("cases:add_arguments", "append traces of production to a suite as cases"),
+    "evaluators": ("suite_file:add_evaluators", "list evaluators and their metrics, and sources"),
+    "html": ("reports:add_html", "write JSON reports as an HTML page"),
+    "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
+    "judge": ("judge:add_arguments", "measure what another judge would change"),
+    "merge": ("runs:add_merge", "judge the shards of a run together"),
+    "schema": ("suite_file:add_schema", "print the JSON Schema of suite files, for editors"),
+    "score": ("runs:add_score", "score the predictions of a suite, in processes or on a cluster"),
+    "validate": ("suite_file:add_validate", "list every fault of suite files, without running them"),
+}
+"""Name of each command of the kernel to what adds its arguments, and its line in the list of commands."""
+
+
 def register(registry: "Registry") -> None:
-    """Add the commands that belong to no task."""
-    for name, text in (
-        ("approve", "approve failures of a report, so that only other ones fail"),
-        ("cache", "inspect and maintain stored verdicts"),
-        ("cases", "append traces of production to a suite as cases"),
-        ("comment", "write a report as Markdown for a pull request"),
-        ("compare", "compare two JSON reports"),
-        ("decide", "apply changed thresholds and gates to a report"),
-        ("doctor", "say what would keep a run from working, and what it would cost"),
-        ("evaluators", "list evaluators and their metrics, and sources"),
-        ("html", "write JSON reports as an HTML page"),
-        ("history", "print the last runs and approvals of a suite, or draw them"),
-        ("init", "write a first suite, a CI workflow and settings for a project"),
-        ("inputs", "print the inputs of a suite as JSONL"),
-        ("judge", "measure what another judge would change"),
-        ("merge", "judge the shards of a run together"),
-        ("mutate", "change answers, and list what a suite does not notice"),
-        ("power", "plan how many cases find a drop"),
-        ("review", "have people label the answers of a report"),
-        ("schema", "print the JSON Schema of suite files, for editors"),
-        ("score", "score the predictions of a suite, in processes or on a cluster"),
-        ("validate", "list every fault of suite files, without running them"),
-    ):
-        module = "start.doctor" if name == "doctor" else name
-        place = f"suite_file:add_{name}" if name in ("inputs", "schema", "validate") else f"{module}:add_arguments"
-        registry.register_command(name, f"{__name__}.{place}", help=text)
+    """Add the commands of the kernel."""
+    for name, (function, text) in COMMANDS.items():
+        registry.register_command(name, f"{__name__}.{function}", help=text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +105,7 @@ def _parser(registry: "Registry", arguments: list[str]) -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = next((each for each in arguments if not each.startswith("-")), "")
-    for name, command in registry.commands.items():
+    for name, command in sorted(registry.commands.items()):
         added = commands.add_parser(name, help=command.help)
         if name == chosen:
             command.configure(added)

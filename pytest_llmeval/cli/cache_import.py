@@ -1,7 +1,5 @@
 """Import of scores that another program computed, ``{question_id: score}``, as judgements."""
 
-__all__ = ("Imported", "SuiteQuestion", "SuiteQuestions", "import_scores", "suite_questions")
-
 import json
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The command ``llmeval cases``: a trace becomes a case of a suite."""
 
-__all__ = ("add_arguments",)
-
 import difflib
 import json
 import re

@@ -301,12 +301,14 @@ class _Value(Action):
         self.option = option
 
     def __call__(
-        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+        self, _parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
     ) -> None:
+        from pytest_llmeval.core.errors import LlmevalError
+
         try:
             value = self.option.value(values)
         except ValueError as error:
-            parser.error(f"argument {option_string}: {error}")
+            raise LlmevalError(f"{option_string}: {error}") from None
         repeats = self.option.action == "append"
         setattr(namespace, self.dest, [*getattr(namespace, self.dest), value] if repeats else value)
 

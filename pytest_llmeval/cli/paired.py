@@ -1,7 +1,5 @@
 """Suites of reports: those of one file, pairs from two reports, and their case scores prepared for comparisons."""
 
-__all__ = ("PairedScores", "RecordedScores", "pair_suites", "paired_scores", "ran", "results_of")
-
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace

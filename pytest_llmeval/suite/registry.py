@@ -53,6 +53,7 @@ _PLUGINS = (
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",
     "pytest_llmeval.tasks.retrieval:register",
+    "pytest_llmeval.workbench:register",
 )
 """The command line, mutators and tasks that ship; they register as the plugins of users do."""
 

@@ -11,7 +11,7 @@ import pytest
 from llm_server import PATIENCE
 
 from pytest_llmeval import Metric, __version__, get_evaluator
-from pytest_llmeval.cli import evaluators, main
+from pytest_llmeval.cli import main, suite_file
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
 
@@ -81,7 +81,7 @@ def test_an_evaluator_whose_metrics_cannot_be_listed_hides_no_other(
     registry.register(Choosy)
     registry.register(Broken)
     registry.register("no_such_package:Thing", name="absent")
-    monkeypatch.setattr(evaluators, "default_registry", lambda: registry)
+    monkeypatch.setattr(suite_file, "default_registry", lambda: registry)
     assert main(["evaluators"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index("choosy") + 1] == "  its metrics depend on options: found nothing, expected 'limit'"

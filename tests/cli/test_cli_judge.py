@@ -99,6 +99,8 @@ def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) ->
         (("--to", "new"), "--to: found 'new', expected PROVIDER:NAME"),
         (("--to", NEW, "--from", "old"), "--from: found 'old', expected PROVIDER:NAME"),
         (("--to", NEW, "--base-url", "local"), "--base-url: found 'local', expected an address"),
+        (("--to", NEW, "--budget", "calls"), "--budget: found 'calls'"),
+        (("--to", NEW, "--concurrency", "0"), "--concurrency: found '0'"),
         (("--to", NEW, "--cache", "s.eval.yaml"), "s.eval.yaml is not a judge cache"),
         (("--to", NEW, "--from", "openai:third"), "found nothing to compare: JudgeError: case 'w00'"),
     ],

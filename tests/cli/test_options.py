@@ -125,12 +125,9 @@ def test_a_bad_value_of_a_command_is_named_as_it_was_typed(
     command: str, spelling: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value, message = BAD[name]
-    with pytest.raises(SystemExit) as caught:
-        main([*command.split(), *REQUIRED[command], f"{spelling}={value}"])
-    assert caught.value.code == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert f"error: argument {spelling}: {message}" in error
-    assert [each for each in OPTIONS[name].command_names if f"{each}:" in error] == [spelling]
+    assert main([*command.split(), *REQUIRED[command], f"{spelling}={value}"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"{spelling}: {message}")
 
 
 @pytest.mark.parametrize("name", [name for name in BAD if OPTIONS[name].pytest_names])

@@ -14,9 +14,9 @@ from llm_server import PATIENCE
 from paths import ROOT
 from recorded_runs import recorded_case, recorded_suite, write_run
 
-from pytest_llmeval.cli.comment.text import MARKER
+from pytest_llmeval.workbench.comment import MARKER
 
-TEMPLATES = ROOT / "pytest_llmeval" / "cli" / "templates"
+TEMPLATES = ROOT / "pytest_llmeval" / "workbench" / "templates"
 GITHUB: dict[Any, Any] = yaml.safe_load((TEMPLATES / "github.yml").read_text(encoding="utf-8"))
 GITLAB: dict[str, Any] = yaml.safe_load((TEMPLATES / "gitlab.yml").read_text(encoding="utf-8"))["evals"]
 STEPS: list[dict[str, Any]] = [each for job in GITHUB["jobs"].values() for each in job["steps"]]

@@ -1,7 +1,5 @@
 """How much the scores of a suite vary: from its approved run, from reports, or as stated."""
 
-__all__ = ("Planned", "Sources", "planned")
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

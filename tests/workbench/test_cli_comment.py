@@ -16,13 +16,12 @@ from msgspec import structs
 from recorded_runs import recorded_case, recorded_suite, write_run
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.comment import text as comment_module
-from pytest_llmeval.cli.comment.changes import Change, Regressed, ReportComparison
-from pytest_llmeval.cli.comment.links import SourceLinks
-from pytest_llmeval.cli.comment.text import MARKER, comment_text
 from pytest_llmeval.gates.statistics.compare import Difference
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.reading import read_report
+from pytest_llmeval.workbench import comment as comment_module
+from pytest_llmeval.workbench.comment import MARKER, comment_text
+from pytest_llmeval.workbench.comment_parts import Change, Regressed, ReportComparison, SourceLinks
 
 Commented = Callable[..., str]
 

@@ -1,7 +1,5 @@
 """The command ``llmeval compare``: comparison of two JSON reports."""
 
-__all__ = ("add_arguments",)
-
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``llmeval init --rag``: a suite for an application that answers from passages, each line with its reason."""
 
-__all__ = ("RagSuite", "add_rag_arguments", "rag_suite")
-
 import json
 import os
 import re
@@ -12,12 +10,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.project import TargetPlace
-from pytest_llmeval.cli.start.questions import QuestionColumns, QuestionFile, find_columns, read_questions
-from pytest_llmeval.cli.start.shape import AnswerShape, answer_shape, ask_once
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.core.wording import as_line, counted, limit
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.workbench.project import TargetPlace
+from pytest_llmeval.workbench.questions import (
+    AnswerShape,
+    QuestionColumns,
+    QuestionFile,
+    answer_shape,
+    ask_once,
+    find_columns,
+    read_questions,
+)
 
 _SCHEMA = "https://raw.githubusercontent.com/pytest-llmeval/pytest-llmeval-suite/main/docs/suite.schema.json"
 _SPREAD = 0.3

@@ -1,7 +1,5 @@
 """The command ``llmeval init``: a first suite, a workflow and settings for a project; nothing is overwritten."""
 
-__all__ = ("add_arguments",)
-
 import json
 import shlex
 from argparse import ArgumentParser, Namespace
@@ -11,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.project import Project, TargetPlace, find_target
-from pytest_llmeval.cli.start.rag import RagSuite, add_rag_arguments, rag_suite
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.workbench.project import Project, TargetPlace, find_target
+from pytest_llmeval.workbench.rag import RagSuite, add_rag_arguments, rag_suite
 
 _SUITES = "evals"
 _IGNORED = (".llmeval/", "eval-baseline/", "eval-reports/")
@@ -161,7 +159,7 @@ def _workflow(project: Project, host: str) -> Iterator[_Step]:
 
 
 def _template(name: str) -> str:
-    return files("pytest_llmeval.cli").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("pytest_llmeval.workbench").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _done(folder: Path, step: _Step) -> str:

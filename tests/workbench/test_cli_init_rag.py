@@ -14,9 +14,8 @@ import yaml
 from llm_server import PATIENCE
 from running import WITHOUT_UNUSED, run_python
 
-from pytest_llmeval.cli.start.questions import find_columns, read_questions
-from pytest_llmeval.cli.start.shape import AnswerShape, answer_shape
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.workbench.questions import AnswerShape, answer_shape, find_columns, read_questions
 
 Command = Callable[..., tuple[int, list[str]]]
 

@@ -1,7 +1,5 @@
 """What can be learned about a project without running its code."""
 
-__all__ = ("Project", "TargetPlace", "find_target")
-
 import ast
 import configparser
 import subprocess

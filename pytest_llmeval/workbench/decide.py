@@ -1,7 +1,5 @@
 """The command ``llmeval decide``: thresholds and gates of a suite file applied to the scores of a report."""
 
-__all__ = ("Decision", "add_arguments", "decide")
-
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The command ``llmeval history``: the last runs and approvals of a suite."""
 
-__all__ = ("add_arguments",)
-
 import textwrap
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence

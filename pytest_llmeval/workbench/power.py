@@ -1,7 +1,5 @@
 """The command ``llmeval power``: how many cases, clusters and repeats find a drop."""
 
-__all__ = ("add_arguments",)
-
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +17,9 @@ from pytest_llmeval.gates.limits import split_statistic
 from pytest_llmeval.gates.watched_gates import EARLIER_RUNS, WATCHED_RUNS
 
 if TYPE_CHECKING:
-    from pytest_llmeval.cli.spread import Planned
     from pytest_llmeval.gates.power import Plan
     from pytest_llmeval.suite.suite import Suite
+    from pytest_llmeval.workbench.spread import Planned
 
 _POWER = (
     "Print how many cases and repeats find a drop in 80 of 100 runs, and which drop the suite finds as it is. How much "
@@ -80,7 +78,7 @@ def _power(options: Namespace) -> int:
 
 def _planned(options: Namespace) -> "tuple[list[Planned] | None, Suite]":
     """Plan the chosen metrics; ``None`` if the options give nothing to plan."""
-    from pytest_llmeval.cli.spread import Sources, planned
+    from pytest_llmeval.workbench.spread import Sources, planned
 
     suite = open_suite(options.suite)
     sources = Sources.read(suite, options.suite, options.report or ())

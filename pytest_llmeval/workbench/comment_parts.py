@@ -1,0 +1,407 @@
+"""The parts of a comment: changes against a baseline, answers that differ, links to source and commits."""
+
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote, urlsplit
+
+from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, ran
+from pytest_llmeval.core.results import PASS_RATE, CaseResult
+from pytest_llmeval.core.wording import as_line, counted, cut, number
+from pytest_llmeval.gates.statistics.compare import Difference, differences
+from pytest_llmeval.gates.statistics.inference import holm
+from pytest_llmeval.reports.form import EXCUSED, RunReport, SuiteReport
+from pytest_llmeval.reports.markdown import text
+from pytest_llmeval.reports.notes import CaseNote
+from pytest_llmeval.scoring.case_scores import TOLERANCE
+
+BAD = ("failed", "errored")
+"""Outcomes of cases that make a run fail."""
+_CONFIDENCE = 0.95
+
+SuiteCase: TypeAlias = tuple[SuiteReport, CaseResult]
+
+
+class Change(NamedTuple):
+    """A metric of a suite in both runs."""
+
+    suite: SuiteReport
+    metric: str
+    found: Difference
+    p_value: float
+
+
+class Regressed(NamedTuple):
+    """A case that is worse than in the baseline, or that fails and has no counterpart there.
+
+    Attributes:
+        suite: Of the case.
+        case: Its result now.
+        change: Outcome and score, before and now.
+        rank: Sorts the worst first: new failures, then what gates look at, then shares of a metric's range; metrics
+            without a range, such as seconds, come last.
+        before: What the report of the baseline shows of it.
+    """
+
+    suite: SuiteReport
+    case: CaseResult
+    change: str
+    rank: tuple[bool, bool, bool, float]
+    before: CaseNote = CaseNote()
+
+
+class CaseFates(NamedTuple):
+    """The cases of a run that fail, are excused, or pass again.
+
+    Attributes:
+        new: Fail, and did not in the baseline; without a baseline, all that fail.
+        still: Fail now as in the baseline.
+        known: Fail as was approved or expected.
+        mended: Pass, and did not in the baseline.
+    """
+
+    new: Sequence[SuiteCase] = ()
+    still: Sequence[SuiteCase] = ()
+    known: Sequence[SuiteCase] = ()
+    mended: Sequence[SuiteCase] = ()
+
+
+@dataclass(frozen=True)
+class ReportComparison:
+    """A run beside its baseline.
+
+    Attributes:
+        fell: Metrics that fell significantly, by Holm's method over the metrics of a suite.
+        rose: Metrics that rose significantly.
+        unclear: Metrics that moved within chance.
+        regressed: Cases that got worse, the worst first.
+        notes: What was not compared.
+    """
+
+    fell: list[Change] = field(default_factory=list)
+    rose: list[Change] = field(default_factory=list)
+    unclear: list[Change] = field(default_factory=list)
+    regressed: list[Regressed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
+    """Sort cases by whether they fail now, and did in the baseline."""
+    found = CaseFates([], [], [], [])
+    for suite, before in _with_earlier(run, baseline):
+        for case in suite.result.cases:
+            was = before[case.id].outcome if case.id in before else ""
+            if case.outcome in BAD:
+                kept = found.still if was in BAD else found.new
+            elif case.outcome in EXCUSED:
+                kept = found.known
+            elif case.outcome == "passed" and was in (*BAD, *EXCUSED):
+                kept = found.mended
+            else:
+                continue
+            assert isinstance(kept, list)
+            kept.append((suite, case))
+    return found
+
+
+def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[SuiteReport, Mapping[str, CaseResult]]]:
+    """Yield each suite with its cases that ran in the baseline, by id."""
+    pairs, (alone, _) = pair_suites(run.suites, () if baseline is None else baseline.suites, named=False)
+    for here, there in pairs:
+        yield here, {case.id: case for case in there.result.cases if ran(case)}
+    for here in alone:
+        yield here, {}
+
+
+def compare_runs(run: RunReport, baseline: RunReport) -> ReportComparison:
+    """Compare two runs over the cases that ran in both; failing cases of one alone got worse, too."""
+    found = ReportComparison()
+    pairs, alone = pair_suites(run.suites, baseline.suites, named=False)
+    for suites, where in zip(alone, ("this run", "the baseline"), strict=True):
+        found.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
+    for here, there in pairs:
+        now, then = here.result.metrics, there.result.metrics
+        measured = [name for name in now if name in then]
+        changed = [name for name in measured if now[name].signature != then[name].signature]
+        pair = paired_scores(here, there, [name for name in measured if name not in changed])
+        found.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
+        found.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
+        found.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
+        if pair.here.result.cases:
+            _sort(found, pair)
+            found.regressed.extend(_regressed(pair))
+    for suite, before in _with_earlier(run, baseline):
+        alone_here = (each for each in suite.result.cases if each.outcome in BAD and each.id not in before)
+        new = (True, False, False, 0.0)
+        found.regressed.extend(
+            Regressed(suite, each, f"{each.outcome}; not in the baseline", new) for each in alone_here
+        )
+    found.regressed.sort(key=lambda each: each.rank, reverse=True)
+    return found
+
+
+def _left_out(pair: PairedScores) -> Iterator[str]:
+    for ids, where in zip(pair.alone, ("this run", "the baseline"), strict=True):
+        if ids:
+            yield f"{counted(len(ids), 'case')} ran only in {where}"
+    if not pair.here.result.cases:
+        yield "no case ran in both"
+
+
+def _sort(found: ReportComparison, pair: PairedScores) -> None:
+    """Sort the metrics of a suite into those that fell, rose, or moved within chance."""
+    names = [*pair.evaluator.metrics, PASS_RATE]
+    rows = pair.pairing.everything()
+    compared = differences(pair.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=pair.cluster_by)
+    metrics = {name: each for name, each in compared.items() if each.difference is not None}
+    adjusted = holm([1.0 if each.p_value is None else each.p_value for each in metrics.values()])
+    for (name, each), p_value in zip(metrics.items(), adjusted, strict=True):
+        change = Change(pair.here, name, each, p_value)
+        if not each.difference:
+            continue
+        if p_value > 1 - _CONFIDENCE:
+            found.unclear.append(change)
+        else:
+            (found.fell if (each.drop or 0) > 0 else found.rose).append(change)
+
+
+def _regressed(pair: PairedScores) -> Iterator[Regressed]:
+    before = {case.id: case for case in pair.there.result.cases}
+    gated = set(pair.here.gated)
+    for case in pair.here.result.cases:
+        old = before[case.id]
+        newly = case.outcome in BAD and old.outcome not in BAD
+        drops: list[tuple[bool, bool, float, str]] = []
+        for name in pair.evaluator.metrics:
+            now, then = case.metrics.get(name), old.metrics.get(name)
+            if now is not None and then is not None:
+                drop = now - then if name in pair.evaluator.lower_is_better else then - now
+                low, high = pair.evaluator.ranges.get(name, (0.0, 0.0))
+                if drop > TOLERANCE:
+                    drops.append((name in gated, high > low, drop / (high - low) if high > low else drop, name))
+        looked_at, bounded, share, metric = max(drops, default=(False, False, 0.0, ""))
+        if newly or metric:
+            parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []
+            if metric:
+                parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
+            rank = newly, looked_at, bounded, share
+            yield Regressed(pair.here, case, "; ".join(parts), rank, pair.there.note(case.id))
+
+
+_WORDS = re.compile(
+    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f]|[^\s\u3040-\u30ff\u3400-\u9fff]+"
+)
+"""A character of a script without spaces, or what stands between spaces."""
+_TEXTS = ("answer", "question", "text")
+_LONGEST = 220
+"""Characters of a question or an answer."""
+_COMPARED = 400
+"""Words of an answer that are compared; two long ones take a time that grows with the square."""
+_AROUND = 4
+"""Words that stay on either side of a difference."""
+_ALIKE = 0.4
+"""Similarity from which differences are marked; below, both answers are clearer than their mixture."""
+
+
+class _Word(NamedTuple):
+    text: str
+    spaced: bool
+    """Whether a space stands before it."""
+
+
+def question_and_answers(now: CaseNote, before: CaseNote | None = None) -> Iterator[str]:
+    """Yield lines of Markdown with the question and the answers, as far as the reports have them.
+
+    Args:
+        now: What the report shows of the case.
+        before: What the baseline shows of it; ``None`` if there is no baseline.
+    """
+    notes = [CaseNote() if before is None else before, now]
+    question = next((each.input for each in reversed(notes) if each.input is not None), None)
+    if question is not None:
+        yield f"asked: {text(cut(_line(question), _LONGEST), cell=False)}"
+    old, new = (_line(each.answers[0].value) if each.answers else None for each in notes)
+    if old is None or new is None:
+        named = (("before", old), ("now" if before is not None else "answered", new))
+        yield from (f"{name}: {text(cut(each, _LONGEST), cell=False)}" for name, each in named if each is not None)
+    elif old == new:
+        yield f"answer, as before: {text(cut(new, _LONGEST), cell=False)}"
+    else:
+        yield from _compared(old, new)
+
+
+def _line(value: Any) -> str:
+    """Return a question or an answer as one line; of an object its text, where it has one."""
+    if isinstance(value, Mapping):
+        texts = [each for each in value.values() if isinstance(each, str)]
+        named = [value[name] for name in _TEXTS if isinstance(value.get(name), str)]
+        value = next(iter(named or (texts if len(texts) == 1 else [])), value)
+    return as_line(value, most=10**9)
+
+
+def _compared(old: str, new: str) -> Iterator[str]:
+    left, right = _words(old), _words(new)
+    matcher = SequenceMatcher(None, [each.text for each in left], [each.text for each in right], autojunk=False)
+    if max(len(left), len(right)) > _COMPARED or matcher.ratio() < _ALIKE:
+        yield f"before: {text(cut(old, _LONGEST), cell=False)}"
+        yield f"now: {text(cut(new, _LONGEST), cell=False)}"
+        return
+    parts: list[str] = []
+    room = _LONGEST
+    blocks = matcher.get_opcodes()
+    for place, (kind, i1, i2, j1, j2) in enumerate(blocks):
+        if kind == "equal":
+            shown = _shortened(right[j1:j2], first=place == 0, last=place == len(blocks) - 1)
+            pieces = [("", shown)]
+        else:
+            pieces = [("del", left[i1:i2]), ("ins", right[j1:j2])]
+        for tag, words in pieces:
+            if words and room > 0:
+                joined = _joined(words)
+                parts.append(_marked(tag, cut(joined, max(room, _AROUND)), spaced=bool(parts) and words[0].spaced))
+                room -= len(joined)
+    yield f"answer: {''.join(parts)}{'' if room > 0 else ' ...'}"
+
+
+def _words(value: str) -> list[_Word]:
+    return [
+        _Word(each.group(), each.start() > 0 and value[each.start() - 1].isspace()) for each in _WORDS.finditer(value)
+    ]
+
+
+def _shortened(words: Sequence[_Word], *, first: bool, last: bool) -> Sequence[_Word]:
+    """Return what stays of words that both answers have: those beside a difference."""
+    start, end = (0 if first else _AROUND), (0 if last else _AROUND)
+    if len(words) <= start + end + 1:
+        return words
+    head, tail = words[:start], words[len(words) - end :] if end else []
+    rest = [tail[0]._replace(spaced=True), *tail[1:]] if tail else []
+    return [*head, _Word("...", spaced=True), *rest]
+
+
+def _joined(words: Sequence[_Word]) -> str:
+    return "".join(f"{' ' if place and each.spaced else ''}{each.text}" for place, each in enumerate(words))
+
+
+def _marked(tag: str, words: str, *, spaced: bool) -> str:
+    """Return escaped words; text that a code host would link is code, so words that are marked stand by themselves."""
+    shown = f"<{tag}>{text(words, cell=False)}</{tag}>" if tag else text(words, cell=False)
+    return f"{' ' if spaced else ''}{shown}"
+
+
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_ADDRESS = re.compile(r"https?://[\w.:\[\]-]+(/[\w.~%-]+)+")
+
+
+class JobRepository(NamedTuple):
+    """What a job of GitHub or GitLab says of its repository; empty where there is none.
+
+    Attributes:
+        url: Its web address.
+        commit: The commit that the job is about.
+        folder: Where it is checked out.
+    """
+
+    url: str = ""
+    commit: str = ""
+    folder: str = ""
+
+
+class SourceLinks(NamedTuple):
+    """Where files and commits are on the web; without an address, nothing is linked.
+
+    Attributes:
+        url: Of the repository, such as ``https://github.com/OWNER/NAME``; on GitLab with ``/-`` at the end.
+        commit: The commit that files are linked at.
+        prefix: The folder of the repository that paths of the report are relative to.
+    """
+
+    url: str = ""
+    commit: str = ""
+    prefix: str = ""
+
+    def file(self, label: str, path: str, line: int) -> str:
+        """Return a link to a line of a file; the label alone if there is nothing to link to.
+
+        Args:
+            label: Markdown.
+            path: As the report names the file.
+            line: From 1; 0 for the file as a whole.
+        """
+        whole = PurePosixPath(self.prefix, path)
+        if not (self.url and self.commit and path.isprintable()) or whole.is_absolute() or ".." in whole.parts:
+            return label
+        anchor = f"#L{line}" if line else ""
+        return f"[{label}]({self.url}/blob/{self.commit}/{quote(str(whole))}{anchor})"
+
+    def revision(self, label: str, commit: str) -> str:
+        """Return a link to a commit; the label alone if there is nothing to link to."""
+        linked = self.url and _COMMIT.fullmatch(commit)
+        return f"[{label}]({self.url}/commit/{commit})" if linked else label
+
+
+NO_LINKS = SourceLinks()
+
+
+def repository_url(text: str) -> str:
+    """Read the web address of a repository."""
+    if text and _ADDRESS.fullmatch(text.rstrip("/")) is None:
+        message = f"found {text!r}, expected a web address such as https://github.com/OWNER/NAME, or '' for no links"
+        raise ArgumentTypeError(message)
+    return text.rstrip("/")
+
+
+def commit_id(text: str) -> str:
+    """Read the hash of a commit."""
+    if _COMMIT.fullmatch(text) is None:
+        raise ArgumentTypeError(f"found {text!r}, expected the hash of a commit: 7 to 64 of the digits 0-9 and a-f")
+    return text
+
+
+def job_repository(environment: Mapping[str, str]) -> JobRepository:
+    """Return the repository of the job of GitHub or GitLab that this process is a part of."""
+    if environment.get("GITHUB_SERVER_URL") and environment.get("GITHUB_REPOSITORY"):
+        url = f"{environment['GITHUB_SERVER_URL']}/{environment['GITHUB_REPOSITORY']}"
+        return JobRepository(url, environment.get("GITHUB_SHA", ""), environment.get("GITHUB_WORKSPACE", ""))
+    if environment.get("CI_PROJECT_URL"):
+        url = f"{environment['CI_PROJECT_URL'].rstrip('/')}/-"
+        return JobRepository(url, environment.get("CI_COMMIT_SHA", ""), environment.get("CI_PROJECT_DIR", ""))
+    return JobRepository()
+
+
+def source_links(repository: JobRepository, commits: Sequence[str], paths: Sequence[str]) -> SourceLinks:
+    """Return the links of a comment.
+
+    Args:
+        repository: Where sources are on the web, and the folder in which they are checked out.
+        commits: The first one that is the hash of a commit is linked to; then that of the repository.
+        paths: Of suite files as the report names them, relative to pytest's rootdir. This is looked for between the
+            current folder and the top of the checkout.
+    """
+    url = repository.url
+    if _ADDRESS.fullmatch(url) is None:
+        return SourceLinks()
+    if "gitlab" in (urlsplit(url).hostname or "") and not url.endswith("/-"):
+        url += "/-"
+    commit = next((each for each in (*commits, repository.commit) if _COMMIT.fullmatch(each)), "")
+    return SourceLinks(url, commit, _prefix(repository.folder, paths))
+
+
+def _prefix(checkout: str, paths: Sequence[str]) -> str:
+    here = Path.cwd()
+    top = Path(checkout).resolve() if checkout else _top(here)
+    for folder in (here, *here.parents):
+        if top is None or not folder.is_relative_to(top):
+            break
+        if any((folder / each).is_file() for each in paths):
+            return folder.relative_to(top).as_posix()
+    return ""
+
+
+def _top(folder: Path) -> Path | None:
+    """Return the folder around this one that is a repository of git."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)

@@ -1,0 +1,440 @@
+"""The command ``llmeval doctor``: what would keep a run from working, and its cost."""
+
+import asyncio
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.suite_file import notes, open_suite, suite_files
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.wording import counted, seconds
+from pytest_llmeval.data.files.folders import WORKING_FOLDER, own_file
+from pytest_llmeval.judge.panel import jurors_of
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.suite.suite import Suite
+
+
+class Finding(NamedTuple):
+    """One line of ``llmeval doctor``.
+
+    Attributes:
+        state: Of what was looked at; ``not tried`` for what was left alone.
+        text: What was found.
+        mend: Commands, or what else to do.
+    """
+
+    state: Literal["ok", "warning", "failing", "not tried"]
+    text: str
+    mend: Sequence[str] = ()
+
+
+class PlannedRun(NamedTuple):
+    """What pytest said.
+
+    Attributes:
+        works: Whether there is a plan.
+        cost: Lines on calls, money and time.
+        judge_calls: Path of a suite to calls of its judges, at least; ``None`` if there is no plan.
+        error: Why there is none.
+        command: The command by which to see everything.
+    """
+
+    works: bool
+    cost: Sequence[str] = ()
+    judge_calls: Mapping[str, int] | None = None
+    error: str = ""
+    command: str = ""
+
+
+_OURS: Final = "pytest-llmeval-suite"
+_FOREIGN: Final = "pytest-llmeval"
+
+_INTERFERING: Final = {
+    "pytest-snapshot": "it defines --snapshot-update, as syrupy does, so pytest does not start",
+    "snapshottest": "it defines --snapshot-update, as syrupy does, so pytest does not start",
+}
+"""Distributions with which pytest does not start."""
+
+_RERUNS: Final = "pytest-rerunfailures"
+
+
+def environment_findings() -> Iterator[Finding]:
+    """Yield whether Python, this package and its dependencies have the versions that they need."""
+    yield Finding("ok", f"{_OURS} {__version__}, Python {platform.python_version()}")
+    foreign = _version(_FOREIGN)
+    if foreign is not None:
+        text = f"the distribution {_FOREIGN} {foreign} is installed, too; both provide the package pytest_llmeval"
+        mend = f"pip uninstall -y {_FOREIGN} && pip install --force-reinstall --no-deps {_OURS}"
+        yield Finding("failing", text, [mend])
+    yield from _dependencies()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _dependencies() -> Iterator[Finding]:
+    """Yield the dependencies that are missing or older than their floors; those of extras only where installed."""
+    from packaging.requirements import Requirement
+
+    try:
+        listed = metadata.requires(_OURS) or []
+    except metadata.PackageNotFoundError:
+        mend = f"pip install {_OURS}"
+        yield Finding(
+            "warning", f"{_OURS} is not installed, only importable: pytest does not load it as a plugin", [mend]
+        )
+        return
+    good = 0
+    for each in map(Requirement, listed):
+        needed = each.marker is None or each.marker.evaluate({"extra": ""})
+        found = _version(each.name)
+        if found is not None and each.specifier.contains(found, prereleases=True):
+            good += needed
+        elif found is not None or needed:
+            wanted = f"{each.name}{each.specifier}"
+            text = f"{wanted} is needed, found {found or 'none'}"
+            upgrade = [f"pip install --upgrade '{wanted}'"]
+            yield Finding("failing", text, upgrade) if needed else Finding("warning", f"{text}, for an extra", upgrade)
+    yield Finding("ok", f"dependencies: {good} have at least their lowest versions")
+
+
+def plugin_findings() -> Iterator[Finding]:
+    """Yield plugins and settings of pytest that keep suites from running, or change what they mean."""
+    for name, why in _INTERFERING.items():
+        if (found := _version(name)) is not None:
+            yield Finding("failing", f"the plugin {name} {found}: {why}", [f"pip uninstall -y {name}"])
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        mend = "unset PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add -p pytest_llmeval_suite"
+        yield Finding("failing", "PYTEST_DISABLE_PLUGIN_AUTOLOAD is set: pytest does not load this plugin", [mend])
+    if _version(_RERUNS) is not None and "--reruns" in os.environ.get("PYTEST_ADDOPTS", ""):
+        text = (
+            f"{_RERUNS} by PYTEST_ADDOPTS: cases that failed are answered again, so scores are those of lucky answers"
+        )
+        yield Finding("warning", text, ["use 'repeats' of the suite"])
+    others = sorted({each.dist.name for each in metadata.entry_points(group="pytest11") if each.dist is not None})
+    others = [name for name in others if name not in (*_INTERFERING, _OURS)]
+    yield Finding("ok", f"plugins of pytest: {', '.join(others) or 'no others'}")
+
+
+_TIMEOUT_S = 30.0
+_QUESTION = "Reply with the word ok."
+
+
+class _Model(NamedTuple):
+    """A model that a suite names.
+
+    Attributes:
+        role: What the suite uses it for.
+        file: The suite.
+        spec: Model, address and key.
+        is_asked: Whether a run would call it; ``None`` if there is no plan.
+    """
+
+    role: str
+    file: Path
+    spec: "JudgeSpec"
+    is_asked: bool | None
+
+    @property
+    def name(self) -> str:
+        where = f" at {self.spec.base_url}" if self.spec.base_url is not None else ""
+        return f"{self.role} {self.spec.model}{where}"
+
+
+def model_findings(suites: "Sequence[Suite]", plan: PlannedRun, *, ask: bool) -> Iterator[Finding]:
+    """Yield whether the models of suites can be called; keys by their names, each model once."""
+    seen: set[tuple[str | None, ...]] = set()
+    for suite in suites:
+        yield from _variables(suite)
+        for model in _models(suite, plan):
+            spec = model.spec
+            place = spec.model, spec.base_url, spec.api_key_env
+            if place not in seen:
+                seen.add(place)
+                yield from _model(model, ask=ask)
+        if jurors_of(suite.judge)[0].model is None and suite.asks_judge:
+            text = f"{suite.path.name}: its evaluators ask a judge, and it names none"
+            mend = "add judge: {model: 'openai:MODEL'} to the suite, or run with --llmeval-judge-model=openai:MODEL"
+            yield Finding("warning", text, [mend])
+
+
+def _models(suite: "Suite", plan: PlannedRun) -> Iterator[_Model]:
+    asked = None
+    if plan.judge_calls is not None:
+        parts = suite.path.parts
+        named = {path: Path(path).parts for path in plan.judge_calls}
+        asked = any(calls and parts[-len(named[path]) :] == named[path] for path, calls in plan.judge_calls.items())
+    for each in jurors_of(suite.judge):
+        if each.model is not None:
+            yield _Model("judge", suite.path, each, asked)
+    for evaluator in suite.evaluators.values():
+        if evaluator.own_model is not None:
+            yield _Model("embeddings", suite.path, evaluator.own_model, asked)
+    for system in suite.systems.values():
+        if system.model is not None:
+            yield _Model("model", suite.path, system.model.spec, None)
+
+
+def _variables(suite: "Suite") -> Iterator[Finding]:
+    """Yield the variables that a target over HTTP needs and that are not set."""
+    http = suite.target.http if suite.target is not None else None
+    for variable in sorted({*(http.headers_from_env.values() if http is not None else ())}):
+        if not os.environ.get(variable, "").strip():
+            text = f"target of {suite.path.name}: {variable} is not set"
+            yield Finding("failing", text, [f"export {variable}=..."])
+
+
+def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
+    from pytest_llmeval.judge.clients import key_variable
+
+    if model.spec.provider == "fixture":
+        yield _fixture(model)
+        return
+    variable = key_variable(model.spec)
+    has_key = variable is None or bool(os.environ.get(variable, "").strip())
+    if not has_key:
+        stored = model.is_asked is False
+        text = f"{model.name}: {variable} is not set"
+        more = "; all verdicts that a run needs are stored" if stored else ""
+        yield Finding("warning" if stored else "failing", text + more, [f"export {variable}=..."])
+        return
+    key = (
+        f"{variable} is set"
+        if variable is not None
+        else "needs no key"
+        if model.spec.base_url
+        else "its library finds the key"
+    )
+    yield Finding("ok", f"{model.name}: {key}")
+    if ask:
+        yield _answer(model)
+    else:
+        yield Finding("not tried", f"{model.name}: whether it answers; --ask makes one short call")
+
+
+def _fixture(model: _Model) -> Finding:
+    """Look for the fixture that provides a judge in the conftests above the suite, without importing them."""
+    for folder in model.file.resolve().parents:
+        conftest = folder / "conftest.py"
+        if conftest.is_file() and "judge_client" in conftest.read_text(encoding="utf-8", errors="replace"):
+            return Finding("ok", f"{model.name}: {conftest.name} in {folder.name} defines judge_client")
+    text = f"{model.name}: no conftest.py above the suite defines the fixture judge_client"
+    return Finding("failing", text, ["define it, or name a model: judge: {model: 'openai:MODEL'}"])
+
+
+def _answer(model: _Model) -> Finding:
+    """Make one short call."""
+    from pytest_llmeval.core.errors import JudgeError
+    from pytest_llmeval.judge.clients import connect, connect_embeddings
+    from pytest_llmeval.judge.contract import JudgeRequest, Message
+
+    spec = replace(model.spec, retries=0, timeout=min(model.spec.timeout, _TIMEOUT_S))
+    messages = (Message("user", _QUESTION),)
+
+    async def call() -> None:
+        client = (connect_embeddings if model.role == "embeddings" else connect)(spec)
+        try:
+            await client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
+        finally:
+            await client.aclose()
+
+    begin = time.perf_counter()
+    try:
+        asyncio.run(call())
+    except JudgeError as error:
+        return Finding("failing", f"{model.name} does not answer: {error}", ["check model, base_url and key"])
+    return Finding("ok", f"{model.name} answered in {seconds(time.perf_counter() - begin)}")
+
+
+_PLAN_TIMEOUT_S = 300
+_COSTS = ("judge: ", "target: ", "time: ", "budget: ")
+_EXITS = {0, 1, 5}
+"""Exit codes with which a plan was made: nothing wrong, a budget exceeded, no case selected."""
+
+
+def plan_run(files: Sequence[Path]) -> PlannedRun:
+    """Plan the run of some suites. pytest writes nothing: neither its cache nor compiled modules."""
+    shown = shlex.join(["pytest", "--llmeval", "--llmeval-plan", *map(str, files)])
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "plan.json")
+        options = ["--llmeval", "--llmeval-plan", f"--llmeval-report={report}", "-p", "no:cacheprovider", "--color=no"]
+        try:
+            done = subprocess.run(  # noqa: S603 (our own interpreter)
+                [sys.executable, "-m", "pytest", *options, *map(str, files)],
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=_PLAN_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return PlannedRun(works=False, error=f"it took longer than {_PLAN_TIMEOUT_S} s", command=shown)
+        data = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    calls = None if data is None else _judge_calls(data)
+    if done.returncode not in _EXITS or data is None:
+        return PlannedRun(works=False, judge_calls=calls, error=_error(done.stdout, done.stderr), command=shown)
+    cost = [line for line in lines if line.startswith(_COSTS)]
+    return PlannedRun(works=True, cost=cost, judge_calls=calls, command=shown)
+
+
+def _judge_calls(data: Mapping[str, Any]) -> dict[str, int]:
+    """Return calls of judges by the path of a suite; those that may follow count as one."""
+    calls: dict[str, int] = {}
+    for each in data["plan"]:
+        judge = each["judge"]
+        calls[each["path"]] = calls.get(each["path"], 0) + judge["calls"] + judge["likely"] + (judge["more"] != 0)
+    return calls
+
+
+def _error(out: str, err: str) -> str:
+    """Return the line that says most of why pytest stopped."""
+    lines = [line.strip() for line in (*err.splitlines(), *out.splitlines()) if line.strip()]
+    lines = [line for line in lines if not line.startswith("ERROR: usage:")]
+    errors = [line for line in lines if line.startswith(("ERROR:", "E ")) or "Error: " in line or ": error: " in line]
+    return next(iter(errors), lines[-1] if lines else "it printed nothing").removeprefix("E ").lstrip()
+
+
+_CACHE = Path(WORKING_FOLDER, "cache.sqlite3")
+
+
+def stored_findings(suites: Sequence[Path]) -> Iterator[Finding]:
+    """Yield whether the cache and the recordings of suites can be read."""
+    yield _cache(_CACHE)
+    for suite in suites:
+        recordings = own_file(suite, "judgements.jsonl")
+        if recordings.exists():
+            yield _recordings(recordings)
+
+
+def _cache(path: Path) -> Finding:
+    from pytest_llmeval.judge.store.cache import Cache
+
+    if not path.exists():
+        folder = path.parent if path.parent.exists() else Path()
+        if os.access(folder, os.W_OK):
+            return Finding("ok", f"{path}: no verdicts yet")
+        text = f"{folder.resolve()} is not writable: verdicts cannot be kept"
+        return Finding("warning", text, ["run with --llmeval-cache=PATH"])
+    # SQLite may write even to look: a copy is looked at.
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch, path.name)
+        try:
+            for suffix in ("", "-wal"):
+                if (each := path.with_name(path.name + suffix)).exists():
+                    shutil.copyfile(each, copy.with_name(copy.name + suffix))
+            with Cache(copy) as cache:
+                faults, good = cache.verify(), sum(1 for _ in cache.entries())
+        except (LlmevalError, OSError) as error:
+            text = str(error).replace(str(copy), str(path)).split("\n")[0]
+            return Finding("failing", f"{path} cannot be read: {text}", [f"rm {path}"])
+    if faults:
+        text = f"{path}: {counted(len(faults), 'damaged verdict')}, which will be asked for again"
+        return Finding("warning", text, ["llmeval cache verify"])
+    return Finding("ok", f"{path}: {counted(good, 'stored verdict')}")
+
+
+def _recordings(path: Path) -> Finding:
+    from pytest_llmeval.judge.recordings import Judgements
+
+    try:
+        found = Judgements.read(path)
+    except SuiteError as error:
+        return Finding("failing", str(error.faults[0]), [f"git checkout -- {path}, or delete the line"])
+    return Finding("ok", f"{path}: {counted(len(found.entries), 'recorded verdict')}")
+
+
+_SHOWN = 3
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Say what would keep a run from working: versions, plugins, suites, keys (their names only), stored verdicts; "
+        "and what a run would cost. Nothing is written, and no model is called, except with --ask. pytest collects the "
+        "suites to plan the run, and so imports conftest.py files. The exit code is 1 if anything fails."
+    )
+    parser.add_argument("paths", nargs="*", type=Path, default=[Path()], metavar="PATH", help="suites or folders")
+    parser.add_argument("--ask", action="store_true", help="make one short call of each model")
+    parser.set_defaults(run=_doctor)
+
+
+def _doctor(options: Namespace) -> int:
+    failing = warnings = 0
+    for found in _findings(options.paths, ask=options.ask):
+        say([f"{found.state:<9} {found.text}"])
+        say(f"          mend: {each}" for each in found.mend)
+        failing += found.state == "failing"
+        warnings += found.state == "warning"
+    say(["", f"{failing} failing, {counted(warnings, 'warning')}" if failing or warnings else "all is well"])
+    return 1 if failing else 0
+
+
+def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
+    yield from environment_findings()
+    files: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            yield Finding("failing", f"{path}: it does not exist", ["name a suite file or a folder with suites"])
+        files += suite_files(path) if path.is_dir() else [path] if path.is_file() else []
+    files = list(dict.fromkeys(files))
+    if not files:
+        where = " or ".join(map(str, paths))
+        yield from plugin_findings()
+        yield Finding("warning", f"found no suite in {where}", ["llmeval init"])
+        yield from stored_findings([])
+        return
+    plan = plan_run(files)
+    yield from plugin_findings()
+    suites: list[Suite] = []
+    loaded = [_suite(file, suites, plan) for file in files]
+    yield from loaded
+    sound = all(each.state == "ok" for each in loaded)
+    if sound and not plan.works:
+        yield Finding("failing", f"pytest cannot plan a run: {plan.error}", [plan.command])
+    yield from model_findings(suites, plan, ask=ask)
+    yield from stored_findings(files)
+    if sound:
+        yield from (Finding("ok", f"a run would take: {line}") for line in plan.cost)
+
+
+def _suite(file: Path, suites: "list[Suite]", plan: PlannedRun) -> Finding:
+    """Return whether a suite file loads, and keep the suite; what conftests register is known to pytest only."""
+    try:
+        suite = open_suite(file)
+    except SuiteError as error:
+        if plan.works and any(notes(file, error.faults)):
+            return Finding("ok", f"{file}: loads with what conftest.py registers")
+        return _faulty(file, error.faults)
+    suites.append(suite)
+    if suite.all_faults:
+        return _faulty(file, suite.all_faults)
+    return Finding("ok", f"{file}: {counted(len(suite.cases), 'case')}")
+
+
+def _faulty(file: Path, faults: Sequence[object]) -> Finding:
+    more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+    listed = "; ".join(map(str, faults[:_SHOWN]))
+    return Finding("failing", f"{listed}{more}", [f"llmeval validate {shlex.quote(str(file))}"])
