@@ -12,7 +12,7 @@ from paths import ROOT, script
 
 import pytest_llmeval
 from pytest_llmeval.data.formats import SOURCES
-from pytest_llmeval.data.formats.fields import CELL_CHECKS
+from pytest_llmeval.data.formats.base import CELL_CHECKS
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.exchange.commands import EXPORTS
 from pytest_llmeval.exchange.commands import FORMATS as IMPORTED
@@ -88,11 +88,11 @@ def test_every_check_has_an_argument() -> None:
 def test_every_check_can_be_a_column_of_a_csv_file() -> None:
     shipped = set(default_registry().checks)
     assert not shipped - set(CELL_CHECKS), (
-        f"add {listed(shipped - set(CELL_CHECKS))} to CELL_CHECKS in pytest_llmeval/data/formats/fields.py"
+        f"add {listed(shipped - set(CELL_CHECKS))} to CELL_CHECKS in pytest_llmeval/data/formats/base.py"
     )
     assert not set(CELL_CHECKS) - shipped, (
         f"take {listed(set(CELL_CHECKS) - shipped)}, which is no check, "
-        "out of CELL_CHECKS in pytest_llmeval/data/formats/fields.py"
+        "out of CELL_CHECKS in pytest_llmeval/data/formats/base.py"
     )
 
 

@@ -12,8 +12,8 @@ from pytest_llmeval.baselines.runs import shown_beside
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import format_error
 from pytest_llmeval.core.missing import NoAnswer
+from pytest_llmeval.data.files.documents import decode, read_bytes
 from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.files.text import decode, read_bytes
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import input_digest
 

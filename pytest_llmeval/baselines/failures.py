@@ -13,8 +13,8 @@ from pytest_llmeval.baselines.runs import shown_beside
 from pytest_llmeval.core.codec import decode
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.data.files.documents import read_bytes
 from pytest_llmeval.data.files.folders import OWN_FOLDER
-from pytest_llmeval.data.files.text import read_bytes
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.suite.suite import SuiteKey
 

@@ -1,7 +1,5 @@
 """The commands ``llmeval import`` and ``llmeval export``."""
 
-__all__ = ("EXPORTS", "FORMATS", "add_arguments", "add_export_arguments", "import_source")
-
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator
@@ -38,12 +36,12 @@ FORMATS: Final[dict[str, SourceFormat]] = {
     ),
     "openai-evals": SourceFormat(f"{_HERE}.openai_evals:import_openai", ("*.json", "*.yaml", "*.yml")),
     "pydantic-evals": SourceFormat(f"{_HERE}.pydantic_evals:import_pydantic", ("*.json", "*.yaml", "*.yml")),
-    "deepeval": SourceFormat(f"{_HERE}.datasets:import_deepeval", ("*.csv", "*.json", "*.jsonl")),
+    "deepeval": SourceFormat(f"{_HERE}.records:import_deepeval", ("*.csv", "*.json", "*.jsonl")),
     "inspect-ai": SourceFormat(f"{_HERE}.inspect_ai:import_inspect", ("*.eval", "*.csv", "*.json", "*.jsonl")),
-    "ragas": SourceFormat(f"{_HERE}.datasets:import_ragas", _RECORDS),
-    "braintrust": SourceFormat(f"{_HERE}.datasets:import_braintrust", _RECORDS),
-    "langsmith": SourceFormat(f"{_HERE}.datasets:import_langsmith", _RECORDS),
-    "table": SourceFormat(f"{_HERE}.datasets:import_table", _RECORDS),
+    "ragas": SourceFormat(f"{_HERE}.records:import_ragas", _RECORDS),
+    "braintrust": SourceFormat(f"{_HERE}.records:import_braintrust", _RECORDS),
+    "langsmith": SourceFormat(f"{_HERE}.records:import_langsmith", _RECORDS),
+    "table": SourceFormat(f"{_HERE}.records:import_table", _RECORDS),
 }
 _ALIASES: Final = {
     **dict.fromkeys(("csv", "jsonl", "json", "parquet", "tables", "tsv"), "table"),
@@ -64,7 +62,7 @@ def import_source(format_name: str, path: Path, shown: str, options: ImportOptio
     return importer(path, shown, options)
 
 
-EXPORTS: Final = {"mlflow": (f"{_HERE}.mlflow:add_arguments", "runs of an experiment")}
+EXPORTS: Final = {"mlflow": (f"{_HERE}.telemetry:add_arguments", "runs of an experiment")}
 """Tool to the function that adds its arguments, and one line for the list of tools."""
 
 

@@ -1,21 +1,5 @@
 """What an importer makes of a source: suites, and the fate of every construct of the source."""
 
-__all__ = (
-    "CaseIds",
-    "ColumnPart",
-    "Construct",
-    "Fate",
-    "ImportOptions",
-    "ImportedSource",
-    "ImportedSuite",
-    "LeftOutError",
-    "SourceLedger",
-    "SourcePath",
-    "read_records",
-    "read_source",
-    "records_ledger",
-)
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -27,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
 from pytest_llmeval.data.files.places import render_path
-from pytest_llmeval.data.formats.fields import id_fault
+from pytest_llmeval.data.formats.base import id_fault
 
 ColumnPart: TypeAlias = Literal[
     "answer",

@@ -1,7 +1,5 @@
 """Logs and datasets of inspect_ai: samples with targets, recorded outputs and scores."""
 
-__all__ = ("import_inspect",)
-
 import json
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """OpenAI: graders of the Evals API with their items, and the registry of the package evals."""
 
-__all__ = ("import_openai",)
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.exchange.checking import check_fault, code_stub
 from pytest_llmeval.exchange.contract import (
     CaseIds,
     Fate,
@@ -24,7 +21,7 @@ from pytest_llmeval.exchange.contract import (
     read_source,
 )
 from pytest_llmeval.exchange.openai_registry import import_registry, is_registry, is_samples, samples_suite
-from pytest_llmeval.exchange.templates import TemplateError, filled, rewritten
+from pytest_llmeval.exchange.templates import TemplateError, check_fault, code_stub, filled, rewritten
 
 _ANSWER = "sample.output_text"
 _SIMILARITY: Final = {

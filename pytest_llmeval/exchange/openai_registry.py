@@ -1,7 +1,5 @@
 """The registry of the package evals: evals with samples in JSONL."""
 
-__all__ = ("import_registry", "is_registry", "is_samples", "samples_suite")
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,14 +1,11 @@
 """Datasets of pydantic-evals: cases, and evaluators as checks."""
 
-__all__ = ("import_pydantic",)
-
 import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_llmeval.exchange.checking import check_fault
 from pytest_llmeval.exchange.contract import (
     CaseIds,
     Fate,
@@ -21,6 +18,7 @@ from pytest_llmeval.exchange.contract import (
     read_source,
 )
 from pytest_llmeval.exchange.records import add_evaluators
+from pytest_llmeval.exchange.templates import check_fault
 
 _JUDGE: Final = "openai:gpt-5.2"
 """The model of LLMJudge in pydantic-evals 2.62, where none is named."""

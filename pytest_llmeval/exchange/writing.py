@@ -1,7 +1,5 @@
 """Writing what was imported: suite files, data files, prompts, and the report ``IMPORT.md``."""
 
-__all__ = ("REPORT", "planned_files", "report_markdown", "summary_line", "write_files", "yaml_text")
-
 import json
 import re
 from collections import Counter

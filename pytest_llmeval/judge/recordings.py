@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.data.files.documents import decode, read_bytes
 from pytest_llmeval.data.files.folders import own_file
 from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.files.text import decode, read_bytes
 from pytest_llmeval.data.files.writing import rewrite
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import FilePlace, display_path
 from pytest_llmeval.data.files.validation import adapter, typed
-from pytest_llmeval.data.formats.fields import ColumnMap
+from pytest_llmeval.data.formats.base import ColumnMap
 from pytest_llmeval.data.formats.frames import RowSource, columns_of_file, rows_of
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.data.files.plain import STRICT
+from pytest_llmeval.data.files.validation import STRICT
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.scoring.repeats import Repeats

@@ -12,8 +12,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.views import WANTED_TURN, Turn, is_turn
 from pytest_llmeval.data.files.documents import Document
-from pytest_llmeval.data.files.plain import STRICT
-from pytest_llmeval.data.files.validation import DocumentReader, describe
+from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
 from pytest_llmeval.judge.cascade import CascadeRule
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import PASS_RATE, UNLABELLED, CaseRecord
 from pytest_llmeval.core.wording import limit
-from pytest_llmeval.data.files.plain import STRICT
-from pytest_llmeval.data.files.validation import DocumentReader, describe
+from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
 from pytest_llmeval.gates.early.evidence import CaseUnits
 from pytest_llmeval.reports.form import SampleReport
 

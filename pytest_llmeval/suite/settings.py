@@ -16,10 +16,8 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import suggest, unknown_name
-from pytest_llmeval.data.files.documents import Document, read_json
-from pytest_llmeval.data.files.plain import STRICT
-from pytest_llmeval.data.files.text import check_regular
-from pytest_llmeval.data.files.validation import describe
+from pytest_llmeval.data.files.documents import Document, check_regular, read_json
+from pytest_llmeval.data.files.validation import STRICT, describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.gates.limits import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.gates.regression import (

@@ -12,12 +12,10 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, PredictionError
-from pytest_llmeval.data.files.patterns import matching_files
+from pytest_llmeval.data.files.folders import matching_files
 from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.files.plain import STRICT
-from pytest_llmeval.data.files.validation import DocumentReader, describe
-from pytest_llmeval.data.formats.base import Source, shown_path
-from pytest_llmeval.data.formats.fields import ABSENT, id_fault, json_text, pick
+from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
+from pytest_llmeval.data.formats.base import ABSENT, Source, id_fault, json_text, pick, shown_path
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -223,7 +221,7 @@ class SystemReader(Struct, frozen=True):
             loaded: What the source gives with the predictions of the system, and what is wrong with these.
             only: Which cases are wanted if the system does not say it itself.
         """
-        from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
+        from pytest_llmeval.data.formats.base import add_predictions, read_answers
 
         bare = {case.id: case.answered(MISSING) for case in cases}
         if spec.recorded is None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.data.formats.fields import ABSENT
+from pytest_llmeval.data.formats.base import ABSENT
 from pytest_llmeval.services.addresses import address_of, redacted_url
 from pytest_llmeval.services.http import Exchange, NoReplyError
 from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_transient, refused_by, retried

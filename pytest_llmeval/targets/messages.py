@@ -22,7 +22,7 @@ from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.json import nests_too_deep, unique_keys
 from pytest_llmeval.data.files.places import TOO_DEEP
-from pytest_llmeval.data.formats.fields import ABSENT, pick
+from pytest_llmeval.data.formats.base import ABSENT, pick
 from pytest_llmeval.services.secrets import Redactor, kind
 from pytest_llmeval.targets.spec import ResponseSpec
 

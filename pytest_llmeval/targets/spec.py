@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.data.files.plain import STRICT
+from pytest_llmeval.data.files.validation import STRICT
 
 
 @dataclass(frozen=True)

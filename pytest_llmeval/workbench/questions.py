@@ -12,9 +12,8 @@ from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.missing import MISSING
 from pytest_llmeval.core.parts import Parts, describe_prediction
 from pytest_llmeval.core.wording import counted, several, suggest
-from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
-from pytest_llmeval.data.files.text import read_text
-from pytest_llmeval.data.formats.fields import case_id, id_fault
+from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl, read_text
+from pytest_llmeval.data.formats.base import case_id, id_fault
 from pytest_llmeval.workbench.project import TargetPlace
 
 _FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.data.formats.fields import ABSENT
+from pytest_llmeval.data.formats.base import ABSENT
 from pytest_llmeval.targets.messages import at, fill, has_each, has_id, input_paths
 
 JSON = st.recursive(

@@ -1,17 +1,12 @@
-"""The folders that a suite and a machine keep files in: committed ones, and those that git ignores."""
-
-__all__ = (
-    "IN_MODULE",
-    "OWN_FOLDER",
-    "WORKING_FOLDER",
-    "make_working_folder",
-    "own_file",
-    "refuse_links",
-    "stem_of",
-)
+"""Folders of ours, and files by glob patterns in a limited search that never leaves the root."""
 
 import errno
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from fnmatch import fnmatch
+from glob import has_magic
 from pathlib import Path
 from typing import Final
 
@@ -87,3 +82,95 @@ def make_working_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as stream:
         stream.write("*\n")
+
+
+MOST_ENTRIES: Final = 100_000
+"""Most files and folders that one pattern looks at."""
+
+_ROOT: ContextVar[Path | None] = ContextVar("root of searches", default=None)
+
+
+@contextmanager
+def searching_within(root: Path) -> Iterator[None]:
+    """Keep patterns inside a folder."""
+    token = _ROOT.set(root)
+    try:
+        yield
+    finally:
+        _ROOT.reset(token)
+
+
+def matching_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files that a pattern matches, sorted.
+
+    ``**`` stands for any number of folders. Wildcards match no hidden names and do not follow links to folders.
+
+    Args:
+        folder: What the pattern is relative to, if it is not absolute.
+        pattern: With ``*``, ``?``, ``[...]`` or ``**``; a text without them matches nothing.
+
+    Raises:
+        ValueError: It leads outside of the root, or there are too many files; ``found ..., expected ...``.
+    """
+    parts = Path(pattern).parts
+    fixed = next((place for place, part in enumerate(parts) if has_magic(part)), len(parts))
+    if fixed == len(parts):
+        return []
+    if ".." in parts[fixed:]:
+        raise ValueError(f"found '..' behind a wildcard in {pattern!r}, expected it before all wildcards")
+    start = folder.joinpath(*parts[:fixed])
+    root = _ROOT.get()
+    inside = root.resolve() if root is not None else None
+    if inside is not None and not start.resolve().is_relative_to(inside):
+        raise ValueError(f"found the pattern {pattern!r}, which leads outside of {root}, expected files inside")
+    found = sorted(set(_Search(pattern).files(start, parts[fixed:])))
+    for path in found:
+        if inside is not None and path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise ValueError(f"found the link {path.name!r}, which leads outside of {root}, expected files inside")
+    return found
+
+
+class _Search:
+    """One search, which counts what it looks at."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._seen = 0
+
+    def files(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
+        """Yield the files that match; more than once, where ``**`` occurs twice."""
+        if not parts:
+            if folder.is_file():
+                yield folder
+            return
+        first, rest = parts[0], parts[1:]
+        if not has_magic(first):
+            yield from self.files(folder / first, rest)
+            return
+        if first == "**":
+            yield from self.files(folder, rest or ("*",))
+        for entry in self._entries(folder):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if first == "**":
+                if is_folder and not entry.name.startswith("."):
+                    yield from self.files(folder / entry.name, parts)
+            elif _matches(entry.name, first) and (is_folder or not rest):
+                yield from self.files(folder / entry.name, rest)
+
+    def _entries(self, folder: Path) -> list["os.DirEntry[str]"]:
+        try:
+            with os.scandir(folder) as entries:
+                listed = list(entries)
+        except OSError:
+            return []
+        self._seen += len(listed)
+        if self._seen > MOST_ENTRIES:
+            raise ValueError(
+                f"found more than {MOST_ENTRIES} files and folders in search of {self._pattern!r}, "
+                "expected fewer: name the folder more closely"
+            )
+        return listed
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatch(name, pattern) and (pattern.startswith(".") or not name.startswith("."))

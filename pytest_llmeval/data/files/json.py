@@ -4,8 +4,6 @@ The json module reads; only when it meets something suspect, or when somebody as
 scanner walk over the text.
 """
 
-__all__ = ("JsonParser", "RejectedError", "nests_too_deep", "scan_json", "unique_keys", "visible_json")
-
 import json
 import math
 import re

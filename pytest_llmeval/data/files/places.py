@@ -1,18 +1,5 @@
 """Faults: position in the text, path in the data, and message."""
 
-__all__ = (
-    "HALF_PAIR",
-    "MAX_DEPTH",
-    "MAX_DIGITS",
-    "MAX_LISTED",
-    "TOO_DEEP",
-    "FaultLog",
-    "FilePlace",
-    "display_path",
-    "duplicate_key",
-    "render_path",
-)
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

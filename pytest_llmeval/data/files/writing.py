@@ -1,22 +1,5 @@
 """Writing of all our files: to a temporary file, synced and renamed, never through a symbolic link, under a lock."""
 
-__all__ = (
-    "STALE_S",
-    "append_text",
-    "csv_lines",
-    "has_ended",
-    "has_text",
-    "locked",
-    "put_in_place",
-    "remove_leftovers",
-    "rewrite",
-    "scratch_path",
-    "sync",
-    "write_bytes",
-    "write_text",
-    "writer_name",
-)
-
 import errno
 import os
 import re

@@ -4,8 +4,6 @@ The data is built by a loop over events instead of PyYAML's composer, which recu
 thousand opening brackets end the process. The loop also sees every fault with its position.
 """
 
-__all__ = ("MAX_ALIASED", "add_yaml_fault", "load_yaml", "plain_value", "tag_fault", "tagged_value")
-
 import math
 import re
 from typing import Any, Final

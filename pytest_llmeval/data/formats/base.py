@@ -1,21 +1,170 @@
-"""The source contract: options of a case format, and reading its files into cases."""
+"""The contract of a source of cases, and the reading of ids, texts and predictions that all sources share."""
 
-__all__ = ("CaseFile", "FileSource", "Source", "check_names", "shown_path")
-
+import json
+import re
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import counted, suggest
+from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.formats.fields import id_fault
 
-if TYPE_CHECKING:
-    from pytest_llmeval.data.formats.predictions import RecordedAnswer
+_LONGEST_SHOWN = 40
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def json_text(value: Any) -> str:
+    """Return text unchanged and any other value as its JSON text: ``2022`` becomes ``"2022"``."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def case_id(value: Any) -> str | None:
+    """Return a text or whole number as an id, in composed form (NFC); ``None`` for other values."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def id_fault(text: str) -> str | None:
+    """Return why pytest could not select a case by this id; ``None`` if it can."""
+    wrong = None
+    if not text:
+        wrong = "an empty id"
+    elif "::" in text:
+        wrong = f"the id {text!r} with '::', which pytest splits at"
+    elif text != text.strip():
+        wrong = f"the id {text!r} with surrounding spaces"
+    elif _CONTROL.search(text):
+        wrong = f"the id {text!r} with a control character"
+    elif text.startswith("__") and text.endswith("__"):
+        wrong = f"the id {text!r}, a name that Python reserves"
+    return wrong and f"found {wrong}, expected an id that can name the case on the command line"
+
+
+def kind(value: Any) -> str:
+    """Name a value of the wrong type in a message: ``a list``, ``null``, ``the number 3``."""
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, str):
+        more = "..." if len(value) > _LONGEST_SHOWN else ""
+        return f"the text {value[:_LONGEST_SHOWN] + more!r}"
+    return json.dumps(value) if value is None or isinstance(value, bool) else f"the number {value}"
+
+
+def wrong_values(item: Mapping[str, Any], checks: Iterable[tuple[str, bool, str]]) -> list[tuple[tuple[str], str]]:
+    """Return path and message for each value that is not as it should be.
+
+    Args:
+        item: An object.
+        checks: Key, whether its value is good, and what is expected.
+    """
+    return [
+        ((key,), f"found {kind(item[key]) if key in item else 'nothing'}, expected {expected}")
+        for key, good, expected in checks
+        if not good
+    ]
+
+
+PARTS: Final = ("id", "input", "messages", "expected", "prediction", "labels", "tags", "thresholds", "checks", "always")
+"""The parts of a case that a row can give."""
+
+CELL_CHECKS: Final = (
+    "contains",
+    "contains_all",
+    "contains_any",
+    "contains_json",
+    "cost_usd",
+    "empty",
+    "ends_with",
+    "equals",
+    "icontains",
+    "icontains_all",
+    "icontains_any",
+    "is_json",
+    "json_equals",
+    "json_schema",
+    "json_subset",
+    "judge",
+    "language",
+    "latency_s",
+    "levenshtein",
+    "max_chars",
+    "max_sentences",
+    "max_words",
+    "min_chars",
+    "min_sentences",
+    "min_words",
+    "number",
+    "one_of",
+    "pii",
+    "quotes",
+    "refusal",
+    "regex",
+    "rubric",
+    "span",
+    "starts_with",
+)
+"""Checks that a column of a CSV file may hold under their names."""
+
+ABSENT: Final = object()
+"""Stands for a value that a row does not have; ``None`` is a null that it has."""
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """The columns of each part of a case.
+
+    A part that is not listed here is read from the column of the same name. A column is named as in the file, or
+    by a dotted path into nested data: ``meta.type``, ``answers.0``.
+
+    Attributes:
+        id: The column of the id; where there is none, rows are counted from 1.
+        input: One column, or several by the names that they get: ``{question: q, context: text}``.
+        messages: A column that holds the script of a conversation, in place of the input.
+        expected: As `input`.
+        prediction: As `input`.
+        labels: A column that holds an object of labels, or label to column: ``{question_type: type}``.
+        tags: A column that holds a list of tags, or a text with commas between them.
+        thresholds: A column that holds an object of limits, or metric to column.
+        checks: A column that holds a list of checks, or check to the column of its argument: ``{contains: must_say}``.
+        always: A column that says whether the case always runs.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    id: str | None = None
+    input: str | dict[str, str] | None = None
+    messages: str | None = None
+    expected: str | dict[str, str] | None = None
+    prediction: str | dict[str, str] | None = None
+    labels: str | dict[str, str] | None = None
+    tags: str | None = None
+    thresholds: str | dict[str, str] | None = None
+    checks: str | dict[str, str] | None = None
+    always: str | None = None
+
+
+def pick(row: Mapping[str, Any], column: str) -> Any:
+    """Return the value in `column`, or at the dotted path that it is; `ABSENT` if there is none."""
+    if column in row:
+        return row[column]
+    here: Any = row
+    for step in column.split("."):
+        if isinstance(here, dict) and step in here:
+            here = here[step]
+        elif isinstance(here, list) and step.isdecimal() and int(step) < len(here):
+            here = here[int(step)]
+        else:
+            return ABSENT
+    return here
 
 
 class CaseFile:
@@ -145,8 +294,6 @@ class FileSource(Source):
 
     def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> "list[RecordedAnswer]":
         """Return the recorded answers of a file to cases, which are given by id."""
-        from pytest_llmeval.data.formats.predictions import read_answers
-
         del cases
         return read_answers(path, faults)
 
@@ -184,8 +331,6 @@ class FileSource(Source):
         faults.extend(file.faults.listed())
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if self.predictions is not None:
-            from pytest_llmeval.data.formats.predictions import add_predictions
-
             log = FaultLog(shown_path(folder / self.predictions))
             answers = self.answers(folder / self.predictions, file.cases, log)
             if selected:
@@ -222,3 +367,144 @@ def shown_path(path: Path) -> str:
     """Name a file as a user in the current directory would."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+_ID_KEYS = ("question_id", "query_id", "id")
+_CONVERSATION_KEYS = ("sample_id", "conversation_id")
+_ANSWER_KEYS = ("prediction", "hypothesis", "answer", "results")
+_SHOWN_IDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """A recorded answer.
+
+    Attributes:
+        id: The id that the file gives.
+        value: What was answered.
+        line: Its line.
+        column: Its column.
+    """
+
+    id: str
+    value: Any
+    line: int
+    column: int
+
+
+def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lambda row: row) -> list[RecordedAnswer]:
+    """Read a file of answers.
+
+    A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
+    A row has its id under ``question_id``, ``query_id`` or ``id``, together with ``sample_id`` or
+    ``conversation_id`` if ids are unique only within a conversation, and the answer under ``prediction``,
+    ``hypothesis``, ``answer`` or ``results``; the first that is there counts.
+
+    Args:
+        path: The file.
+        log: Gets the faults; good answers survive them.
+        prepare: Brings a row of another form into this one.
+    """
+    try:
+        if path.suffix.lower() == ".json":
+            return list(_from_json(path, log, prepare))
+        faults: list[Fault] = []
+        rows = [(line, 1, "", prepare(row)) for line, row in read_jsonl(path, log.file, faults)]
+        log.extend(faults)
+        return [answer for row in rows for answer in _from_row(*row, log)]
+    except SuiteError as error:
+        log.extend(error.faults)
+        return []
+
+
+def _from_json(path: Path, faults: FaultLog, prepare: Callable[[Any], Any]) -> Iterator[RecordedAnswer]:
+    document = load_json(path, faults.file, depth=1)
+    if isinstance(document.data, dict):
+        for key, value in document.data.items():
+            yield RecordedAnswer(str(case_id(key)), value, *document.locate((key,), key=True))
+    elif isinstance(document.data, list):
+        for index, row in enumerate(document.data):
+            yield from _from_row(*document.locate((index,)), f"[{index}]", prepare(row), faults)
+    else:
+        expected = "an object of answers by id, or a list of rows"
+        faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")
+
+
+def _from_row(line: int, column: int, path: str, row: Any, faults: FaultLog) -> Iterator[RecordedAnswer]:
+    """Yield the answer of a row, or add its fault."""
+    if not isinstance(row, dict):
+        message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
+        faults.add(line, column, path, message)
+        return
+    id_key = _first_key(row, _ID_KEYS)
+    answer_key = _first_key(row, _ANSWER_KEYS)
+    if id_key is None or answer_key is None:
+        wanted = " or ".join(f"`{key}`" for key in (_ID_KEYS if id_key is None else _ANSWER_KEYS))
+        found = f"the keys {', '.join(map(repr, row))}" if row else "no key"
+        faults.add(line, column, path, f"found {found}, expected {wanted}")
+        return
+    name = case_id(row[id_key])
+    if name is None:
+        message = f"found {kind(row[id_key])} as `{id_key}`, expected text or a whole number"
+        faults.add(line, column, path, message)
+        return
+    conversation_key = _first_key(row, _CONVERSATION_KEYS)
+    conversation = case_id(row[conversation_key]) if conversation_key is not None else None
+    if conversation is not None and not name.startswith(f"{conversation}/"):
+        name = f"{conversation}/{name}"
+    yield RecordedAnswer(name, row[answer_key], line, column)
+
+
+def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    return next((key for key in keys if key in row), None)
+
+
+def add_predictions(
+    cases: dict[str, Case], answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog, *, short_ids: bool
+) -> None:
+    """Put answers into their cases; a case without an answer is unchanged.
+
+    Args:
+        cases: By id; changed in place.
+        answers: What was recorded.
+        known: All ids of the data file; answers to cases that are not selected are passed over.
+        faults: Gets the answers that belong nowhere, or to several cases, or where another came first.
+        short_ids: Whether the part of an id behind the slash is enough where only one case has it.
+    """
+    by_short_id: dict[str, list[str]] = {}
+    for name in cases if short_ids else ():
+        by_short_id.setdefault(name.rpartition("/")[2], []).append(name)
+    first: dict[str, RecordedAnswer] = {}
+    unknown: list[RecordedAnswer] = []
+    ambiguous: list[RecordedAnswer] = []
+    for answer in answers:
+        targets = [answer.id] if answer.id in known else by_short_id.get(answer.id, [])
+        if len(targets) != 1:
+            (ambiguous if targets else unknown).append(answer)
+        elif (earlier := first.setdefault(targets[0], answer)) is not answer:
+            message = f"found a second answer to {targets[0]!r}, expected one (first in line {earlier.line})"
+            faults.add(answer.line, answer.column, "", message)
+        elif targets[0] in cases:
+            cases[targets[0]] = cases[targets[0]].answered(answer.value)
+    _add_unknown(unknown, known, faults)
+    _add_ambiguous(ambiguous, by_short_id, faults)
+
+
+def _some(answers: list[RecordedAnswer]) -> str:
+    more = ", ..." if len(answers) > _SHOWN_IDS else ""
+    return ", ".join(repr(each.id) for each in answers[:_SHOWN_IDS]) + more
+
+
+def _add_unknown(answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog) -> None:
+    if answers:
+        found = f"found {counted(len(answers), 'id')} that no case has ({_some(answers)})"
+        expected = f"expected ids such as {next(iter(known))!r}{suggest(answers[0].id, known)}"
+        faults.add(answers[0].line, answers[0].column, "", f"{found}, {expected}")
+
+
+def _add_ambiguous(answers: list[RecordedAnswer], by_short_id: dict[str, list[str]], faults: FaultLog) -> None:
+    if answers:
+        same = by_short_id[answers[0].id]
+        found = f"found {counted(len(answers), 'id')} that several conversations have ({_some(answers)})"
+        expected = f"expected them with their conversation: {answers[0].id!r} is {same[0]!r} or {same[1]!r}"
+        faults.add(answers[0].line, answers[0].column, "", f"{found}, {expected}")

@@ -1,7 +1,5 @@
 """Rows of data frames, Arrow tables and datasets as plain data; files of Apache Arrow and Parquet as a source."""
 
-__all__ = ("ArrowSource", "RowSource", "columns_of_file", "rows_of")
-
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,8 +13,7 @@ from typing import Any, ClassVar, Final
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.codec import is_typed, untyped
 from pytest_llmeval.core.errors import Fault, LlmevalError, MissingExtraError
-from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.formats.fields import ColumnMap
+from pytest_llmeval.data.formats.base import CaseFile, ColumnMap, FileSource
 from pytest_llmeval.data.formats.rows import DataRow, add_rows
 
 _EXPECTED: Final = "a data frame, an Arrow table, a dataset, or an iterable of objects"

@@ -1,7 +1,5 @@
 """Files of labels: what people say of answers, one JSON object a line, as the review page exports them."""
 
-__all__ = ("SCALES", "HumanLabel", "LabelScale", "label_line", "read_labels", "share_of")
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,13 +1,5 @@
 """Cases from rows: CSV files, JSON lists and JSON lines, whose columns a suite may name."""
 
-__all__ = (
-    "CsvSource",
-    "DataRow",
-    "JsonSource",
-    "JsonlSource",
-    "add_rows",
-)
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,8 +12,18 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog, render_path
-from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.formats.fields import ABSENT, CELL_CHECKS, PARTS, ColumnMap, case_id, json_text, kind, pick
+from pytest_llmeval.data.formats.base import (
+    ABSENT,
+    CELL_CHECKS,
+    PARTS,
+    CaseFile,
+    ColumnMap,
+    FileSource,
+    case_id,
+    json_text,
+    kind,
+    pick,
+)
 
 
 class DataRow(Struct, frozen=True):

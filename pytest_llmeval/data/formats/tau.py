@@ -1,7 +1,5 @@
 """The source ``tau``: tasks of tau-bench and tau2-bench, for agents that talk with a simulated user."""
 
-__all__ = ("TauSource",)
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +10,7 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import Document, load_json, read_json
 from pytest_llmeval.data.files.places import render_path
-from pytest_llmeval.data.formats.base import CaseFile, FileSource, shown_path
-from pytest_llmeval.data.formats.fields import case_id, kind
+from pytest_llmeval.data.formats.base import CaseFile, FileSource, case_id, kind, shown_path
 
 _DEPTH: Final = 7
 """Levels whose places are known: the list, a task, its criteria, their actions, an action, its arguments."""

@@ -1,14 +1,11 @@
 """What spans say: messages, tool calls, passages and usage, by the conventions in which libraries write them."""
 
-__all__ = ("SpanKind", "documents_of", "figures_of", "kind_of", "read_messages", "tool_call_of", "value_of")
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.codec import LARGEST, is_finite_number
-from pytest_llmeval.data.traces.pieces import parse_json
-from pytest_llmeval.data.traces.spans import TraceSpan
+from pytest_llmeval.data.traces.spans import TraceSpan, parse_json
 
 SpanKind: TypeAlias = Literal["agent", "model", "tool", "retrieval", "other"]
 TraceMessage: TypeAlias = dict[str, Any]

@@ -1,7 +1,5 @@
 """The source ``traces``: what an application did, as cases whose predictions are there already."""
 
-__all__ = ("TracesSource", "case_of_spans", "judged_trace")
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

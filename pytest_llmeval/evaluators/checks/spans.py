@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.parts import WHOLE, PredictionParts
 from pytest_llmeval.core.wording import counted, limit, printable
-from pytest_llmeval.data.files.plain import STRICT
+from pytest_llmeval.data.files.validation import STRICT
 from pytest_llmeval.evaluators.checks.contract import CheckError, CheckKind, CheckOutcome, CheckTest, Subject
 
 _NO_SPANS: Final = "the prediction has no spans (trace.spans): they come from the source or target setting 'traces'"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.wording import as_line, listed
-from pytest_llmeval.data.formats.fields import ABSENT, json_text, pick
+from pytest_llmeval.data.formats.base import ABSENT, json_text, pick
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.evidence_sources import listed as listed_sources

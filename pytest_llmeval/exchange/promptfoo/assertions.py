@@ -1,7 +1,5 @@
 """Assertions of promptfoo as checks, or as metrics with limits."""
 
-__all__ = ("GRADER", "TYPES", "AssertionReader", "Outcome")
-
 import csv
 import json
 import math
@@ -9,10 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pytest_llmeval.exchange.checking import check_fault, code_stub, json_schema, python_pattern
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
-from pytest_llmeval.exchange.templates import TemplateError, filled, plain_text
+from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
+from pytest_llmeval.exchange.templates import (
+    TemplateError,
+    check_fault,
+    code_stub,
+    filled,
+    json_schema,
+    plain_text,
+    python_pattern,
+)
 
 GRADER: Final = "openai:gpt-4.1-2025-04-14"
 """The grader of promptfoo 0.118 if none is named and there is a key of OpenAI."""

@@ -1,7 +1,5 @@
 """A configuration of promptfoo as a suite."""
 
-__all__ = ("import_promptfoo",)
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +18,7 @@ from pytest_llmeval.exchange.contract import (
     read_source,
 )
 from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader, Outcome
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
-from pytest_llmeval.exchange.promptfoo.prompts import ImportedPrompt, PromptReader
+from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles, ImportedPrompt, PromptReader
 from pytest_llmeval.exchange.promptfoo.providers import ImportedModel, ProviderReader, model_of
 from pytest_llmeval.exchange.promptfoo.results import import_results, is_results
 from pytest_llmeval.exchange.promptfoo.tests import Noted, TestReader, TestRow

@@ -1,7 +1,5 @@
 """Providers of promptfoo as models."""
 
-__all__ = ("ImportedModel", "ProviderReader", "model_of")
-
 import json
 import re
 from collections.abc import Mapping
@@ -10,7 +8,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
+from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
 from pytest_llmeval.judge.spec import JudgeSpec
 

@@ -1,7 +1,5 @@
 """Results of promptfoo: recorded answers of its systems, as a suite that needs no model."""
 
-__all__ = ("import_results", "is_results")
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +14,7 @@ from pytest_llmeval.exchange.contract import (
     SourcePath,
 )
 from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
+from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 
 _ANEW = "verdicts and figures are computed anew from the answer"
 _SAME: Final = {

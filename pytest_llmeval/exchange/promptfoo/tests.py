@@ -1,7 +1,5 @@
 """Test cases of promptfoo: from YAML, JSON, JSONL and CSV."""
 
-__all__ = ("Noted", "TestReader", "TestRow", "assertion_of_cell")
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, read_records
 from pytest_llmeval.exchange.promptfoo.assertions import TYPES
-from pytest_llmeval.exchange.promptfoo.files import ConfigFiles
+from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, filled, is_template
 
 _DATA_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".yaml", ".yml"})

@@ -39,7 +39,7 @@ from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.data.files.text import read_text
+from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.judge.contract import JudgeRequest, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.items import (

@@ -17,7 +17,7 @@ from msgspec import structs
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError
 from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
+from pytest_llmeval.data.formats.base import add_predictions, read_answers
 from pytest_llmeval.run.execute import Execution, as_expected, execute_repeats, is_skipped, skipped
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.run_record import SuitePart

@@ -9,9 +9,16 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.formats.fields import case_id, json_text, kind, wrong_values
-from pytest_llmeval.data.formats.predictions import RecordedAnswer, read_answers
+from pytest_llmeval.data.formats.base import (
+    CaseFile,
+    FileSource,
+    RecordedAnswer,
+    case_id,
+    json_text,
+    kind,
+    read_answers,
+    wrong_values,
+)
 from pytest_llmeval.data.formats.rows import DataRow
 
 _ID_KEYS = ("id", "claim_id")

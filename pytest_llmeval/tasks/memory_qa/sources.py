@@ -14,8 +14,16 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.documents import Document, load_json
-from pytest_llmeval.data.formats.base import CaseFile, FileSource, check_names, shown_path
-from pytest_llmeval.data.formats.fields import case_id, json_text, kind, wrong_values
+from pytest_llmeval.data.formats.base import (
+    CaseFile,
+    FileSource,
+    case_id,
+    check_names,
+    json_text,
+    kind,
+    shown_path,
+    wrong_values,
+)
 from pytest_llmeval.data.labels import load_taxonomy
 from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.tasks.memory_qa.qa import Agent, QAPair, QuestionType, Sample

@@ -12,12 +12,10 @@ from pydantic import BeforeValidator
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.data.files.documents import Document, load_json
-from pytest_llmeval.data.files.patterns import matching_files
-from pytest_llmeval.data.files.text import read_bytes
+from pytest_llmeval.data.files.documents import Document, load_json, read_bytes
+from pytest_llmeval.data.files.folders import matching_files
 from pytest_llmeval.data.files.validation import check, describe
-from pytest_llmeval.data.formats.base import Source, shown_path
-from pytest_llmeval.data.formats.fields import case_id, id_fault
+from pytest_llmeval.data.formats.base import Source, case_id, id_fault, shown_path
 from pytest_llmeval.tasks.narrative.document import PARTS, format_faults, read_story
 from pytest_llmeval.tasks.narrative.labelling import warn_of_drift
 

@@ -9,11 +9,19 @@ from typing import Any, ClassVar, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.data.files.documents import read_jsonl
+from pytest_llmeval.data.files.documents import read_jsonl, read_text
 from pytest_llmeval.data.files.places import FaultLog, render_path
-from pytest_llmeval.data.files.text import read_text
-from pytest_llmeval.data.formats.base import CaseFile, FileSource, Source, shown_path
-from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text, kind, wrong_values
+from pytest_llmeval.data.formats.base import (
+    CaseFile,
+    FileSource,
+    Source,
+    case_id,
+    id_fault,
+    json_text,
+    kind,
+    shown_path,
+    wrong_values,
+)
 
 _IDS = ("query_id", "id")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter, field_validator
 from pydantic.dataclasses import dataclass as validated
 
-from pytest_llmeval.data.files.plain import NotPlainError, by_types, plain
-from pytest_llmeval.data.formats.fields import ColumnMap
+from pytest_llmeval.data.files.validation import NotPlainError, by_types, plain
+from pytest_llmeval.data.formats.base import ColumnMap
 from pytest_llmeval.data.formats.rows import JsonlSource
 from pytest_llmeval.evaluators.classification import Classification
 from pytest_llmeval.evaluators.text import TextEvaluator

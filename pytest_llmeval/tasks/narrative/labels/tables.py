@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.files.documents import read_csv
+from pytest_llmeval.data.files.documents import read_csv, read_text
 from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.files.text import read_text
 from pytest_llmeval.data.files.validation import describe
 
 STRICT = {"extra": "forbid"}
