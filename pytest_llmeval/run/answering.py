@@ -1,68 +1,65 @@
 """Obtaining the predictions of cases and the verdicts of their judges, some of them before their turn."""
 
-__all__ = ("Answering", "PendingAnswer", "Prefetch", "user_questions")
-
 import asyncio
-import inspect
 import itertools
-import json
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError, in_turn
+from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
+from pytest_llmeval.core.missing import Itself, NoAnswer
+from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.results import AnswerOrigin, JudgingShown
-from pytest_llmeval.core.wording import as_line
-from pytest_llmeval.judge.asking import Asking, Judgement, JurorVerdict
+from pytest_llmeval.judge.asking import Asking, JurorVerdict
 from pytest_llmeval.judge.contract import Question
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.questions.simulated_user import SIMULATED_USER, read_turn
-from pytest_llmeval.run.conversation import Dialogue, UserQuestions, beginning
-from pytest_llmeval.run.execute import json_like
-from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, Job, LoadedCase
-from pytest_llmeval.run.sharing import Blocks, Opponents, OrphanedError, Sharing, TargetBudget, put_beside
-from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
-from pytest_llmeval.services.background import Background, ThisThread, together, waited
-from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.services.stopwatch import Stopwatch
-from pytest_llmeval.suite.model_settings import wants_of
-from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.callables import load_target
-from pytest_llmeval.targets.python import (
-    Recordings,
-    Target,
-    call_target,
-    for_case,
-    in_world,
-    input_digest,
-    recorded_figures,
-    recording,
-    typed_input,
+from pytest_llmeval.run.conversation import Conversations, asker
+from pytest_llmeval.run.job import Answers, CaseAnswer, EarlyCalls, Job, Link, LoadedCase, Next, answer_to
+from pytest_llmeval.run.links import (
+    AskTarget,
+    Batched,
+    Budgeted,
+    InWorld,
+    Limited,
+    OrphanedError,
+    Recorded,
+    Recording,
+    Shared,
+    batch_target,
 )
-from pytest_llmeval.targets.spec import BatchTarget
-from pytest_llmeval.targets.worlds import World, within
+from pytest_llmeval.services.background import Background, ThisThread, together, waited
+from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.targets.python import Recordings
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.service import JudgeService
     from pytest_llmeval.judge.store.run_store import RunStore
 
-
-_SAID = 80
-"""Most characters of a message in an error."""
+_AnswerPlace: TypeAlias = tuple[SuiteKey, str, int]
 
 _PORTIONS = 16
 """How many looks it takes until all cases of a window are others."""
 
 
+def chain(links: Sequence[Link], last: Next) -> Next:
+    """Return what asks the first link, which asks the one behind it, up to the last one, which asks nobody."""
+    return reduce(_linked, reversed(links), last)
+
+
+def _linked(ask: Next, link: Link) -> Next:
+    return lambda job: link(job, ask)
+
+
 @dataclass
 class Answering:
     """Gets answers: from recordings and stores at once, else from targets and judges.
+
+    To add a way to answer, write a link and add it to one of the tuples here; their order is that of asking.
 
     Attributes:
         background: Where calls are made.
@@ -77,29 +74,50 @@ class Answering:
     recordings: Recordings | None = None
     judges: "JudgeService | None" = None
     store: "RunStore | None" = None
-    _limits: dict[tuple[Path, str], asyncio.Semaphore] = field(default_factory=dict)
-    _spoken: dict[tuple[SuiteKey, str, int], list[Judgement]] = field(default_factory=dict)
-    """What simulated users said in the conversations of this process."""
 
     def __post_init__(self) -> None:
-        self.sharing = Sharing(self.store)
-        self.budget = TargetBudget(self.store)
-        self.blocks = Blocks(self.sharing, self.limit, self.budget, self.recordings)
-        self.opponents = Opponents(self.predicted, self._predict)
+        self.recorded = Recorded(self.recordings)
+        self.opponents = Opponents(self.recorded)
+        self.batched = Batched(self.recorded)
+        self._conversations = Conversations(self.judges, self.store, self.recordings)
+        self._limited = Limited(self.limit, self.store)
+        shared = () if self.store is None else (Shared(self.store),)
+        self._ask = self._calling((self.opponents, self.recorded, self.batched, *shared))
+
+    def _calling(self, links: Sequence[Link], thread: ThisThread | None = None) -> Next:
+        """Return a chain of some links and of those that call a target.
+
+        Args:
+            links: The ways to answer that are tried before.
+            thread: Where a plain target runs; ``None``: in a thread of its own.
+        """
+        budgeted = () if self.store is None else (Budgeted(self.store),)
+        recording = Recording(self.recordings, self.store)
+        calls = (self._limited, *budgeted, recording, InWorld(thread), self._conversations)
+        return chain((*links, *calls), AskTarget(self.limit, thread))
+
+    def _chain_for(self, job: Job, thread: ThisThread | None) -> Next:
+        """Return the chain for a job: a plain target in this thread is called for this case alone.
+
+        Other cases and processes share the answers of opponents and batches, and must not wait for this thread.
+        """
+        if thread is None or job.opponents or batch_target(job) is not None:
+            return self._ask
+        return self._calling((self.recorded,), thread)
 
     def at_once(self, job: Job) -> "CaseAnswer | PendingAnswer | None":
         """Return the answer if it requires no call, or what judges must be asked; ``None`` if a target must be."""
         try:
-            case = self.predicted(job)
+            case = self.recorded.known(job)
         except LlmevalError as error:
             return CaseAnswer(job.case, error)
         others = self.opponents.known(job)
         if case is None or others is None:
             return None
-        case = put_beside(case, others)
+        case = with_others(case, others)
         made: AnswerOrigin = "recorded" if job.case.prediction is MISSING else "given"
         pending = PendingAnswer(CaseAnswer(case, made=made), self.askings(job, case))
-        self._add_spoken(job, pending.answer)
+        self._conversations.add_spoken(job, pending.answer)
         if self.judges is not None and not all(_is_known(each, self.judges) for each in pending.asked.values()):
             return pending
         return pending.complete()
@@ -135,226 +153,15 @@ class Answering:
             return await self._judged(pending)
         answer = CaseAnswer(job.case, made="run" if job.case.prediction is MISSING else "given")
         try:
-            # Other cases share the answers of opponents, and must not wait for the thread of this one.
-            answer.case = await self._beside_others(job) if job.opponents else await self._own(job, here)
+            answer.case = answer_to(job, await self._chain_for(job, here)(job))
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
             answer.error = error
-            self._add_spoken(job, answer)
+            self._conversations.add_spoken(job, answer)
             return answer
-        self._add_spoken(job, answer)
+        self._conversations.add_spoken(job, answer)
         return await self._judged(PendingAnswer(answer, self.askings(job, answer.case)))
-
-    async def _own(self, job: Job, here: ThisThread | None = None) -> Case:
-        return self.predicted(job) or await self._predict(job, here)
-
-    async def _beside_others(self, job: Job) -> Case:
-        """Return the case with its own prediction and those of its opponents, asked for at the same time."""
-        others = asyncio.ensure_future(self.opponents.all(job))
-        case = self.predicted(job)
-        return put_beside(case or await self.opponents.own(job), await others)
-
-    def predicted(self, job: Job) -> Case | None:
-        """Return the case with the prediction that it carries or that is recorded."""
-        if job.case.prediction is not MISSING:
-            return with_figures(job.case, job.parts)
-        if self.recordings is None:
-            return None
-        place = (job.key.shown, job.key.variant, job.case, job.repeat)
-        known = self.recordings.get(*place)
-        if known is MISSING:
-            return None
-        return with_figures(job.case.answered(known), job.parts, self.recordings.figures(*place))
-
-    async def _predict(self, job: Job, here: ThisThread | None = None) -> Case:
-        target = job.target.load()
-        if isinstance(target, BatchTarget) and not job.case.conversation:
-            found = await self.blocks.predict(job, target)
-        else:
-            # A target in this thread is called for this case alone: another process would answer elsewhere.
-            ask = partial(self._call, job, target, here)
-            found = await (ask() if here is not None else self.sharing.once(job, job.case, ask))
-        return with_figures(job.case.answered(found["prediction"]), job.parts, found["figures"])
-
-    async def _call(self, job: Job, target: Target | BatchTarget, here: ThisThread | None) -> dict[str, Any]:
-        answered: list[Case] = []
-        async with self._of_suite(job.suite), self.limit.slot():
-            if self.store is not None and self.limit.shared is not None:
-                self.store.heart.beat()  # or else a slow target would lose the slot
-            reservation = await self.budget.admit(job)
-            try:
-                watch = Stopwatch()
-                with watch.running():
-                    prediction = await self._answered(job, target, here)
-                answered.append(self._kept(job, json_like(prediction), watch.seconds))
-            finally:
-                self.budget.charge(reservation, answered)
-        self.limit.succeeded()
-        return {"prediction": answered[0].prediction, "figures": recorded_figures(answered[0])}
-
-    async def _answered(self, job: Job, target: Target | BatchTarget, here: ThisThread | None) -> Any:
-        """Return what the target answers, or the transcript of a conversation with it, in a world if there is one."""
-        spec = job.suite.target
-        if spec is None or spec.world is None or isinstance(target, BatchTarget):
-            return await self._led(job, target, here)
-        factory = load_target(spec.world, job.suite.path.parent, "world")
-        # A plain target without a time limit runs in this thread, and its world with it.
-        stays = here is not None and spec.timeout is None and not inspect.iscoroutinefunction(target)
-        world = World(factory, job.case, here.call if here is not None and stays else None)
-        return await within(world, partial(self._led, job, target, here, world))
-
-    async def _led(
-        self, job: Job, target: Target | BatchTarget, here: ThisThread | None, world: World | None = None
-    ) -> Any:
-        if not job.case.conversation:
-            return await self._reply(job, target, job.case.input, here, world)
-        dialogue = Dialogue(beginning(job.case.input), job.suite.parts, job.suite.conversation)
-        user = user_questions(job)
-        spoken = self._spoken[_job_place(job)] = []
-        try:
-            while (messages := await self._to_reply(dialogue, user, spoken)) is not None:
-                dialogue.add(await self._turn(job, target, messages, here, world))
-        except Exception as error:  # noqa: BLE001 (it is raised again, with its turn)
-            raise in_turn(error, dialogue.turn) from error.__cause__
-        wants = {} if user is None else {"user": {name: each for name, each in user.wants.items() if each}}
-        return dialogue.transcript() | wants
-
-    async def _turn(
-        self,
-        job: Job,
-        target: Target | BatchTarget,
-        messages: list[Any],
-        here: ThisThread | None,
-        world: World | None = None,
-    ) -> Any:
-        """Return the reply in one turn of a conversation, as JSON data; one that a killed run has got is taken over.
-
-        Not in a world: what the agent did in that of the killed run has not happened in this one.
-        """
-        keeps = self.recordings is not None and self.recordings.mode == "auto" and self.store is not None
-        if not keeps or world is not None:
-            return json_like(await self._reply(job, target, messages, here, world))
-        assert self.store is not None
-        cache, run, key = self.store.cache, _turns_of(job), input_digest(messages)
-        if (kept := cache.get_answer(run, key)) is not None:
-            return json.loads(kept)
-        reply = json_like(await self._reply(job, target, messages, here))
-        cache.put_answer(run, key, json.dumps(reply))
-        return reply
-
-    async def _to_reply(
-        self, dialogue: Dialogue, user: UserQuestions | None, spoken: list[Judgement]
-    ) -> list[Any] | None:
-        """Return what the target must reply to, after the simulated user has spoken if it is its turn."""
-        if user is not None and dialogue.wants_user:
-            await self._hear_user(dialogue, user, spoken)
-        return dialogue.next()
-
-    async def _hear_user(self, dialogue: Dialogue, user: UserQuestions, spoken: list[Judgement]) -> None:
-        """Let the simulated user take its turn, and keep what it took in `spoken`.
-
-        Raises:
-            LlmevalError: It has none: its reply cannot be read, is not recorded, or the budget is spent.
-        """
-        judges = self.judges
-        assert judges is not None
-        asked = user.next(dialogue.messages)
-        (juror,) = asked.expected
-        recordings = juror.juror.recordings
-        if recordings.get(juror.key) is None and recordings.has(juror.case, SIMULATED_USER):
-            dialogue.leave_recording()
-            mode = self.store.mode if self.store is not None else "auto"
-            if user.user.unrecorded == "stop" and mode in ("auto", "replay") and dialogue.turn > 1:
-                dialogue.stop_unrecorded()
-                return
-            if user.user.unrecorded == "fail" and mode == "auto":
-                raise PredictionError(_outside(dialogue))
-        judgement = await judges.judge(asked)
-        spoken.append(judgement)
-        verdict = judgement.verdict
-        if isinstance(verdict, BudgetError):
-            raise verdict
-        if isinstance(verdict, LlmevalError):
-            replays = self.store is not None and self.store.mode == "replay"
-            raise PredictionError(_outside(dialogue) if replays else f"the simulated user has no reply: {verdict}")
-        dialogue.hear(read_turn(verdict))
-
-    def _add_spoken(self, job: Job, answer: CaseAnswer) -> None:
-        """Add what the simulated user of a conversation took, and what of it can be recorded.
-
-        Where another process has led the conversation, the questions are those that its transcript answers.
-        """
-        user = user_questions(job)
-        if user is None or self.judges is None:
-            return
-        spoken = self._spoken.pop(_job_place(job), None)
-        if spoken is None:
-            spoken = []
-            transcript: Any = answer.case.prediction
-            messages = transcript.get("messages") if isinstance(transcript, Mapping) else None
-            ended = isinstance(messages, list) and transcript.get("stop") == "user"
-            script = len(beginning(job.case.input))
-            asks = self.store is None or self.store.asks
-            for each in user.of(messages, script, ended=ended) if isinstance(messages, list) else ():
-                (juror,) = each.expected
-                may_be_known = asks or juror.juror.recordings.get(juror.key) is not None
-                if may_be_known and (known := self.judges.known(each)) is not None:
-                    spoken.append(known)
-        for judgement in spoken:
-            answer.calls += [call._replace(user=True) for call in judgement.calls]
-            answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
-
-    async def _reply(
-        self, job: Job, target: Target | BatchTarget, value: Any, here: ThisThread | None, world: World | None = None
-    ) -> Any:
-        if isinstance(target, BatchTarget):
-            (answer,) = await target.answer([value])
-            if isinstance(answer, PredictionError):
-                raise answer
-            return answer
-        spec = job.suite.target
-        ask = partial(call_target, timeout=spec.timeout if spec is not None else None)
-        asked, given = target, typed_input(target, value)
-        if world is not None:
-            asked = in_world(target, world.value)
-        if world is not None and world.thread is not None:
-            ask = partial(ask, run=world.thread.call, can_be_left=True)
-        elif here is not None:
-            ask = partial(ask, run=partial(self._run_in, here))
-        asked = for_case(asked, job.case)
-        if spec is None or not spec.traces or job.case.conversation:
-            return await ask(asked, given)
-        from pytest_llmeval.targets.tracing import TracedCall
-
-        traced = TracedCall()
-        return traced.joined(json_like(await ask(traced.of(asked), given)))
-
-    async def _run_in(self, here: ThisThread, work: Callable[[], Any]) -> Any:
-        """Call a plain target in the thread that waits for it; what it asks is a part of its call."""
-
-        def within() -> Any:
-            with self.limit.within():
-                return work()
-
-        return await here.call(within)
-
-    def _kept(self, job: Job, prediction: Any, seconds: float) -> Case:
-        """Return the case with its answer, once the answer is on disk."""
-        case = with_figures(job.case.answered(prediction), job.parts, {"latency_s": round(seconds, FIGURE_DIGITS)})
-        if self.recordings is not None:
-            hidden = secret_values(job.suite.secret_variables)
-            self.recordings.keep(recording(job.key.shown, job.key.variant, case, job.repeat, hidden))
-            if job.case.conversation and self.store is not None:
-                self.store.cache.forget_run(_turns_of(job))
-        return case
-
-    def _of_suite(self, suite: Suite) -> asyncio.Semaphore:
-        """Return the suite's own limit on calls of its target."""
-        if suite.place not in self._limits:
-            most = suite.target.concurrency if suite.target is not None else None
-            self._limits[suite.place] = asyncio.Semaphore(most or self.limit.ceiling)
-        return self._limits[suite.place]
 
     async def _judged(self, pending: "PendingAnswer") -> CaseAnswer:
         judges = self.judges
@@ -367,43 +174,12 @@ class Answering:
         """Return what is to be asked about an answered case, by evaluator."""
         if job.judge is None:
             return {}
-        asker = _asker(job)
+        name = asker(job)
         return {
-            label: Asking.about(each, case, job.suite.readings[label], job.judge.panel_for(each), job.repeat, asker)
+            label: Asking.about(each, case, job.suite.readings[label], job.judge.panel_for(each), job.repeat, name)
             for label, each in job.suite.evaluators.items()
             if each.asks
         }
-
-
-def user_questions(job: Job) -> UserQuestions | None:
-    """Return what the simulated user of a case is asked; ``None`` where it has none."""
-    user = job.suite.conversation.user
-    if user is None or job.user is None or not job.case.conversation:
-        return None
-    wants = wants_of(user, job.case.input)
-    return UserQuestions(user, wants, job.user.panel, job.case.id, job.repeat, _asker(job))
-
-
-def _outside(dialogue: Dialogue) -> str:
-    """Say that nothing is recorded for what a simulated user is to reply to."""
-    said = next((each.get("content") for each in reversed(dialogue.messages) if each.get("role") == "assistant"), None)
-    remedy = "record one with --llmeval-judge=record"
-    if said is None:
-        return f"no first message is recorded: {remedy}"
-    return f"the conversation leaves its recording: no reply to '{as_line(said, _SAID)}' is recorded; {remedy}"
-
-
-def _turns_of(job: Job) -> str:
-    """Return where the replies of a conversation are kept as long as it goes on."""
-    return f"turns {_asker(job)} {job.case.id} {job.repeat} {input_digest([job.case.input, job.case.way])}"
-
-
-def _asker(job: Job) -> str:
-    return " ".join((job.key.shown, job.key.test, job.key.variant))
-
-
-def _job_place(job: Job) -> tuple[SuiteKey, str, int]:
-    return job.key, job.case.id, job.repeat
 
 
 def _is_known(asking: Asking, judges: "JudgeService") -> bool:
@@ -449,6 +225,107 @@ def _shown(label: str, question: Question, judgement: JurorVerdict, juror: str) 
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
     score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
     return JudgingShown(label, question.mode.name, dict(question.texts), reply, score, cost, juror)
+
+
+@dataclass
+class Opponents:
+    """Answers next to those of other systems. No system is asked twice: for its own item and as an opponent.
+
+    Attributes:
+        recorded: Answers without a call.
+    """
+
+    recorded: Recorded
+    _asked: "dict[_AnswerPlace, asyncio.Task[Case | BaseException]]" = field(default_factory=dict)
+    _answered: set[_AnswerPlace] = field(default_factory=set)
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the case with its own answer and those of its opponents, asked for at the same time.
+
+        Raises:
+            BaseException: Whatever its own target raised.
+        """
+        if not job.opponents:
+            return await ask(job)
+        others = asyncio.ensure_future(self._others(job, ask))
+        case = self.recorded.known(job) or await self._own(job, ask)
+        return {case.id: with_others(case, await others)}
+
+    async def _own(self, job: Job, ask: Next) -> Case:
+        """Return the answer to a case's own question; one that runs again gets another."""
+        place = _answer_place(job)
+        if place in self._answered:
+            del self._asked[place]
+        self._answered.add(place)
+        answer = await self._shared(job, ask)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def _shared(self, job: Job, ask: Next) -> Case | BaseException:
+        """Return the answer, asking for it if nobody has yet."""
+        place = _answer_place(job)
+        if place not in self._asked:
+            self._asked[place] = asyncio.ensure_future(self._outcome(job, ask))
+        return await asyncio.shield(self._asked[place])
+
+    async def _outcome(self, job: Job, ask: Next) -> Case | BaseException:
+        """Return what a target raises: out of its task, an exit would end the event loop."""
+        try:
+            return answer_to(job, await ask(job))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
+            return error
+
+    def known(self, job: Job) -> dict[str, Any] | None:
+        """Return the opponents' answers to a case; ``None`` where one must be asked for."""
+        others = self.at_hand(job)
+        return None if None in others.values() else others
+
+    def at_hand(self, job: Job) -> dict[str, Any]:
+        """Return the opponents' answers to a case, ``None`` in place of each that must be asked for."""
+        return {name: self._known(each) for name, each in job.opponents.items()}
+
+    def _known(self, opponent: "Job | NoAnswer | Itself") -> Any:
+        if not isinstance(opponent, Job):
+            return opponent
+        try:
+            case = self.recorded.known(opponent)
+        except LlmevalError as error:
+            return NoAnswer(str(error))
+        if case is not None:
+            return _answer_of(opponent, case)
+        asked = self._asked.get(_answer_place(opponent))
+        if asked is None or not asked.done() or asked.cancelled():
+            return None
+        return _answer_of(opponent, asked.result())
+
+    async def _others(self, job: Job, ask: Next) -> dict[str, Any]:
+        others = await asyncio.gather(*(self._other(each, ask) for each in job.opponents.values()))
+        return dict(zip(job.opponents, others, strict=True))
+
+    async def _other(self, opponent: "Job | NoAnswer | Itself", ask: Next) -> Any:
+        known = self._known(opponent)
+        if known is not None or not isinstance(opponent, Job):
+            return known
+        return _answer_of(opponent, await self._shared(opponent, ask))
+
+
+def with_others(case: Case, others: Mapping[str, Any]) -> Case:
+    """Return a case with the answers of others, if there are any."""
+    return replace(case, others=others) if others else case
+
+
+def _answer_of(opponent: Job, answer: Case | BaseException) -> PredictionParts | NoAnswer:
+    """Return an answer with its parts, or why there is none."""
+    if isinstance(answer, BaseException):
+        return NoAnswer(str(answer) if isinstance(answer, LlmevalError) else format_error(answer))
+    return PredictionParts(opponent.parts, answer.prediction)
+
+
+def _answer_place(job: Job) -> _AnswerPlace:
+    return job.key, job.case.id, job.repeat
 
 
 @dataclass

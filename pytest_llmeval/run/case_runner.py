@@ -1,35 +1,38 @@
 """Running the cases of a process: calling targets and judges, some of them early, and scoring the answers."""
 
-__all__ = ("CaseRunner", "FromFixtures", "Signals")
-
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
+from pytest_llmeval.core.evaluator import APPROVED
+from pytest_llmeval.core.missing import ITSELF, Itself, NoAnswer
 from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.execute import Execution, as_approved, execute_repeats, is_xfail
-from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
-from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.services.background import Background
+from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.baselines.answers import ApprovedAnswers
     from pytest_llmeval.baselines.failures import KnownFailures
+    from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.reports.plan import RunPlan
     from pytest_llmeval.run.answering import Prefetch
-    from pytest_llmeval.run.sharing import OpponentJobs
-    from pytest_llmeval.run.suite_targets import SuiteTargets
+    from pytest_llmeval.suite.systems import ModelSystem
     from pytest_llmeval.targets.python import Recordings, Target
+    from pytest_llmeval.targets.spec import BatchTarget
 
 _WIDEST_WINDOW = 1_000
 """Every case of the window is considered again with each portion of it that has run."""
@@ -109,16 +112,11 @@ class CaseRunner:
 
     @cached_property
     def _targets(self) -> "SuiteTargets":
-        from pytest_llmeval.run.suite_targets import SuiteTargets
-
         return SuiteTargets(self.background, self.judges.calls, self.judges.limit.slow_down)
 
     @cached_property
     def _opponents(self) -> "OpponentJobs":
-        from pytest_llmeval.run.sharing import OpponentJobs
-        from pytest_llmeval.run.suite_targets import SuiteTarget
-
-        return OpponentJobs(lambda suite: SuiteTarget(self._targets, suite))
+        return OpponentJobs(partial(SuiteTarget, self._targets))
 
     @property
     def records(self) -> bool:
@@ -212,8 +210,6 @@ class CaseRunner:
         return EarlyCalls(early.target and not one_by_one, early.judge)
 
     def _jobs(self, loaded: LoadedCase, given: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
-        from pytest_llmeval.run.suite_targets import SuiteTarget
-
         suite = loaded.suite
         target = GivenTarget(given.target) if given.target is not None else SuiteTarget(self._targets, suite)
         judge = None
@@ -266,3 +262,159 @@ class CaseRunner:
         if whole_run and self.recordings is not None:
             with suppress(OSError, LlmevalError):  # then the next run merges them
                 self.recordings.close()
+
+
+@dataclass(frozen=True)
+class OpponentJobs:
+    """Who else must answer a case.
+
+    Attributes:
+        target_of: Returns who answers the cases of a suite, as one of its systems has it.
+    """
+
+    target_of: "Callable[[Suite], SuiteTarget]"
+    _cases: dict[tuple[Path, str], Mapping[str, Case]] = field(default_factory=dict)
+    _approved: "dict[SuiteKey, ApprovedAnswers]" = field(default_factory=dict)
+
+    def of(self, job: Job) -> dict[str, Job | NoAnswer | Itself]:
+        """Return the jobs by the names of the opponents, or why there is none."""
+        return {name: self._job(job, name) for name in job.suite.opponents}
+
+    def _job(self, job: Job, name: str) -> Job | NoAnswer | Itself:
+        if name == APPROVED:
+            return self._approved_job(job)
+        if name == job.key.variant:
+            return ITSELF
+        if name not in job.suite.systems:
+            return NoAnswer("the suite has no system of this name")
+        suite = job.suite.of(name)
+        if suite.place not in self._cases:
+            self._cases[suite.place] = {case.id: case for case in suite.cases}
+        case = self._cases[suite.place].get(job.case.id)
+        if case is None:
+            return NoAnswer("has no prediction for this case")
+        key = job.key._replace(test="", variant=name)
+        return Job(LoadedCase(suite, case, key), job.repeat, self.target_of(suite), shared=job.shared, user=job.user)
+
+    def _approved_job(self, job: Job) -> Job | NoAnswer:
+        """Return the job of the approved answer, for which nobody need be asked."""
+        from pytest_llmeval.baselines.answers import ApprovedAnswers
+
+        key = job.key._replace(test="")
+        if key not in self._approved:
+            self._approved[key] = ApprovedAnswers.read(key)
+        found = self._approved[key].find(job.case, job.repeat)
+        if isinstance(found, NoAnswer):
+            return found
+        return structs.replace(job, loaded=structs.replace(job.loaded, case=job.case.answered(found)), judge=None)
+
+
+@dataclass
+class SuiteTargets:
+    """The targets of a process.
+
+    Attributes:
+        background: Closes connections and processes in the end.
+        calls: Of the run.
+        slow_down: Called when a model is asked too often.
+    """
+
+    background: Background
+    calls: RunCalls = field(default_factory=RunCalls)
+    slow_down: Callable[[], None] = lambda: None
+    _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = field(default_factory=dict)
+
+    def load(self, suite: Suite) -> "Target | BatchTarget":
+        """Return the target of a suite.
+
+        Raises:
+            PredictionError: The suite has none, or it cannot be loaded.
+        """
+        if suite.system and suite.target is None and suite.model is None:
+            raise PredictionError(f"the system {suite.system!r} has no prediction for this case")
+        if suite.model is None and (suite.target is None or suite.target.is_for_fixture):
+            raise PredictionError(
+                "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its "
+                "source, or 'target' to the suite, or define llmeval_target in a conftest.py"
+            )
+        if suite.place not in self._targets:
+            try:
+                self._targets[suite.place] = self._connect(suite)
+            except PredictionError as error:
+                self._targets[suite.place] = error
+        found = self._targets[suite.place]
+        if isinstance(found, PredictionError):
+            raise found
+        return found
+
+    def _connect(self, suite: Suite) -> "Target | BatchTarget":
+        if suite.model is not None:
+            return self._connect_model(suite.model)
+        from pytest_llmeval.targets.callables import load_target, network_target
+
+        spec, folder = suite.target, suite.path.parent
+        assert spec is not None
+        if spec.python is not None:
+            return load_target(spec.python, folder)
+        target = network_target(spec, folder, self.calls)
+        self.background.closing.append(target.aclose)
+        return target
+
+    def _connect_model(self, model: "ModelSystem") -> "Target":
+        from pytest_llmeval.judge.clients import connect
+
+        client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
+        self.background.closing.append(client.aclose)
+        return ModelTarget(model, client).answer
+
+
+@dataclass(frozen=True)
+class SuiteTarget:
+    """Implements `pytest_llmeval.run.job.TargetSource` by the target that a suite names."""
+
+    targets: SuiteTargets
+    suite: Suite
+
+    def load(self) -> "Target | BatchTarget":
+        """Return the target.
+
+        Raises:
+            PredictionError: There is none.
+        """
+        return self.targets.load(self.suite)
+
+
+class ModelTarget:
+    """Answers inputs by a model: the text as ``answer``, and what it took as ``usage``."""
+
+    def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
+        self.system = system
+        from pytest_llmeval.judge.prices import price_of
+
+        self.client = client
+        self._price = price_of(system.spec)
+
+    async def answer(self, value: Any) -> dict[str, Any]:
+        """Return the prediction for an input.
+
+        Raises:
+            PredictionError: The model gave no reply, or the input lacks something that a prompt names.
+        """
+        spec = self.system.spec
+        messages = tuple(self.system.messages(value))
+        from pytest_llmeval.judge.contract import JudgeRequest
+        from pytest_llmeval.judge.prices import cost_usd
+
+        try:
+            reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
+        except JudgeError as error:
+            raise PredictionError(str(error)) from None
+        usage = {
+            "input_tokens": reply.usage.input_tokens,
+            "output_tokens": reply.usage.output_tokens,
+            "cost_usd": cost_usd(self._price, reply.usage),
+        }
+        return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
+
+    # Waits between attempts are not the model's: the exchange of each request is timed.
+    answer.clocks_itself = True  # type: ignore[attr-defined]  # functions take attributes

@@ -1,21 +1,33 @@
 """Leading a conversation with a target, turn by turn, by its script or by a simulated user."""
 
-__all__ = ("Dialogue", "UserQuestions", "beginning")
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError, in_turn
 from pytest_llmeval.core.parts import OUTCOME, PARTS, Parts
 from pytest_llmeval.core.results import TargetUsage
-from pytest_llmeval.judge.asking import JudgePanel, PanelQuestion
-from pytest_llmeval.judge.questions.simulated_user import UserTurn, next_turn_question
-from pytest_llmeval.run.target_figures import usage_of_target
-from pytest_llmeval.suite.model_settings import ConversationSpec, SimulatedUser
+from pytest_llmeval.core.wording import as_line
+from pytest_llmeval.judge.asking import Judgement, JudgePanel, PanelQuestion
+from pytest_llmeval.judge.questions.simulated_user import SIMULATED_USER, UserTurn, next_turn_question, read_turn
+from pytest_llmeval.run.execute import json_like
+from pytest_llmeval.run.job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
+from pytest_llmeval.suite.model_settings import ConversationSpec, SimulatedUser, wants_of
+from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.targets.python import input_digest
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.service import JudgeService
+    from pytest_llmeval.judge.store.run_store import RunStore
+    from pytest_llmeval.targets.python import Recordings
+
+_LONGEST_QUOTE = 80
+"""Most characters of a message in an error."""
 
 _LISTS = ("contexts", "tool_calls")
 _USERS = ("user", "human")
@@ -216,6 +228,156 @@ class UserQuestions:
                 yield self.next(messages[:place])
         if ended:
             yield self.next(messages)
+
+
+@dataclass
+class Conversations:
+    """Transcripts of conversations: the next link is asked for each reply, until the conversation ends.
+
+    Attributes:
+        judges: Asks simulated users.
+        store: What the processes of the run share.
+        recordings: Predictions of earlier runs.
+    """
+
+    judges: "JudgeService | None"
+    store: "RunStore | None"
+    recordings: "Recordings | None"
+    _spoken: dict[tuple[SuiteKey, str, int], list[Judgement]] = field(default_factory=dict)
+    """What simulated users said in the conversations of this process."""
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the transcript, or what the next link answers if the case is no conversation.
+
+        Raises:
+            BaseException: Whatever the target raised, with its turn.
+        """
+        if not job.case.conversation:
+            return await ask(job)
+        dialogue = Dialogue(beginning(job.case.input), job.suite.parts, job.suite.conversation)
+        user = user_questions(job)
+        spoken = self._spoken[_conversation_of(job)] = []
+        try:
+            while (messages := await self._to_reply(dialogue, user, spoken)) is not None:
+                dialogue.add(await self._turn(job, messages, ask))
+        except Exception as error:  # noqa: BLE001 (it is raised again, with its turn)
+            raise in_turn(error, dialogue.turn) from error.__cause__
+        wants = {} if user is None else {"user": {name: each for name, each in user.wants.items() if each}}
+        return {job.case.id: job.case.answered(json_like(dialogue.transcript() | wants))}
+
+    async def _turn(self, job: Job, messages: list[Any], ask: Next) -> Any:
+        """Return the reply in one turn, as JSON data; one that a killed run has got is taken over.
+
+        Not in a world: what the agent did in that of the killed run has not happened in this one.
+        """
+        store = self.store
+        keeps = self.recordings is not None and self.recordings.mode == "auto" and job.world is None
+        if store is None or not keeps:
+            return await _reply(job, messages, ask)
+        cache, run, key = store.cache, turns_of(job), input_digest(messages)
+        if (stored := cache.get_answer(run, key)) is not None:
+            return json.loads(stored)
+        reply = await _reply(job, messages, ask)
+        cache.put_answer(run, key, json.dumps(reply))
+        return reply
+
+    async def _to_reply(
+        self, dialogue: Dialogue, user: UserQuestions | None, spoken: list[Judgement]
+    ) -> list[Any] | None:
+        """Return what the target must reply to, after the simulated user has spoken if it is its turn."""
+        if user is not None and dialogue.wants_user:
+            await self._hear_user(dialogue, user, spoken)
+        return dialogue.next()
+
+    async def _hear_user(self, dialogue: Dialogue, user: UserQuestions, spoken: list[Judgement]) -> None:
+        """Let the simulated user take its turn, and keep what it took in `spoken`.
+
+        Raises:
+            LlmevalError: It has none: its reply cannot be read, is not recorded, or the budget is spent.
+        """
+        judges = self.judges
+        assert judges is not None
+        asked = user.next(dialogue.messages)
+        (juror,) = asked.expected
+        recordings = juror.juror.recordings
+        if recordings.get(juror.key) is None and recordings.has(juror.case, SIMULATED_USER):
+            dialogue.leave_recording()
+            mode = self.store.mode if self.store is not None else "auto"
+            if user.user.unrecorded == "stop" and mode in ("auto", "replay") and dialogue.turn > 1:
+                dialogue.stop_unrecorded()
+                return
+            if user.user.unrecorded == "fail" and mode == "auto":
+                raise PredictionError(_outside(dialogue))
+        judgement = await judges.judge(asked)
+        spoken.append(judgement)
+        verdict = judgement.verdict
+        if isinstance(verdict, BudgetError):
+            raise verdict
+        if isinstance(verdict, LlmevalError):
+            replays = self.store is not None and self.store.mode == "replay"
+            raise PredictionError(_outside(dialogue) if replays else f"the simulated user has no reply: {verdict}")
+        dialogue.hear(read_turn(verdict))
+
+    def add_spoken(self, job: Job, answer: CaseAnswer) -> None:
+        """Add what the simulated user of a conversation took, and what of it can be recorded.
+
+        Where another process has led the conversation, the questions are those that its transcript answers.
+        """
+        user = user_questions(job)
+        if user is None or self.judges is None:
+            return
+        spoken = self._spoken.pop(_conversation_of(job), None)
+        if spoken is None:
+            spoken = []
+            transcript: Any = answer.case.prediction
+            messages = transcript.get("messages") if isinstance(transcript, Mapping) else None
+            ended = isinstance(messages, list) and transcript.get("stop") == "user"
+            script = len(beginning(job.case.input))
+            asks = self.store is None or self.store.asks
+            for each in user.of(messages, script, ended=ended) if isinstance(messages, list) else ():
+                (juror,) = each.expected
+                may_be_known = asks or juror.juror.recordings.get(juror.key) is not None
+                if may_be_known and (known := self.judges.known(each)) is not None:
+                    spoken.append(known)
+        for judgement in spoken:
+            answer.calls += [call._replace(user=True) for call in judgement.calls]
+            answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
+
+
+async def _reply(job: Job, messages: list[Any], ask: Next) -> Any:
+    return answer_to(job, await ask(structs.replace(job, messages=messages))).prediction
+
+
+def user_questions(job: Job) -> UserQuestions | None:
+    """Return what the simulated user of a case is asked; ``None`` where it has none."""
+    user = job.suite.conversation.user
+    if user is None or job.user is None or not job.case.conversation:
+        return None
+    wants = wants_of(user, job.case.input)
+    return UserQuestions(user, wants, job.user.panel, job.case.id, job.repeat, asker(job))
+
+
+def _outside(dialogue: Dialogue) -> str:
+    """Say that nothing is recorded for what a simulated user is to reply to."""
+    said = next((each.get("content") for each in reversed(dialogue.messages) if each.get("role") == "assistant"), None)
+    remedy = "record one with --llmeval-judge=record"
+    if said is None:
+        return f"no first message is recorded: {remedy}"
+    return f"the conversation leaves its recording: no reply to '{as_line(said, _LONGEST_QUOTE)}' is recorded; {remedy}"
+
+
+def turns_of(job: Job) -> str:
+    """Return where the replies of a conversation are kept as long as it goes on."""
+    return f"turns {asker(job)} {job.case.id} {job.repeat} {input_digest([job.case.input, job.case.way])}"
+
+
+def asker(job: Job) -> str:
+    """Return the name by which the questions of a job are distinguished from those of other tests and systems."""
+    return " ".join((job.key.shown, job.key.test, job.key.variant))
+
+
+def _conversation_of(job: Job) -> tuple[SuiteKey, str, int]:
+    return job.key, job.case.id, job.repeat
 
 
 def _added(said: Sequence[Any], given: list[Any]) -> list[Any]:

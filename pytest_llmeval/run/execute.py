@@ -33,9 +33,9 @@ from pytest_llmeval.evaluators.judge.people import answer_print
 from pytest_llmeval.evaluators.tools.partings import first_parting
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.run.job import taken, target_scores, unknown_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
-from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.case_scores import TOLERANCE, Unmet, unmet
 from pytest_llmeval.scoring.repeats import RELIABILITY, flakiness_of, passing, spread_of, status_of
 from pytest_llmeval.scoring.usage import TARGET_FIGURES

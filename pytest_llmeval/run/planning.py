@@ -33,11 +33,9 @@ from pytest_llmeval.reports.plan import (
     RunPlan,
     planned,
 )
-from pytest_llmeval.run.answering import Answering, user_questions
-from pytest_llmeval.run.conversation import beginning
-from pytest_llmeval.run.job import Job
-from pytest_llmeval.run.sharing import put_beside
-from pytest_llmeval.run.target_figures import usage_of_target
+from pytest_llmeval.run.answering import Answering, with_others
+from pytest_llmeval.run.conversation import beginning, user_questions
+from pytest_llmeval.run.job import Job, usage_of_target
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.judges import SuiteJudges
@@ -115,7 +113,7 @@ class Planner:
         tally = self._tally(job)
         suite = job.suite
         try:
-            case = self.answering.predicted(job)
+            case = self.answering.recorded.known(job)
         except LlmevalError:
             self._notes[_UNRECORDED_CASES] += 1
             return
@@ -125,7 +123,7 @@ class Planner:
             if None in others.values():
                 self._add_likely_questions(tally, job, case.prediction, others)
             else:
-                self._add_questions(tally, job, put_beside(case, others))
+                self._add_questions(tally, job, with_others(case, others))
         elif has_target or _is_answered(suite):
             self._add_target_calls(tally, job, has_target=has_target)
             text = _placeholder(job)
@@ -170,7 +168,7 @@ class Planner:
             tally.target_more += more
             self._add_user_turns(tally, job)
         elif http is not None and http.batch > 1:
-            block = (job.key, job.repeat, self.answering.blocks.first_of(job.suite, http.batch, job.case))
+            block = (job.key, job.repeat, self.answering.batched.first_of(job.suite, http.batch, job.case))
             tally.target += block not in self._blocks
             self._blocks.add(block)
         else:
@@ -251,7 +249,7 @@ class Planner:
             for name, opponent in job.opponents.items()
             if isinstance(opponent, Job) and others[name] is None
         }
-        case = put_beside(job.case.answered(prediction), {**others, **likely})
+        case = with_others(job.case.answered(prediction), {**others, **likely})
         if any(each.error is not None for each in self._count_rounds(tally, job, case, self._counted_as_likely)):
             tally.more = None
 

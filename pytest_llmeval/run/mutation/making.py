@@ -26,10 +26,9 @@ from pytest_llmeval.core.mutator import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.run.execute import Execution, execute
-from pytest_llmeval.run.job import CaseAnswer
+from pytest_llmeval.run.job import CaseAnswer, with_figures
 from pytest_llmeval.run.mutation.forms import normal
 from pytest_llmeval.run.score import MeasuredBlocks
-from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.suite import Suite
 

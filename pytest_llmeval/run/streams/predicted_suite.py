@@ -19,10 +19,9 @@ from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, Predicti
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import add_predictions, read_answers
 from pytest_llmeval.run.execute import Execution, as_expected, execute_repeats, is_skipped, skipped
-from pytest_llmeval.run.job import CaseAnswer
+from pytest_llmeval.run.job import CaseAnswer, with_figures
 from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.run.streams.stream import in_blocks, in_order
-from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 _BLOCK = 500
