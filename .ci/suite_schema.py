@@ -27,13 +27,14 @@ def text() -> str:
 
 
 def page() -> str:
-    """Return the page with the table of keys; it keeps the order of the rows, and new keys follow them."""
+    """Return the page with the table of keys, and with the message that lists them; new keys follow the rows there."""
     before, start, after = PAGE.read_text(encoding="utf-8").partition("## Top level\n\n")
     table, end, rest = after.partition("\n\n")
     rows = [name for name in re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) if name in KEYS]
     keys = [(name, KEYS[name]) for name in dict.fromkeys([*rows, *KEYS])]
     written = [f"| `{name}` | {key.meaning} | {key.otherwise} |".replace("|  |", "| |") for name, key in keys]
-    return "".join([before, start, "\n".join(["| key | value | default |", "|---|---|---|", *written]), end, rest])
+    listed = re.sub(rf"expected one of {next(iter(KEYS))}, [\w, ]*\w", f"expected one of {', '.join(KEYS)}", rest)
+    return "".join([before, start, "\n".join(["| key | value | default |", "|---|---|---|", *written]), end, listed])
 
 
 if __name__ == "__main__":

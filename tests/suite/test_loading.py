@@ -8,6 +8,7 @@ import pytest
 from pytest_llmeval import MISSING, Case, SuiteError
 from pytest_llmeval.gates.limits import parse_gate
 from pytest_llmeval.scoring.case_scores import Limit
+from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite
@@ -152,9 +153,7 @@ s.eval.yaml:4:5  evaluators[1]: found evaluator 'clasification', expected one of
 s.eval.yaml:6:5  evaluators[3]: found 'text' twice, expected distinct names: rename one with 'as'
 s.eval.yaml:7:21  evaluators[4].text.metrics: found the text 'f1', expected a list
 s.eval.yaml:8:5  evaluators[5]: found a mapping with 'text', 'classification', expected NAME or {{NAME: options}}
-s.eval.yaml:9:1  targets: found the unknown key 'targets', expected one of evaluators, suite, description, target, \
-systems, reference, compare_by, only, parts, conversation, group_by, cluster_by, mode, repeats, judge, \
-judges, reduce, min_judges, confidence, checks, thresholds, gates, snapshot, approve, stop, sample, cases, source \
+s.eval.yaml:9:1  targets: found the unknown key 'targets', expected one of {", ".join(KEYS)} \
 (did you mean 'target'?)
 s.eval.yaml:10:9  target: found 'my_app.answer', expected MODULE:NAME such as 'my_app.answers:answer'
 s.eval.yaml:11:11  group_by: found the text 'question_type', expected a list
