@@ -13,7 +13,7 @@ import numpy as np
 from tabulate import tabulate
 
 from pytest_llmeval import Observation
-from pytest_llmeval.core.prints import ShownPrints
+from pytest_llmeval.core.case import ShownPrints
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import excess_counts, weight_counts

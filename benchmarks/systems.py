@@ -17,7 +17,7 @@ from typing import Any
 from per_case import timed
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.statistics.compare import compare_systems
 
 SYSTEMS, CASES = 10, 2_000

@@ -98,11 +98,11 @@ if TYPE_CHECKING:
         SuiteError,
     )
     from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
-    from pytest_llmeval.core.mutator import Mutator, Neighbours
     from pytest_llmeval.core.observation import Observation, Sums, Totals
     from pytest_llmeval.core.parts import Parts
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
+    from pytest_llmeval.core.views import Mutator, Neighbours
     from pytest_llmeval.gates.statistics.compare import Comparison, Difference, compare
     from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
@@ -131,11 +131,11 @@ _HOMES = {
         "SuiteError",
     ),
     "core.evaluator": ("ErrorBucket", "Evaluator", "Metric", "Reads"),
-    "core.mutator": ("Mutator", "Neighbours"),
     "core.observation": ("Observation", "Sums", "Totals"),
     "core.parts": ("Parts",),
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
+    "core.views": ("Mutator", "Neighbours"),
     "judge.contract": ("JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "judge.direct": ("Panel",),
     "judge.judged_evaluator": ("JudgedEvaluator",),

@@ -74,9 +74,9 @@ def _never(name: str, step: Callable[..., Any], is_wrong: Callable[..., bool]) -
 
 
 def _take() -> None:
-    from pytest_llmeval.core import system
+    from pytest_llmeval import core
 
-    vars(system)["WINDOWS"] = True
+    vars(core)["WINDOWS"] = True
     for module, names in GONE.items():
         for name in names:
             delattr(module, name)

@@ -11,7 +11,7 @@ from pytest_llmeval.baselines.files import answers_file, score_file
 from pytest_llmeval.baselines.runs import shown_beside
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import format_error
-from pytest_llmeval.core.missing import NoAnswer
+from pytest_llmeval.core.parts import NoAnswer
 from pytest_llmeval.data.files.documents import decode, read_bytes
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.suite.suite import SuiteKey

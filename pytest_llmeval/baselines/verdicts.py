@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pytest_llmeval.baselines.bridges import bridge_of, shifts_between
 from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.baselines.scores import DIGITS, Score, SuiteScores, rounded
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift

@@ -1,3 +1,33 @@
 """The vocabulary of the package: cases, observations, evaluators, results, errors, wording."""
 
-__all__ = ()
+__all__ = ("WINDOWS", "CallablePackage")
+
+import os
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any, ClassVar, Final
+
+WINDOWS: Final[bool] = os.name == "nt"
+"""Whether open files cannot be removed or replaced, and signals end other processes or reach all of a console."""
+
+
+class CallablePackage(ModuleType):
+    """A package that can be called: importing a module of it binds the package in place of the public name.
+
+    Attributes:
+        public: Package to ``module:name`` of what is called.
+    """
+
+    public: ClassVar[dict[str, str]] = {}
+
+    @classmethod
+    def make(cls, package: str, public: str) -> None:
+        """Make a package callable."""
+        cls.public[package] = public
+        sys.modules[package].__class__ = cls
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Call what has the name of the package in public."""
+        module, _, name = self.public[self.__name__].partition(":")
+        return getattr(import_module(module), name)(*args, **options)

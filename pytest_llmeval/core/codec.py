@@ -1,7 +1,5 @@
 """Typed JSON: how the plain data of a run crosses processes and lies in files."""
 
-__all__ = ("LARGEST", "JsonNumber", "decode", "encode", "is_finite_number", "is_typed", "plain", "untyped")
-
 import json
 import math
 from dataclasses import is_dataclass

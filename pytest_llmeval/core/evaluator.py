@@ -1,7 +1,5 @@
 """The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
 
-__all__ = ("APPROVED", "Basis", "ErrorBucket", "Evaluator", "Metric", "Reads")
-
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

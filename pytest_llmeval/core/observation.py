@@ -4,8 +4,6 @@ Everything else builds on this module. An evaluator turns a case into an `Observ
 group, a resample or a shard is a sum of observations; a formula over sums is a metric. Nothing else aggregates.
 """
 
-__all__ = ("FloatArray", "Observation", "Sums", "Totals", "fits_a_byte", "mean_of_repeats", "stack")
-
 import json
 import math
 from collections import defaultdict

@@ -1,33 +1,56 @@
 """The parts of a prediction: where they are, and reading them."""
 
-__all__ = (
-    "INSTRUCTIONS",
-    "OUTCOME",
-    "PARTS",
-    "TURNS",
-    "WHOLE",
-    "Parts",
-    "PredictionParts",
-    "describe_prediction",
-    "expectation",
-    "expression_fault",
-    "has_parts",
-    "own_or_answer",
-    "search",
-)
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from msgspec import Struct
+
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.missing import MISSING
 from pytest_llmeval.core.wording import printable
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
+
+
+class Missing(Enum):
+    """The type of `MISSING`."""
+
+    MISSING = "missing"
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing.MISSING
+"""Stands for a prediction that was not given; ``None`` is a prediction of null."""
+
+
+class Itself(Enum):
+    """The type of `ITSELF`."""
+
+    ITSELF = "itself"
+
+    def __repr__(self) -> str:
+        return "ITSELF"
+
+
+ITSELF: Final = Itself.ITSELF
+"""Stands among the answers of others for the system that is measured."""
+
+
+class NoAnswer(Struct, frozen=True):
+    """Stands among the answers of others for one that is not there.
+
+    Attributes:
+        reason: Why not.
+    """
+
+    reason: str
+
 
 OUTCOME: Final = "outcome"
 """The part that says what an agent changed: the state of its world."""

@@ -1,26 +1,5 @@
 """Wording of messages: counts, numbers, excerpts, suggestions, and lines that say what is wrong with an answer."""
 
-__all__ = (
-    "MOST_LISTED",
-    "as_line",
-    "closest",
-    "counted",
-    "cut",
-    "detail_lines",
-    "interval",
-    "is_cut",
-    "is_visible",
-    "limit",
-    "listed",
-    "number",
-    "ordinal",
-    "printable",
-    "seconds",
-    "several",
-    "suggest",
-    "unknown_name",
-)
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

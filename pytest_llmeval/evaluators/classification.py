@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.labels import NO_LABEL, Label, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import NO_LABEL, Label, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.wording import listed, suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures import confusion

@@ -4,7 +4,7 @@ __all__ = ("batch_judge", "import_cache", "is_unanswerable", "judge_answer")
 
 from typing import Any
 
-from pytest_llmeval.core.callable_package import CallablePackage
+from pytest_llmeval.core import CallablePackage
 
 
 def __getattr__(name: str) -> Any:

@@ -12,8 +12,7 @@ import pytest
 from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
-from pytest_llmeval.core.frames import origin
+from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError, origin
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test

@@ -27,8 +27,7 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval.core.codec import decode, encode
-from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
-from pytest_llmeval.core.frames import users_only
+from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, users_only
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.judge.options import records

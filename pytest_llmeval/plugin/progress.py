@@ -13,8 +13,8 @@ from typing import Any, Final
 import pytest
 from msgspec import Struct, field
 
+from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.system import WINDOWS
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.plugin.payload import case_of
 from pytest_llmeval.plugin.pytest_private import terminal_file

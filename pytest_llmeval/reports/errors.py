@@ -11,8 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from pytest_llmeval.core.evaluator import ErrorBucket
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import CaseResult
+from pytest_llmeval.core.results import CaseResult, MetricIndex
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.form import FilledBucket, RunReport, SuiteReport

@@ -17,8 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from msgspec import Struct, field
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgingShown, Result
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgingShown, MetricIndex, Result
 
 ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
 """Cases whose texts are in reports."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from pydantic import Field
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.missing import MISSING
+from pytest_llmeval.core.parts import MISSING
 from pytest_llmeval.core.results import (
     PASS_RATE,
     AnswerShown,

@@ -11,11 +11,10 @@ from typing import Any, TypeAlias, assert_never
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.labels import NO_LABEL, label_key, label_name, label_order, read_cells
-from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
+from pytest_llmeval.core.results import CaseRecord, CaseResult, MetricIndex, Result
 from pytest_llmeval.core.tables import (
+    NO_LABEL,
     CaseTable,
     ConfusionMatrix,
     Count,
@@ -23,7 +22,11 @@ from pytest_llmeval.core.tables import (
     LabelTable,
     MetricTable,
     ReportTable,
+    label_key,
+    label_name,
+    label_order,
     metric_names,
+    read_cells,
 )
 from pytest_llmeval.core.wording import number
 from pytest_llmeval.reports.layout import TextTable

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import APPROVED
-from pytest_llmeval.core.missing import ITSELF, Itself, NoAnswer
+from pytest_llmeval.core.parts import ITSELF, Itself, NoAnswer
 from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.execute import Execution, as_approved, execute_repeats, is_xfail

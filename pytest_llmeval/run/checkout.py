@@ -16,8 +16,7 @@ from types import ModuleType
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines.comparable import comparable_of, fingerprint
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import LlmevalError, format_error
-from pytest_llmeval.core.frames import origin
+from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.run.declared import declared_suite, import_file

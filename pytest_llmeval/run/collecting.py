@@ -12,8 +12,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.failures import read_failures
 from pytest_llmeval.baselines.runs import SuiteRun
-from pytest_llmeval.core.errors import LlmevalError, format_error
-from pytest_llmeval.core.frames import origin
+from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.judge.judges import SuiteJudges

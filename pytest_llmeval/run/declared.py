@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, get_ty
 from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error
-from pytest_llmeval.core.frames import origin, users_frame
+from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error, origin, users_frame
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.folders import IN_MODULE

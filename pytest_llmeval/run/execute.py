@@ -23,9 +23,8 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.codec import untyped
-from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, in_its_turn
+from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, in_its_turn, origin
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, number

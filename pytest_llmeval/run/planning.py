@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, price_hint
-from pytest_llmeval.core.missing import NoAnswer
-from pytest_llmeval.core.parts import PredictionParts
+from pytest_llmeval.core.parts import NoAnswer, PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.asking import Asking, Judgement, Juror, JurorQuestion, JurorVerdict, PanelQuestion

@@ -19,9 +19,8 @@ from typing import Any
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import MissingDataError, MissingExtraError, format_error
+from pytest_llmeval.core.errors import MissingDataError, MissingExtraError, format_error, origin
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.views import Reading

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from msgspec import Struct
 
-from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import fits_a_byte
-from pytest_llmeval.core.results import CaseRecord, CaseResult
+from pytest_llmeval.core.results import CaseRecord, CaseResult, MetricIndex
 from pytest_llmeval.core.wording import limit, number
 
 if TYPE_CHECKING:

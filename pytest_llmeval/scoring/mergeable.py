@@ -8,9 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, Totals
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord, IntervalMethod, MetricValue
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, IntervalMethod, MetricIndex, MetricValue
 from pytest_llmeval.scoring.intervals import (
     CountedMetric,
     binary_interval,

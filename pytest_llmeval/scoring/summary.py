@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import (
     PASS_RATE,
     UNLABELLED,
     CaseRecord,
     Clusters,
     GroupResult,
+    MetricIndex,
     MetricValue,
     Result,
 )

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric
-from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricIndex, MetricValue
 from pytest_llmeval.scoring.case_scores import PackedColumns
 from pytest_llmeval.scoring.intervals import CountedMetric, partial_interval, share_interval, value_interval
 from pytest_llmeval.scoring.resample import by_unit, design_effect, resample_count, resampled_totals, unit_numbers

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.system import WINDOWS
 
 LONGEST_LINE: Final = 64 << 20
 _GRACE_S: Final = 2.0

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.core.callable_package import CallablePackage
+from pytest_llmeval.core import CallablePackage
 
 SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
 """Patterns of the names of suite files."""

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.wording import closest, limit, suggest
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.gates.limits import GRAMMAR, STATISTICS, Gate

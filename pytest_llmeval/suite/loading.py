@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
-from pytest_llmeval.core.frames import origin
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error, origin
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document
 from pytest_llmeval.data.files.folders import searching_within

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error, origin
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.frames import origin
-from pytest_llmeval.core.mutator import Mutator
+from pytest_llmeval.core.views import Mutator
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.validation import most_telling, option_fault
 from pytest_llmeval.data.formats import SOURCES, Source

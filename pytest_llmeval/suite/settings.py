@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, SuiteError, format_error
+from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, SuiteError, format_error, origin
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
-from pytest_llmeval.core.frames import origin
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, check_regular, read_json

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
-from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
-from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.early.verdicts import early_fault

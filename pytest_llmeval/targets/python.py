@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, SuiteError
-from pytest_llmeval.core.frames import defined_at
+from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, SuiteError, defined_at
 from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, read_jsonl
 from pytest_llmeval.data.files.json import JsonParser, RejectedError
 from pytest_llmeval.data.files.places import FaultLog

@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import PredictionError, format_error, in_its_turn
-from pytest_llmeval.core.frames import defined_at, origin
+from pytest_llmeval.core.errors import PredictionError, defined_at, format_error, in_its_turn, origin
 from pytest_llmeval.services.background import OwnThread, in_thread
 from pytest_llmeval.targets.python import CallPlain
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval import Case, SuiteError
 from pytest_llmeval.baselines.answers import ApprovedAnswers, answers_text
 from pytest_llmeval.baselines.files import answers_file, score_file
-from pytest_llmeval.core.missing import NoAnswer
+from pytest_llmeval.core.parts import NoAnswer
 from pytest_llmeval.suite.suite import SuiteKey
 
 CASES = [Case("a", input="one"), Case("b", input={"question": "two"})]

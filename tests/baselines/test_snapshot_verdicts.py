@@ -11,8 +11,8 @@ from pytest_llmeval import Evaluator, Metric
 from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines.scores import Cases, Score, SuiteScores
 from pytest_llmeval.baselines.verdicts import compare_scores, first_approved, judge_scores
-from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.limits import SnapshotVerdict
 from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
 

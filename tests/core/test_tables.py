@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from pytest_llmeval.core.labels import read_cells
 from pytest_llmeval.core.tables import (
     CaseTable,
     ConfusionMatrix,
@@ -14,6 +13,7 @@ from pytest_llmeval.core.tables import (
     MetricTable,
     has_counts,
     metric_names,
+    read_cells,
 )
 
 METRICS = MetricTable("t", ("task", "value", "cases"), [(("gold",), ("f1", Count("n"))), (("tags",), ("f2", "f3"))])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
-from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.reports.errors import fill_buckets, to_errors, write_errors
 from pytest_llmeval.reports.files import is_error_report

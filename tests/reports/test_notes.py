@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import AnswerShown, CaseRecord
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, MetricIndex
 from pytest_llmeval.reports.errors import fill_buckets, to_errors
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.json import to_json

@@ -14,8 +14,7 @@ from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgeCall, JudgingShown
+from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgeCall, JudgingShown, MetricIndex
 from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict, gate_from_mapping, parse_gate
 from pytest_llmeval.gates.statistics.compare import compare_systems
 from pytest_llmeval.reports.errors import fill_buckets

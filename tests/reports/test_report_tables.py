@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import CaseRecord, MetricIndex
 from pytest_llmeval.core.tables import (
     CaseTable,
     ConfusionMatrix,

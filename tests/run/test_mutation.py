@@ -10,7 +10,7 @@ import pytest
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.mutator import Mutator, Neighbours
+from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.reports.mutation import Survival, findings
 from pytest_llmeval.run.mutation.making import mutation_of
 from pytest_llmeval.run.mutation.survival import mutate_suite

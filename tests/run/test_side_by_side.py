@@ -7,7 +7,7 @@ import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.baselines.runs import SuiteRun
-from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
 from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions

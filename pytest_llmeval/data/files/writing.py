@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from pytest_llmeval.core.system import WINDOWS
+from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.data.files.folders import refuse_links
 
 STALE_S: Final = 86_400.0

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
+from pytest_llmeval.core.case import ShownPrints
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.prints import ShownPrints
 from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 

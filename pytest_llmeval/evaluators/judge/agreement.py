@@ -14,9 +14,8 @@ from msgspec import structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, read_cells
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.tables import ConfusionMatrix
+from pytest_llmeval.core.tables import NO_LABEL, ConfusionMatrix, cell_name, label_key, read_cells
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge

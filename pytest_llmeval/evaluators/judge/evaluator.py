@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, shown_prints
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Basis, Metric, Reads
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.prints import shown_prints
 from pytest_llmeval.evaluators.judge.judged_case import (
     GRADES_OF_FIELDS,
     JudgedCase,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.labels import cell_name, read_cells
 from pytest_llmeval.core.observation import Observation, Totals
+from pytest_llmeval.core.tables import cell_name, read_cells
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import LlmevalError

@@ -25,9 +25,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, ShownPrints, answer_print
 from pytest_llmeval.core.evaluator import Basis
-from pytest_llmeval.core.prints import ShownPrints, answer_print
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.formats.human_labels import HumanLabel, read_labels
 from pytest_llmeval.evaluators.answers import describe_found

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.labels import NO_LABEL, label_name, label_order, read_cells
+from pytest_llmeval.core.tables import NO_LABEL, label_name, label_order, read_cells
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
+from pytest_llmeval.core.results import PASS_RATE, MetricIndex, MetricValue, Result
 from pytest_llmeval.gates.regression import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import Estimate, estimate

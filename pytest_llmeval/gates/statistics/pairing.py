@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 from msgspec import structs
 
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import UNLABELLED, CaseRecord
+from pytest_llmeval.core.results import UNLABELLED, CaseRecord, MetricIndex
 from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.gates.regression import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics

@@ -9,10 +9,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pytest_llmeval.core.case import ShownPrints, answer_print, shown_prints, shown_text
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.missing import MISSING
-from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.core.prints import ShownPrints, answer_print, shown_prints, shown_text
+from pytest_llmeval.core.parts import MISSING, Parts
 from pytest_llmeval.core.results import CaseOutcome, CaseResult, JudgingShown
 from pytest_llmeval.core.wording import counted, is_cut, suggest
 from pytest_llmeval.data.formats.human_labels import HumanLabel, LabelScale

@@ -22,7 +22,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.mutator import Mutator, Neighbours
+from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.run.execute import Execution, execute

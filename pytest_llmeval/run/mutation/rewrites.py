@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, Final
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.mutator import Mutator, Neighbours
+from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.run.mutation.forms import (
     answer_text,
     calls,

@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.mutator import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.parts import expectation
+from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.evaluators.tools.calls import read_expected
 from pytest_llmeval.evaluators.tools.trajectory import follows
 from pytest_llmeval.run.mutation.forms import answer_text, calls, messages, normal, ranking, relevant_ids, structure

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from pytest_llmeval.core.mutator import Mutator
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.views import Mutator
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.reports.mutation import KindOutcome, Survival

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.mutator import Mutator, Neighbours
+from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.evaluators.measures.sentences import split_sentences
 from pytest_llmeval.run.mutation.forms import (
     answer_text,

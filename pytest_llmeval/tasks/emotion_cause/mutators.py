@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.mutator import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.parts import own_or_answer
+from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.tasks.emotion_cause.conversation import read_gold, read_prediction, utterances_of
 from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
 from pytest_llmeval.tasks.emotion_cause.pairs import Pair, SpanPair, format_pair

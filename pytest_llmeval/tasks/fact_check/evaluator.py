@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
-from pytest_llmeval.core.mutator import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
+from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import listed, unknown_name
 from pytest_llmeval.evaluators.judge.judged_case import defect_rates
 from pytest_llmeval.evaluators.measures.confusion import ratio

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import NO_LABEL, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_defects
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
 from pytest_llmeval.judge.questions.replies import FLAGS

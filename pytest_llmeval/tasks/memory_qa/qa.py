@@ -35,8 +35,8 @@ from typing import Any, Final, Protocol
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, MissingDataError, SuiteError, format_error
-from pytest_llmeval.core.mutator import Mutator, Neighbours
 from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.evaluators.answers import describe_found

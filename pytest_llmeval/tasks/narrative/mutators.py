@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.mutator import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.parts import own_or_answer
+from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.tasks.narrative.alignment import Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event, Story, name_key, parse_document

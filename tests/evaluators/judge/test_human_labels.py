@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_llmeval import Case, JudgeRequest, Result, score
+from pytest_llmeval.core.case import answer_print, shown_prints
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.prints import answer_print, shown_prints
 from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line, read_labels
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge

@@ -8,8 +8,7 @@ import pytest
 
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, Result, get_evaluator, score
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.missing import ITSELF, NoAnswer
-from pytest_llmeval.core.parts import Parts, PredictionParts
+from pytest_llmeval.core.parts import ITSELF, NoAnswer, Parts, PredictionParts
 from pytest_llmeval.judge.contract import Verdict
 
 NAMES = ("win_rate", "wins", "losses", "ties", "flip_rate")

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.results import MetricIndex, Result
 from pytest_llmeval.gates.statistics.compare import compare, compare_systems
 from pytest_llmeval.gates.statistics.inference import holm
 

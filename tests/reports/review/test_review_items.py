@@ -7,8 +7,8 @@ import pytest
 from pages import case
 from reviews import answered, review, suites_of
 
+from pytest_llmeval.core.case import answer_print
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.prints import answer_print
 from pytest_llmeval.reports.review.items import review_items, review_of
 from pytest_llmeval.reports.review.page import review_page
 
