@@ -62,7 +62,7 @@ def import_source(format_name: str, path: Path, shown: str, options: ImportOptio
     return importer(path, shown, options)
 
 
-EXPORTS: Final = {"mlflow": (f"{_HERE}.telemetry:add_arguments", "runs of an experiment")}
+EXPORTS: Final = {"mlflow": (f"{_HERE}.mlflow:add_arguments", "runs of an experiment")}
 """Tool to the function that adds its arguments, and one line for the list of tools."""
 
 

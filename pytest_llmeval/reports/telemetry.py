@@ -1,17 +1,12 @@
-"""Scores sent as OpenTelemetry events, and runs exported to MLflow."""
+"""Scores as telemetry: events by OpenTelemetry's conventions for generative AI, and a span for the run."""
 
-import re
-import sys
-import tempfile
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, SuiteError, format_error
-from pytest_llmeval.core.wording import counted, printable
+from pytest_llmeval.core.errors import MissingExtraError, format_error
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.services.secrets import Redactor
 
 if TYPE_CHECKING:
@@ -21,7 +16,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
     from pytest_llmeval.reports.form import RunReport, SuiteReport
-
 
 _EVENT: Final = "gen_ai.evaluation.result"
 _SCOPE: Final = "pytest-llmeval-suite"
@@ -226,92 +220,3 @@ def _export(memory: "InMemorySpanExporter") -> bool:
         return any(exporter.export(part) is not SpanExportResult.SUCCESS for part in parts)
     finally:
         exporter.shutdown()  # type: ignore[no-untyped-call]
-
-
-_NO_NAME = re.compile(r"[^\w./ -]+")
-"""What names of MLflow may not have."""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.description = (
-        "Log every suite of a report as a run of MLflow: metrics with the bounds of their intervals, gates and counts, "
-        "and the report as JSON and HTML. Where it goes is MLflow's own setting (MLFLOW_TRACKING_URI)."
-    )
-    parser.add_argument("report", type=Path, metavar="REPORT.json", help="a JSON report")
-    parser.add_argument("--experiment", required=True, metavar="NAME", help="the experiment; made if there is none")
-    parser.set_defaults(run=_export_run)
-
-
-def _export_run(options: Namespace) -> int:
-    from pytest_llmeval.reports.reading import read_report
-
-    try:
-        from mlflow import MlflowClient
-    except ImportError as error:
-        raise MissingExtraError("llmeval export mlflow", "mlflow", error) from error
-    try:
-        report = read_report(options.report)
-    except SuiteError as error:
-        raise LlmevalError(str(error)) from None
-    page = _page(report)
-    try:
-        client = MlflowClient()
-        known = client.get_experiment_by_name(options.experiment)
-        experiment = client.create_experiment(options.experiment) if known is None else known.experiment_id
-        for suite in report.suites:
-            name = _log(client, experiment, report, suite, options.report, page)
-            sys.stdout.write(printable(f"{suite.suite}: run {name}") + "\n")
-    except Exception as error:  # MLflow's own, and those of its stores
-        raise LlmevalError(f"MLflow did not take the report: {Redactor().line(format_error(error))}") from error
-    return 0
-
-
-def _page(report: "RunReport") -> str:
-    from pytest_llmeval.reports.html.data import PageRun
-    from pytest_llmeval.reports.html.page import to_page
-    from pytest_llmeval.reports.json import to_json
-
-    return to_page([PageRun("", to_json(report))]).html
-
-
-def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport", file: Path, page: str) -> str:
-    """Log a suite as a run, and return the run's id."""
-    from mlflow.entities import Metric, Param, RunTag
-
-    begin = round(datetime.fromisoformat(report.started_at).timestamp() * 1000)
-    end = begin + round(report.duration_s * 1000)
-    run = client.create_run(experiment, start_time=begin, run_name=suite.suite)
-    name = run.info.run_id
-    metrics = [Metric(_named(key), value, end, 0) for key, value in _metrics(suite)]
-    params = {"suite": suite.base_name, "path": suite.path, "system": suite.variant, "llmeval": report.version}
-    tags = [RunTag(f"gate.{_named(each.gate)}", each.outcome) for each in suite.gates]
-    tags += [RunTag("mlflow.source.git.commit", report.commit)] if report.commit else []
-    client.log_batch(name, metrics, [Param(key, value) for key, value in params.items() if value], tags)
-    with tempfile.TemporaryDirectory() as folder:
-        for artifact, text in (("report.json", file.read_text(encoding="utf-8")), ("report.html", page)):
-            path = Path(folder, artifact)
-            path.write_text(text, encoding="utf-8")
-            client.log_artifact(name, str(path))
-    client.set_terminated(name, "FAILED" if suite.failed else "FINISHED", end)
-    return str(name)
-
-
-def _metrics(suite: "SuiteReport") -> Iterator[tuple[str, float]]:
-    """Yield what MLflow keeps as numbers; a metric without value has none."""
-    result = suite.result
-    for name, metric in {**result.metrics, "pass_rate": result.pass_rate, **result.usage}.items():
-        for suffix, value in (("", metric.value), (".low", metric.low), (".high", metric.high)):
-            if value is not None:
-                yield f"{name}{suffix}", float(value)
-    for outcome, count in suite.counts.items():
-        yield f"cases.{outcome}", float(count)
-
-
-def _named(name: str) -> str:
-    """Return a name as MLflow allows it: ``check[max_words]`` is ``check/max_words``.
-
-    >>> _named("check[max_words]"), _named("pass^3 >= 0.8")
-    ('check/max_words', 'pass_3 _ 0.8')
-    """
-    return _NO_NAME.sub("_", name.replace("[", "/").replace("]", ""))[:250]
