@@ -22,10 +22,10 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import judgements_of, write_judgements
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.collecting import RunTerms, collect, judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.run.judging import JudgedRun, judge_run
+from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
+from pytest_llmeval.run.stages import Judged, RunScope, RunTerms, collect, judges_of
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import SuiteKey
@@ -71,7 +71,7 @@ class Suites:
         content = {name: value for name, value in content.items() if value is not None}
         self.path.write_text(json.dumps(content), encoding="utf-8")
 
-    def run(self, *, update: bool = False, system: str = "") -> JudgedRun:
+    def run(self, *, update: bool = False, system: str = "") -> Judged:
         """Run the suite as pytest does, and record its verdicts if it is approved."""
         suite = load_suite(self.path, default_registry(), root=self.path.parent, shown=self.path.name).of(system)
         key = SuiteKey(str(self.path), self.path.name, variant=system)
@@ -85,17 +85,18 @@ class Suites:
         run = RunRecord(items={Item(key.shown, ""): ItemResult(SuitePart.of(key, suite.total, done), "passed", 0.0)})
         keeper = Keeper(SnapshotMode(update=update))
         known = KnownSuites(self.path.parent, {self.path: suite}, judges)
-        judged = judge_run(*collect(run, known), run, RunTerms(), keeper, Stamp("2026-11-22", "abc"))
+        scope = RunScope(run, RunTerms(), known, keeper, Stamp("2026-11-22", "abc"))
+        judged = judge(collect(scope), scope)
         if update:
             keeper.settle(judged.suites, whole=True)
             write_judgements(judgements_of(self.path), [entry for each in done for entry in each.entries])
         return judged
 
-    def verdicts(self, run: JudgedRun) -> dict[str, tuple[str, str]]:
+    def verdicts(self, run: Judged) -> dict[str, tuple[str, str]]:
         """Return metric or gate to outcome and reason."""
         (suite,) = run.suites
-        found = {each.metric: (each.outcome, each.reason) for each in suite.report.snapshot}
-        return found | {each.gate: (each.outcome, each.reason) for each in suite.report.gates}
+        found = {each.metric: (each.outcome, each.reason) for each in suite.snapshot.verdicts}
+        return found | {each.gate: (each.outcome, each.reason) for each in suite.gates}
 
     def scores(self, system: str = "") -> SuiteScores:
         path = score_file(SuiteKey(str(self.path), self.path.name, variant=system))

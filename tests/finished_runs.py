@@ -12,15 +12,15 @@ from lengths import key_of
 from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.run.collecting import RunTerms
-from pytest_llmeval.run.finishing import FinishedRun, finish_run
+from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
+from pytest_llmeval.run.stages import Reported, RunTerms
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
 @dataclass
 class KnownSuites:
-    """Implements `pytest_llmeval.run.collecting.Suites` for suites at hand; the file of any other one has gone."""
+    """Implements `pytest_llmeval.run.stages.Suites` for suites at hand; the file of any other one has gone."""
 
     root: Path
     suites: Mapping[Path, Suite]
@@ -53,7 +53,7 @@ def finished(
     recordings: Any = None,
     update: bool = False,
     **terms: Any,
-) -> FinishedRun:
+) -> Reported:
     """Judge, write and report a run."""
     known = KnownSuites(root, {each.path: each for each in suites})
     return finish_run(run, RunTerms(**terms), known, SnapshotMode(update=update), recordings=recordings)

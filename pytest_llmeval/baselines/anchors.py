@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.baselines.files import anchor_file, anchor_text, read_statistics, statistics_file
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.runs import MeasuredSuite
 from pytest_llmeval.baselines.scores import Anchor, SuiteScores
 from pytest_llmeval.baselines.verdicts import alike
 from pytest_llmeval.core.errors import SuiteError
@@ -49,7 +49,7 @@ def gate_clusters(suite: Suite, metric: str) -> str | None:
 
 
 def next_anchors(
-    old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, scores: Path, *, keep: bool, anew: bool
+    old: SuiteScores | None, new: SuiteScores, measured: MeasuredSuite, scores: Path, *, keep: bool, anew: bool
 ) -> Anchored:
     """Return the anchors after an approval.
 
@@ -60,14 +60,14 @@ def next_anchors(
     Args:
         old: The approved scores so far.
         new: Those that are being approved.
-        suite_run: The run that is being approved.
+        measured: The suite in the run that is being approved.
         scores: The score file.
         keep: Whether anchors stay, however good runs are.
         anew: Whether the run is to be the anchor of all metrics.
     """
     if old is None:
         return Anchored()
-    suite = suite_run.suite
+    suite = measured.suite
     guarded = list(dict.fromkeys(gate.metric for gate in suite.regressions))
     stored = {name: each for name in (*old.metrics, *guarded) if (each := old.anchor_of(name)) is not None}
     if anew:
@@ -85,7 +85,7 @@ def next_anchors(
             text = _text(old, anchor, scores)
             if anchor.statistics not in pairings:
                 approved = CaseStatistics.from_lines(StringIO(text), "anchor")
-                pairings[anchor.statistics] = RunPairing(suite_run.statistics, approved, suite.metrics)
+                pairings[anchor.statistics] = RunPairing(measured.statistics, approved, suite.metrics)
         except (OSError, UnicodeDecodeError, SuiteError) as error:
             return Anchored(fault=_lost(metric, anchor, error))
         pairing = pairings[anchor.statistics]
@@ -162,7 +162,7 @@ def _better(pairing: RunPairing, suite: Suite, metric: str) -> bool:
 
 def drift_findings(
     gates: Sequence[RegressionGate],
-    suite_run: SuiteRun,
+    measured: MeasuredSuite,
     approved: SuiteScores,
     scores: Path,
     texts: Mapping[Path, str] | None = None,
@@ -173,12 +173,12 @@ def drift_findings(
 
     Args:
         gates: Those of the suite, on drops since the last approval.
-        suite_run: The run.
+        measured: The suite in the run.
         approved: The approved scores.
         scores: Their file.
         texts: Files of anchors that are about to be written.
     """
-    for gate, pairing in anchored_gates(gates, suite_run, approved, scores, texts):
+    for gate, pairing in anchored_gates(gates, measured, approved, scores, texts):
         anchor = approved.anchor_of(gate.metric)
         if isinstance(pairing, str):
             yield GateEvidence(gate, reason=pairing)
@@ -188,7 +188,7 @@ def drift_findings(
 
 def anchored_gates(
     gates: Sequence[RegressionGate],
-    suite_run: SuiteRun,
+    measured: MeasuredSuite,
     approved: SuiteScores,
     scores: Path,
     texts: Mapping[Path, str] | None = None,
@@ -201,9 +201,9 @@ def anchored_gates(
             continue
         digest = anchor.statistics
         if digest not in known:
-            known[digest] = _paired(suite_run, approved, scores, digest, texts or {})
+            known[digest] = _paired(measured, approved, scores, digest, texts or {})
         pairing = known[digest]
-        owned = suite_run.suite.metrics.find(gate.metric)
+        owned = measured.suite.metrics.find(gate.metric)
         if isinstance(pairing, str) or (
             pairing.matching.unchanged and (owned is None or _measured(pairing, owned.label))
         ):
@@ -211,7 +211,7 @@ def anchored_gates(
 
 
 def _paired(
-    suite_run: SuiteRun, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
+    measured: MeasuredSuite, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
 ) -> RunPairing | str:
     """Return the run beside an anchor, or why that cannot be used."""
     path = anchor_file(scores, digest)
@@ -222,7 +222,7 @@ def _paired(
         return f"the anchor cannot be used: {error.faults[0]}: restore it from version control"
     except (OSError, UnicodeDecodeError) as error:
         return f"the anchor {path.name} cannot be read: {error}"
-    return RunPairing(suite_run.statistics, baseline, suite_run.suite.metrics, suite_run.shifts(approved))
+    return RunPairing(measured.statistics, baseline, measured.suite.metrics, measured.shifts(approved))
 
 
 def _measured(pairing: RunPairing, label: str) -> bool:

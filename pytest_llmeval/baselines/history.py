@@ -1,7 +1,5 @@
 """The local history of runs: one line per judged suite and run, in a file that is not committed."""
 
-__all__ = ("HISTORY", "append_runs", "earlier_looks")
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines.comparable import basis_of
-from pytest_llmeval.baselines.runs import RunWatch, SuiteRun
+from pytest_llmeval.baselines.runs import JudgedSuite, RunWatch
 from pytest_llmeval.data.files.folders import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
-from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
@@ -25,8 +22,7 @@ HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
 def append_runs(
     root: Path,
-    suite_run: Sequence[SuiteRun],
-    gates: Mapping[SuiteKey, Sequence[GateResult]],
+    suites: Sequence[JudgedSuite],
     *,
     time: str,
     commit: str | None,
@@ -35,20 +31,19 @@ def append_runs(
 
     Args:
         root: pytest's rootdir.
-        suite_run: What was measured.
-        gates: The verdicts of gates.
+        suites: The suites.
         time: When the run started, ISO 8601, UTC.
         commit: What was checked out.
 
     Raises:
         OSError: The file cannot be written.
     """
-    if not suite_run:
+    if not suites:
         return
     path = root / HISTORY
     if not path.parent.exists():
         make_working_folder(path.parent)
-    append_text(path, "".join(_line(each, gates.get(each.key, ()), time, commit) + "\n" for each in suite_run))
+    append_text(path, "".join(_line(each, time, commit) + "\n" for each in suites))
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[Look]]":
@@ -95,20 +90,20 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
                     yield data
 
 
-def _line(suite_run: SuiteRun, gates: Sequence[GateResult], time: str, commit: str | None) -> str:
+def _line(judged: JudgedSuite, time: str, commit: str | None) -> str:
     from pytest_llmeval.baselines.scores import rounded
 
-    metrics = {**suite_run.result.metrics, "pass_rate": suite_run.result.pass_rate}
-    if (cost := suite_run.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
+    metrics = {**judged.result.metrics, "pass_rate": judged.result.pass_rate}
+    if (cost := judged.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
         metrics["total_cost_usd"] = cost
     data = {
         "time": time,
         "commit": commit,
         "version": __version__,
-        "path": suite_run.key.shown,
-        "test": suite_run.key.test,
-        "variant": suite_run.key.variant,
-        "cases": len(suite_run.records),
+        "path": judged.key.shown,
+        "test": judged.key.test,
+        "variant": judged.key.variant,
+        "cases": len(judged.records),
         "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
         "values": {name: rounded(metric.value) for name, metric in metrics.items()},
         "intervals": {
@@ -116,9 +111,9 @@ def _line(suite_run: SuiteRun, gates: Sequence[GateResult], time: str, commit: s
             for name, metric in metrics.items()
             if metric.low is not None and metric.high is not None
         },
-        "gates": {gate.gate: gate.outcome for gate in gates},
-        "basis": basis_of(suite_run.comparable),
+        "gates": {gate.gate: gate.outcome for gate in judged.gates},
+        "basis": basis_of(judged.measured.comparable),
     }
-    if suite_run.watch is not None:
-        data |= asdict(suite_run.watch)
+    if judged.watch is not None:
+        data |= asdict(judged.watch)
     return json.dumps(data, allow_nan=False)

@@ -1,8 +1,6 @@
 """The scores of a suite against the approved ones: verdicts, and the file as it would be approved."""
 
-__all__ = ("deciding_labels", "judge_snapshot", "mark_rest", "weigh_rises")
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from pytest_llmeval.baselines.files import (
     PendingFile,
     answers_file,
     approve,
-    approved_scores,
     has_texts,
     read_if_there,
     score_file,
@@ -21,7 +18,7 @@ from pytest_llmeval.baselines.files import (
     texts_of,
 )
 from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.runs import SuiteRun, shown_beside
+from pytest_llmeval.baselines.runs import MeasuredSuite, SnapshotJudgement, shown_beside
 from pytest_llmeval.baselines.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.baselines.verdicts import (
@@ -48,53 +45,54 @@ REST = "(suite)"
 
 
 def judge_snapshot(
-    suite_run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp
-) -> tuple[list[SnapshotVerdict], PendingFile | None]:
+    measured: MeasuredSuite, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp
+) -> SnapshotJudgement:
     """Judge the scores of a suite against the approved ones.
 
     Args:
-        suite_run: What was measured.
+        measured: The suite with its metrics.
         settings: Of the snapshot.
         mode: What the command line asks for.
         stamp: Of the approval, if the scores are approved.
 
     Returns:
-        The verdicts, and the score file, to be counted and perhaps written; ``None`` where it cannot be read.
+        The verdicts, and the score file, to be counted and perhaps written; none if it cannot be read.
     """
     from pytest_llmeval.baselines.anchors import next_anchors
     from pytest_llmeval.baselines.pool import next_pool
 
-    path = score_file(suite_run.key)
-    shown = shown_beside(suite_run.key, path)
+    path = score_file(measured.key)
+    shown = shown_beside(measured.key, path)
     try:
-        old = approved_scores(path, shown)
+        old = measured.approved_scores
     except SuiteError as error:
-        return [SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=str(error))], None
-    new, statistics = _scores(suite_run, settings)
+        return _unreadable(str(error))
+    new, statistics = _scores(measured, settings)
     if old is not None:
         new = replace(new, bridges=old.bridges)
     writes = mode.update or (mode.new_only and old is None)
+    moved = {}
     if old is not None and not writes:
-        suite_run.moved_limits = {
+        moved = {
             name: f"{before} -> {new.limits.get(name, 'none')}"
             for name, before in old.limits.items()
             if new.limits.get(name) != before
         }
     if writes and mode.keep_unused and old is not None:
         new = replace(new, metrics={**old.metrics, **new.metrics})
-    verdicts = _verdicts(mode, old, new, settings, suite_run, shown, writes=writes)
+    verdicts = _verdicts(mode, old, new, settings, measured, shown, writes=writes)
     if writes:
-        anchored = next_anchors(old, new, suite_run, path, keep=settings.anchor == "keep", anew=mode.anchor)
+        anchored = next_anchors(old, new, measured, path, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
-            return [SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=anchored.fault)], None
+            return _unreadable(anchored.fault, moved)
         verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=each) for each in anchored.discarded]
     pending = _pending(path, old, new, verdicts, writes=writes)
     if writes:
         pool, named = next_pool(old, new, path, settings.pool)
         remembering = replace(new, pool=pool, anchors=anchored.anchors)
         pending.named = {**named, **anchored.texts}
-        if suite_run.suite.against_approved:
-            text = answers_text(suite_run.suite.cases, suite_run.recordings)
+        if measured.suite.against_approved:
+            text = answers_text(measured.suite.cases, (row for each in measured.records for row in each.recordings))
             pending.named = {**pending.named, answers_file(path): text}
         pending.statistics = statistics
         pending.approved = lambda: approve(
@@ -103,7 +101,12 @@ def judge_snapshot(
         if old is not None:
             there = has_text(statistics_file(path), statistics) and has_texts(path, pending.named)
             mark_rest(pending, changed=not there or _rest(old) != _rest(remembering))
-    return verdicts, pending
+    return SnapshotJudgement(verdicts, remembered=True, moved_limits=moved, pending=pending)
+
+
+def _unreadable(why: str, moved_limits: Mapping[str, str] = {}) -> SnapshotJudgement:
+    verdict = SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=why)
+    return SnapshotJudgement([verdict], remembered=True, moved_limits=moved_limits)
 
 
 def _verdicts(
@@ -111,41 +114,41 @@ def _verdicts(
     old: SuiteScores | None,
     new: SuiteScores,
     settings: SnapshotSettings,
-    suite_run: SuiteRun,
+    measured: MeasuredSuite,
     shown: str,
     *,
     writes: bool,
 ) -> list[SnapshotVerdict]:
 
     if old is None and not writes:
-        command = mode.command(suite_run.key.runs)
+        command = mode.command(measured.key.runs)
         return [
             SnapshotVerdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")
         ]
     warned = list(_warned(new))
     if old is None:
         return [*warned, *(first_approved(name, score.value) for name, score in new.metrics.items())]
-    part = _unchanged_part(old, new, settings, suite_run)
+    part = _unchanged_part(old, new, settings, measured)
     if part is not None:
         old, new = part.old, part.new
     verdicts = judge_scores(
         old,
         new,
         settings,
-        suite_run.suite.metrics,
-        deciding=deciding_labels(suite_run.suite),
-        gated=_gated(suite_run, old),
+        measured.suite.metrics,
+        deciding=deciding_labels(measured.suite),
+        gated=_gated(measured),
         warn_unused=mode.warn_unused,
-        shown=suite_run.key.shown,
+        shown=measured.key.shown,
     )
-    verdicts = told_shifts(weigh_rises(verdicts, suite_run.compared(old), suite_run.suite), suite_run.shifts(old))
+    verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
     if part is not None:
         over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
         verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
         verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
     if writes:
         return [*warned, *map(_approved, verdicts)]
-    command = mode.command(suite_run.key.runs)
+    command = mode.command(measured.key.runs)
     return [_with_command(each, command) for each in verdicts]
 
 
@@ -165,18 +168,18 @@ def _pending(
     return PendingFile(path, before, after, frozenset(after.keys() - failed))
 
 
-def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
+def _scores(measured: MeasuredSuite, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
     """Return the scores of a run, without history, and the text of the statistics of its cases."""
-    statistics = suite_run.statistics.text
+    statistics = measured.statistics.text
     scores = SuiteScores(
-        suite=Path(suite_run.key.path).name,
-        test=suite_run.key.test,
-        variant=suite_run.key.variant,
-        cases=Cases(len(suite_run.records), fingerprint(statistics), sum(map(_errored, suite_run.records))),
-        comparable=suite_run.comparable,
-        metrics=metrics_of(suite_run.result, settings),
-        groups=groups_of(suite_run.result, settings),
-        limits=_limits(suite_run.suite, settings),
+        suite=Path(measured.key.path).name,
+        test=measured.key.test,
+        variant=measured.key.variant,
+        cases=Cases(len(measured.records), fingerprint(statistics), sum(map(_errored, measured.records))),
+        comparable=measured.comparable,
+        metrics=metrics_of(measured.result, settings),
+        groups=groups_of(measured.result, settings),
+        limits=_limits(measured.suite, settings),
     )
     return scores, statistics
 
@@ -209,33 +212,33 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     return labels
 
 
-def _gated(suite_run: SuiteRun, old: SuiteScores) -> Callable[[str], bool]:
+def _gated(measured: MeasuredSuite) -> Callable[[str], bool]:
     """Return what says whether a gate decides on the fall of a metric.
 
     Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison.
     """
-    gated = {gate.metric for gate in suite_run.suite.regressions if gate.by is None and gate.statistic == "value"}
+    gated = {gate.metric for gate in measured.suite.regressions if gate.by is None and gate.statistic == "value"}
 
     def decides(metric: str) -> bool:
-        return metric in gated and not _left_out(suite_run, old, metric) and not _undecided(suite_run, old, metric)
+        return metric in gated and not _left_out(measured, metric) and not _undecided(measured, metric)
 
     return decides
 
 
-def _undecided(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
+def _undecided(measured: MeasuredSuite, metric: str) -> bool:
     """Return whether none of the gates on a metric could have established a drop: then its snapshot speaks."""
     from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
 
-    gates = suite_run.suite.regressions
-    verdicts = judge_regressions([examine(gate, suite_run.compared(old)) for gate in gates])
+    gates = measured.suite.regressions
+    verdicts = judge_regressions([examine(gate, measured.pairing) for gate in gates])
     judged = zip(gates, verdicts, strict=True)
     return all(verdict.undecided for gate, verdict in judged if gate.metric == metric and not gate.by)
 
 
-def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
+def _left_out(measured: MeasuredSuite, metric: str) -> bool:
     from pytest_llmeval.gates.statistics.pairing import left_out_of
 
-    pairing = suite_run.compared(old)
+    pairing = measured.pairing
     if pairing is None:
         return True
     return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
@@ -252,13 +255,13 @@ def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
 
 
 def _unchanged_part(
-    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, suite_run: SuiteRun
+    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, measured: MeasuredSuite
 ) -> UnchangedPart | None:
     """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
-    pairing = suite_run.compared(old)
+    pairing = measured.pairing
     changed = changed_cases(old, new.comparable, new.cases.count) or (pairing is not None and pairing.matching.edited)
     return (
-        None if pairing is None or not changed else unchanged_part(old, new, pairing, suite_run.suite.metrics, settings)
+        None if pairing is None or not changed else unchanged_part(old, new, pairing, measured.suite.metrics, settings)
     )
 
 

@@ -1,7 +1,5 @@
 """How a run treats snapshots: comparison and approval."""
 
-__all__ = ("Keeper",)
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.runs import JudgedSuite, MeasuredSuite, SnapshotJudgement
 from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.suite.run_settings import SnapshotSettings
@@ -34,41 +32,36 @@ class Keeper(Struct, frozen=True):
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
         return replace(settings, excluded=suite.against_approved) if settings.enabled else None
 
-    def judge(self, suite_run: SuiteRun, unjudged: str, stamp: Stamp) -> list[SnapshotVerdict]:
+    def judge(self, measured: MeasuredSuite, unjudged: str, stamp: Stamp) -> SnapshotJudgement:
         """Judge the scores of a suite against the approved ones.
 
         Args:
-            suite_run: What was measured.
+            measured: The suite with its metrics.
             unjudged: Why nothing is compared: that is not the whole suite, or judges are off.
             stamp: Of the approval, if the scores are approved.
-
-        Returns:
-            The verdicts; empty if the suite has no snapshot.
         """
-        settings = self.settings(suite_run.suite)
+        settings = self.settings(measured.suite)
         if settings is None:
-            return []
+            return SnapshotJudgement()
         if unjudged:
             from pytest_llmeval.baselines.verdicts import not_judged
 
-            return [not_judged(unjudged)]
+            return SnapshotJudgement([not_judged(unjudged)])
         from pytest_llmeval.baselines.judged_scores import judge_snapshot
 
-        suite_run.remembered = True
-        verdicts, suite_run.pending = judge_snapshot(suite_run, settings, self.mode, stamp)
-        return verdicts
+        return judge_snapshot(measured, settings, self.mode, stamp)
 
-    def settle(self, suite_runs: Iterable[SuiteRun], *, whole: bool) -> list[tuple[SuiteKey, SnapshotVerdict]]:
+    def settle(self, suites: Iterable[JudgedSuite], *, whole: bool) -> list[tuple[SuiteKey, SnapshotVerdict]]:
         """Let the files of suites be counted, and written where they are approved.
 
         Args:
-            suite_runs: The suites, judged.
+            suites: The suites.
             whole: Whether the run left nothing out, so that files without a suite can be recognised.
 
         Returns:
             Verdicts on files that could not be written.
         """
-        files = [(each.key, each.pending) for each in suite_runs if each.pending is not None]
+        files = [(each.key, file) for each in suites if (file := each.snapshot.pending) is not None]
         self.mode.account([file for _, file in files], orphans=whole)
         return [
             (key, SnapshotVerdict(EVERYTHING, "not_written", "failed", reason=file.fault))

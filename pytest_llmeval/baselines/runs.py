@@ -1,18 +1,11 @@
-"""A suite in a run: its records, the verdicts on it, and the approved run beside it."""
-
-__all__ = (
-    "ApprovedRun",
-    "RunWatch",
-    "SuiteRun",
-    "shown_beside",
-)
+"""A suite at the stages of a run: collected, measured, judged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.baselines.comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.core.errors import SuiteError
@@ -22,33 +15,34 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.files import PendingFile
     from pytest_llmeval.baselines.scores import SuiteScores
-    from pytest_llmeval.gates.limits import GateResult
+    from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
     from pytest_llmeval.gates.statistics.anytime import Look
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
-    from pytest_llmeval.reports.form import StopReport, SuiteReport
+    from pytest_llmeval.reports.form import FilledBucket, StopReport
+    from pytest_llmeval.reports.tables import FilledTable
 
 
 @dataclass(frozen=True)
 class RunWatch:
-    """A run's part in gates that weigh all runs since an approval.
+    """The part of a run in gates that weigh all runs since an approval.
 
     Attributes:
         baseline: Fingerprint of the approved statistics.
         statistics: Fingerprint of those of the run.
-        looks: Gate to what the run says of it.
+        looks: Gate to the evidence of the run.
     """
 
     baseline: str
     statistics: str
-    looks: "dict[str, Look]" = field(default_factory=dict)
+    looks: "Mapping[str, Look]" = field(default_factory=dict)
 
 
 class ApprovedRun(NamedTuple):
-    """The approved run of a suite beside the current one.
+    """The approved run of a suite, compared with the current one.
 
     Attributes:
-        statistics: What was counted in its cases.
+        statistics: Counts of its cases.
         pairing: Both runs.
     """
 
@@ -56,34 +50,36 @@ class ApprovedRun(NamedTuple):
     pairing: "RunPairing"
 
 
-@dataclass(eq=False)
-class SuiteRun:
-    """A suite with the records of its cases and, once it is judged, with the verdicts on it.
-
-    Each stage of a run fills in its own part, and reads those of the stages before it.
+@dataclass(frozen=True)
+class EarlyStop:
+    """The end of a suite that stopped because its gates were decided.
 
     Attributes:
-        key: What its results were gathered under.
-        suite: The suite; that of another system, or of a Python test, if the key names one.
-        records: One per case.
-        total: How many cases the suite has, faulty ones included.
-        judges: Label of an evaluator to what is known of its judge.
-        reruns: How many of its items failed and ran again.
-        known: Case id to limits and checks that the case is approved not to meet.
-        result: Its metrics.
-        incomplete: Why these are not those of the whole suite, or nothing.
-        off: The metrics, as declared, that a run without judges cannot compute completely.
-        report: What is reported of it, with the verdicts of gates and snapshot.
-        remembered: Whether the history of runs gets a line about it.
-        moved_limits: Metric to its limits when the scores were approved, and now, where they differ.
-        watch: Its part in gates that weigh many runs; ``None`` if there is none.
-        pending: Its score file, before it is written; ``None`` if it stays as it is.
-        stop: What it left out because its gates were decided; ``None`` if it did not stop.
+        report: Counts and savings, for reports.
+        gates: The verdicts on its gates.
         ran_ahead: Records of cases that were not needed and had run by then; they count nowhere, but cost.
-        stopped: The verdicts on its gates then.
     """
 
-    # collected
+    report: "StopReport"
+    gates: "Sequence[GateResult]" = ()
+    ran_ahead: Sequence[CaseRecord] = ()
+
+
+@dataclass(frozen=True)
+class CollectedSuite:
+    """A suite with the records of its cases: the first stage.
+
+    Attributes:
+        key: The key of its results.
+        suite: The suite; that of another system, or of a Python test, if the key names one.
+        records: A record for each case.
+        total: Number of cases in the suite, faulty ones included.
+        judges: Label of an evaluator to what decides its verdicts.
+        known: Case id to limits and checks that the case is approved not to meet.
+        reruns: Number of its items that failed and ran again.
+        stop: Its early end; ``None`` if it ran to its end.
+    """
+
     key: SuiteKey
     suite: Suite
     records: Sequence[CaseRecord] = ()
@@ -91,33 +87,49 @@ class SuiteRun:
     judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reruns: int = 0
-    # judged
-    result: Result = field(init=False)
-    incomplete: str = ""
-    off: frozenset[str] = frozenset()
-    report: "SuiteReport" = field(init=False)
-    remembered: bool = False
-    moved_limits: Mapping[str, str] = field(default_factory=dict)
-    watch: RunWatch | None = None
-    pending: "PendingFile | None" = None
-    stop: "StopReport | None" = None
-    ran_ahead: Sequence[CaseRecord] = ()
-    stopped: "list[GateResult]" = field(default_factory=list)
-    _approved: dict[str, ApprovedRun] = field(default_factory=dict, repr=False)
+    stop: EarlyStop | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredSuite:
+    """A collected suite with its metrics, and its comparison with the approved run.
+
+    Attributes:
+        collected: The suite and its records.
+        result: Its metrics.
+    """
+
+    collected: CollectedSuite
+    result: Result
 
     @property
-    def recordings(self) -> list[Mapping[str, Any]]:
-        """Its predictions as later runs replay them, where they are recorded."""
-        return [row for record in self.records for row in record.recordings]
+    def key(self) -> SuiteKey:
+        """The key of its results."""
+        return self.collected.key
+
+    @property
+    def suite(self) -> Suite:
+        """The suite."""
+        return self.collected.suite
+
+    @property
+    def records(self) -> Sequence[CaseRecord]:
+        """A record for each case."""
+        return self.collected.records
+
+    @property
+    def ran(self) -> int:
+        """Number of cases that ran."""
+        return sum(case.outcome != "not_run" for case in self.result.cases)
 
     @cached_property
     def comparable(self) -> Comparable:
-        """What makes it comparable with other runs."""
-        return comparable_of(self.suite, self.judges)
+        """The properties that decide whether it can be compared with other runs."""
+        return comparable_of(self.suite, self.collected.judges)
 
     @cached_property
     def statistics(self) -> "CaseStatistics":
-        """What is kept of its cases."""
+        """Counts of its cases, as they are stored."""
         from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 
         return CaseStatistics.of(self.records, digests=digests_of(self.suite))
@@ -128,33 +140,124 @@ class SuiteRun:
 
         return shifts_between(scores.bridges, scores.comparable, self.comparable)
 
-    def approved(self, scores: "SuiteScores") -> ApprovedRun:
-        """Return the approved run, read once.
+    @cached_property
+    def approved_scores(self) -> "SuiteScores | None":
+        """The approved scores; ``None`` if there are none.
 
         Raises:
-            OSError: What was counted in its cases cannot be read.
-            UnicodeDecodeError: As above.
-            SuiteError: It is not what was approved.
+            SuiteError: Their file cannot be read.
         """
-        from pytest_llmeval.baselines.files import read_statistics, score_file, statistics_file
-        from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+        from pytest_llmeval.baselines.files import approved_scores, score_file
+
+        path = score_file(self.key)
+        return approved_scores(path, shown_beside(self.key, path))
+
+    @cached_property
+    def approved(self) -> ApprovedRun | None:
+        """The approved run; ``None`` if no scores are approved.
+
+        Raises:
+            OSError: The statistics of its cases cannot be read.
+            UnicodeDecodeError: As above.
+            SuiteError: They, or the scores, are damaged.
+        """
         from pytest_llmeval.gates.statistics.pairing import RunPairing
 
-        digest = scores.cases.statistics
-        if digest not in self._approved:
-            path = statistics_file(score_file(self.key))
-            lines = StringIO(read_statistics(path, scores))
-            statistics = CaseStatistics.from_lines(lines, shown_beside(self.key, path))
-            pairing = RunPairing(self.statistics, statistics, self.suite.metrics, self.shifts(scores))
-            self._approved[digest] = ApprovedRun(statistics, pairing)
-        return self._approved[digest]
+        scores = self.approved_scores
+        if scores is None:
+            return None
+        statistics = approved_statistics(self.key, scores)
+        return ApprovedRun(statistics, RunPairing(self.statistics, statistics, self.suite.metrics, self.shifts(scores)))
 
-    def compared(self, scores: "SuiteScores") -> "RunPairing | None":
-        """Return the run beside the approved one; ``None`` where nothing is known of that one's cases."""
+    @property
+    def pairing(self) -> "RunPairing | None":
+        """The run paired with the approved one; ``None`` if the cases of that one are unknown."""
         try:
-            return self.approved(scores).pairing
+            return None if self.approved is None else self.approved.pairing
         except (OSError, UnicodeDecodeError, SuiteError):
             return None
+
+
+@dataclass(frozen=True)
+class SnapshotJudgement:
+    """The outcome of comparing a suite with its approved scores.
+
+    Attributes:
+        verdicts: One per metric, or on the file; empty if the suite has no snapshot.
+        remembered: Whether the history of runs gets a line about the suite.
+        moved_limits: Metric to its limits when the scores were approved, and now, where they differ.
+        pending: The score file, before it is written; ``None`` if it stays as it is.
+    """
+
+    verdicts: "Sequence[SnapshotVerdict]" = ()
+    remembered: bool = False
+    moved_limits: Mapping[str, str] = field(default_factory=dict)
+    pending: "PendingFile | None" = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class JudgedSuite:
+    """A collected suite with the verdicts on it: the second stage.
+
+    Attributes:
+        measured: The suite, its records and its metrics.
+        incomplete: Why the metrics are not those of the whole suite, or nothing.
+        off: The metrics, as declared, that a run without judges cannot compute completely.
+        snapshot: The comparison with its approved scores.
+        gates: The verdicts on its gates.
+        watch: Its part in gates that weigh many runs; ``None`` if there is none.
+        tables: Tables that its evaluators declare, filled in.
+        buckets: Cases that went wrong, by kind of error.
+    """
+
+    measured: MeasuredSuite
+    incomplete: str = ""
+    off: frozenset[str] = frozenset()
+    snapshot: SnapshotJudgement = SnapshotJudgement()
+    gates: "Sequence[GateResult]" = ()
+    watch: RunWatch | None = None
+    tables: "Sequence[FilledTable]" = ()
+    buckets: "Sequence[FilledBucket]" = ()
+
+    @property
+    def collected(self) -> CollectedSuite:
+        """The suite and its records."""
+        return self.measured.collected
+
+    @property
+    def key(self) -> SuiteKey:
+        """The key of its results."""
+        return self.collected.key
+
+    @property
+    def suite(self) -> Suite:
+        """The suite."""
+        return self.collected.suite
+
+    @property
+    def records(self) -> Sequence[CaseRecord]:
+        """A record for each case."""
+        return self.collected.records
+
+    @property
+    def result(self) -> Result:
+        """Its metrics."""
+        return self.measured.result
+
+
+def approved_statistics(key: SuiteKey, scores: "SuiteScores") -> "CaseStatistics":
+    """Return the counts of the cases of an approved run.
+
+    Raises:
+        OSError: Their file cannot be read.
+        UnicodeDecodeError: As above.
+        SuiteError: They are not what was approved.
+    """
+    from pytest_llmeval.baselines.files import read_statistics, score_file, statistics_file
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+
+    path = statistics_file(score_file(key))
+    return CaseStatistics.from_lines(StringIO(read_statistics(path, scores)), shown_beside(key, path))
 
 
 def shown_beside(key: SuiteKey, path: Path) -> str:

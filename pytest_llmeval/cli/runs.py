@@ -17,9 +17,9 @@ from pytest_llmeval.data.files.folders import IN_MODULE
 if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport
     from pytest_llmeval.run.checkout import Checkout
-    from pytest_llmeval.run.finishing import FinishedRun
     from pytest_llmeval.run.run_record import RunRecord
     from pytest_llmeval.run.shards.file import ShardFile, ShardOptions
+    from pytest_llmeval.run.stages import Reported
     from pytest_llmeval.targets.python import Recordings
 
 
@@ -47,9 +47,9 @@ def add_merge(parser: ArgumentParser) -> None:
 
 def _merge(options: Namespace) -> int:
     from pytest_llmeval.baselines.mode import SnapshotMode
-    from pytest_llmeval.run.collecting import RunTerms
     from pytest_llmeval.run.finishing import finish_run, write_run
     from pytest_llmeval.run.shards.merging import merge_shards
+    from pytest_llmeval.run.stages import RunTerms
 
     if options.snapshot_anchor and not options.snapshot_update:
         raise LlmevalError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
@@ -179,8 +179,8 @@ def add_score(parser: ArgumentParser) -> None:
 def _score(options: Namespace) -> int:
     from pytest_llmeval.baselines.mode import SnapshotMode
     from pytest_llmeval.run.checkout import Checkout
-    from pytest_llmeval.run.collecting import RunTerms
     from pytest_llmeval.run.finishing import finish_run, write_run
+    from pytest_llmeval.run.stages import RunTerms
 
     here, path = Path.cwd(), options.suite.resolve()
     checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
@@ -242,10 +242,10 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     return run
 
 
-def say_finished(finished: "FinishedRun", verbosity: int) -> None:
+def say_finished(finished: "Reported", verbosity: int) -> None:
     """Print the report and the notes of a run as wide as the terminal."""
     from pytest_llmeval.reports.terminal import render
 
     width = shutil.get_terminal_size().columns
     say(line.text for line in render(finished.report, verbosity=verbosity, width=width))
-    say(finished.judged.notes)
+    say(finished.notes)

@@ -19,8 +19,8 @@ from pytest_llmeval.reports.files import SUFFIXES
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
-    from pytest_llmeval.run.collecting import RunTerms
     from pytest_llmeval.run.shards.selection import Shard
+    from pytest_llmeval.run.stages import RunTerms
 
 SHARD = "llmeval_shard"
 """Key under which xdist workers receive their shard."""
@@ -195,7 +195,7 @@ def longest_test_s(config: pytest.Config) -> float | None:
 def run_terms(config: pytest.Config) -> "RunTerms":
     """Return the options for judging a finished run and for writing its results."""
     from pytest_llmeval.plugin.suite_loader import RUNNER
-    from pytest_llmeval.run.collecting import RunTerms
+    from pytest_llmeval.run.stages import RunTerms
 
     return RunTerms(
         judge=config.stash[RUNNER].options.mode,

@@ -34,11 +34,11 @@ from pytest_llmeval.judge.options import records
 from pytest_llmeval.plugin.pytest_private import terminal_columns
 from pytest_llmeval.plugin.suite_loader import RUNNER
 from pytest_llmeval.reports.failures import CasePlace, explain
-from pytest_llmeval.run.early.decisions import NOT_NEEDED
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import RunRecord, SuitePart
 from pytest_llmeval.services.secrets import presentable
+from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:

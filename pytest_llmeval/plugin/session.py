@@ -19,9 +19,9 @@ from pytest_llmeval.plugin.presentation import emit, verdict_report
 from pytest_llmeval.plugin.shards import origin_of
 from pytest_llmeval.plugin.suite_loader import SuiteLoader
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.collecting import Suites, judges_of
-from pytest_llmeval.run.finishing import FinishedRun, finish_run, write_run
+from pytest_llmeval.run.finishing import finish_run, write_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
+from pytest_llmeval.run.stages import Reported, Suites, judges_of
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -46,7 +46,7 @@ class Run:
     runner: CaseRunner
     record: RunRecord = field(default_factory=RunRecord)
     notes: list[str] = field(default_factory=list)
-    finished: FinishedRun | None = None
+    finished: Reported | None = None
     shortfalls: list[str] = field(default_factory=list)
     collected: set[str] = field(default_factory=set)
     _expected: set[str] = field(default_factory=set)
@@ -126,8 +126,8 @@ class Run:
         terms, mode = run_terms(self.config), SnapshotMode.of(self.config)
         self.finished = finish_run(self.record, terms, self.suites(session), mode, recordings=recordings)
         self.shortfalls += self.finished.shortfalls
-        self.notes += self.finished.judged.notes
-        emit(session, [verdict_report(*each) for each in self.finished.judged.verdicts])
+        self.notes += self.finished.notes
+        emit(session, [verdict_report(*each) for each in self.finished.verdicts])
 
     def suites(self, session: pytest.Session) -> Suites:
         """Return the suites of the run."""
@@ -189,7 +189,7 @@ class Run:
 
 @dataclass(frozen=True)
 class _Suites:
-    """Implements `pytest_llmeval.run.collecting.Suites` for a session."""
+    """Implements `pytest_llmeval.run.stages.Suites` for a session."""
 
     session: pytest.Session
     loader: SuiteLoader

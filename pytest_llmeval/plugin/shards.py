@@ -18,7 +18,7 @@ from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import case_of, keys_of
 from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
-from pytest_llmeval.run.finishing import FinishedRun
+from pytest_llmeval.run.stages import Reported
 from pytest_llmeval.services.addresses import redacted_url
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _name(plugin: object, root: Path) -> str:
     return display_path(file, root) if file.name == _CONFTEST else plugin.__name__
 
 
-def origin_of(session: pytest.Session, loader: SuiteLoader, finished: FinishedRun, ids: Iterable[str]) -> "Origin":
+def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, ids: Iterable[str]) -> "Origin":
     """Return what a run was made of, for its shard file.
 
     Args:
@@ -114,7 +114,7 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: FinishedRu
             for each in sorted(suites)
         ],
         variants=[
-            SuiteVariant(each.key._replace(path=display_path(Path(each.key.path), root)), each.judges)
+            SuiteVariant(each.key._replace(path=display_path(Path(each.key.path), root)), each.collected.judges)
             for each in finished.judged.suites
         ],
     )

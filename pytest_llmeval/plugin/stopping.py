@@ -16,9 +16,9 @@ from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.baselines.stamp import head_commit
 from pytest_llmeval.plugin.options import shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, case_of
-from pytest_llmeval.run.early.decisions import NOT_NEEDED
 from pytest_llmeval.run.early.watching import StopBoard, StopWatch
 from pytest_llmeval.run.run_record import Item
+from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import Suite, in_order, stopping
 
 if TYPE_CHECKING:

@@ -147,7 +147,7 @@ def _file_of(plugin: str, root: Path) -> Path | None:
 
 @dataclass
 class Checkout:
-    """Implements `pytest_llmeval.run.collecting.Suites` for a folder, by what shard files say of a run there.
+    """Implements `pytest_llmeval.run.stages.Suites` for a folder, by what shard files say of a run there.
 
     Attributes:
         root: The folder: pytest's rootdir.

@@ -41,8 +41,8 @@ from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.collecting import judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
+from pytest_llmeval.run.stages import judges_of
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.suite.suite import Suite, SuiteKey

@@ -151,6 +151,11 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """Why cases may be missing without being deselected."""
         return self.crashed or self.ended
 
+    @property
+    def duration(self) -> float:
+        """Seconds that it took; until now, if it has not ended."""
+        return self.seconds or time.time() - self.started
+
     def take(self, report: ItemReport, part: SuitePart | None) -> None:
         """Keep the results on a report, if there are any, with the outcome and duration of the report."""
         item = Item(report.location[0], report.nodeid)

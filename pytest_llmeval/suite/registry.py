@@ -1,4 +1,4 @@
-"""The registry: evaluators, sources, mutators and commands, from the package, its tasks, plugins and conftests."""
+"""The registry: evaluators, sources, mutators, commands and extensions of the package, tasks, plugins, conftests."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,7 +46,7 @@ _SHIPPED = {
 _PLUGINS = (
     "pytest_llmeval.cli:register",
     "pytest_llmeval.exchange:register",
-    "pytest_llmeval.run.mutation:register",
+    "pytest_llmeval.run:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.fact_check:register",
     "pytest_llmeval.tasks.memory_qa:register",
@@ -54,7 +54,7 @@ _PLUGINS = (
     "pytest_llmeval.tasks.retrieval:register",
     "pytest_llmeval.workbench:register",
 )
-"""The command line, mutators and tasks that ship; they register as the plugins of users do."""
+"""The command line, extensions, mutators and tasks that ship; they register as the plugins of users do."""
 
 _E = TypeVar("_E", bound=type[Evaluator] | str)
 _S = TypeVar("_S", bound=type[Source] | str)
@@ -78,6 +78,31 @@ class Command(Struct, frozen=True):
         """Add the arguments of the command to its parser."""
         add = _imported(self.add_arguments) if isinstance(self.add_arguments, str) else self.add_arguments
         add(parser)
+
+
+EXTENSION_POINTS = ("collected", "reported")
+"""Stages of a run that extensions may map; see `Registry.extend`."""
+
+
+class Extension(Struct, frozen=True):
+    """A function that joins a run at one of its extension points.
+
+    Attributes:
+        function: The function, or its import string.
+        needed: Whether it applies, from the same arguments; ``None`` if it always does.
+    """
+
+    function: "str | Callable[..., Any]"
+    needed: Callable[..., bool] | None = None
+
+    def applies(self, *arguments: Any) -> bool:
+        """Return whether the extension has something to do."""
+        return self.needed is None or self.needed(*arguments)
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function."""
+        found: Callable[..., Any] = _imported(self.function) if isinstance(self.function, str) else self.function
+        return found
 
 
 class Renamed(Struct, frozen=True):
@@ -170,6 +195,7 @@ class Registry:
         renamed: Mapping[str, Renamed] = {},
         checks: "Mapping[str, CheckKind] | None" = None,
         mutators: Sequence[Mutator | str] = (),
+        extensions: Mapping[str, Sequence[Extension]] = {},
     ) -> None:
         self._evaluators = _Classes(Evaluator, "name", "pytest_llmeval.Evaluator", EvaluatorError, evaluators)
         self._sources = _Classes(Source, "format", "pytest_llmeval.data.formats.Source", LlmevalError, sources)
@@ -177,6 +203,7 @@ class Registry:
         self._renamed = dict(renamed)
         self._checks = dict(checks or {})
         self._mutators = list(mutators)
+        self._extensions = {point: list(extensions.get(point, ())) for point in EXTENSION_POINTS}
 
     def register(self, evaluator: _E, name: str = "") -> _E:
         """Add an evaluator.
@@ -267,6 +294,29 @@ class Registry:
         if self._commands.setdefault(name, command) != command:
             raise LlmevalError(f"the command name {name!r} is taken: choose another")
 
+    def extend(
+        self, point: str, function: "str | Callable[..., Any]", needed: Callable[..., bool] | None = None
+    ) -> None:
+        """Join the end of a run.
+
+        As for commands, the entry points of installed packages are read, and no conftest.
+
+        Args:
+            point: The stage: ``collected``, before it is judged, or ``reported``.
+            function: ``(stage, scope) -> stage``, or its import string, which is imported when the function is needed.
+                The stages and the scope of a run are in `pytest_llmeval.run.stages`.
+            needed: Whether the function has something to do, from the same arguments; default: it always has.
+
+        Raises:
+            LlmevalError: There is no such stage, or the function cannot be called.
+        """
+        if point not in EXTENSION_POINTS:
+            known = f"{', '.join(EXTENSION_POINTS)}{suggest(point, EXTENSION_POINTS)}"
+            raise LlmevalError(f"found extension point {point!r}, expected one of {known}")
+        if function.count(":") != 1 if isinstance(function, str) else not callable(function):
+            raise LlmevalError(f"found {function!r}, expected a function or 'package.module:function'")
+        self._extensions[point].append(Extension(function, needed))
+
     def rename_command(self, old: str, now: str, option: str = "") -> None:
         """Let an old name of a command work, with a notice.
 
@@ -330,6 +380,10 @@ class Registry:
         """The commands by name."""
         return dict(sorted(self._commands.items()))
 
+    def extensions(self, point: str) -> tuple[Extension, ...]:
+        """Return the extensions of a point, in the order of their registration."""
+        return tuple(self._extensions[point])
+
     @property
     def renamed(self) -> Mapping[str, Renamed]:
         """The commands that had another name, by that name."""
@@ -338,7 +392,7 @@ class Registry:
     def copy(self) -> "Registry":
         """Return a registry that can be added to without changing this one."""
         known = (self._evaluators.known, self._sources.known, self._commands, self._renamed, self._checks)
-        return Registry(*known, self._mutators)
+        return Registry(*known, self._mutators, self._extensions)
 
 
 def _imported(name: str) -> Any:

@@ -14,10 +14,10 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import PASS_RATE, UNLABELLED, CaseRecord
 from pytest_llmeval.core.wording import limit
 from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
-from pytest_llmeval.gates.early.evidence import CaseUnits
 from pytest_llmeval.reports.form import SampleReport
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates.early.evidence import CaseUnits
     from pytest_llmeval.suite.settings import SettingsReader
 
 
@@ -137,6 +137,8 @@ def _allotted(sizes: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 WHEN_DECIDED = "when_decided"
+NOT_NEEDED = "not needed: all gates were decided"
+"""Why a case has not run."""
 _LEAST_BLOCK = 10
 _BLOCKS = 20
 _MOST_CONFIDENT = 0.999999
@@ -188,9 +190,11 @@ class CaseOrder(Struct, frozen=True, dict=True):
         return {name: rank for rank, name in enumerate(self.ids)}
 
     @property
-    def units(self) -> CaseUnits:
+    def units(self) -> "CaseUnits":
         """What was ordered at random."""
         import numpy as np
+
+        from pytest_llmeval.gates.early.evidence import CaseUnits
 
         return CaseUnits(np.array(self.numbers, dtype=np.intp))
 

@@ -16,7 +16,6 @@ from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.early.verdicts import early_fault
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import (
     RegressionGate,
@@ -311,6 +310,8 @@ def stop_fault(suite: Suite) -> str:
 
 def _gate_fault(suite: Suite, gate: Gate | RegressionGate) -> str:
     """Say why a gate cannot be judged before all cases have run, or nothing."""
+    from pytest_llmeval.gates.early.verdicts import early_fault
+
     found, label = suite.metrics.find(gate.metric), _cluster_label(suite)
     metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if found is None else found.metric
     if isinstance(gate, RegressionGate) and gate.cluster_by not in (None, label):

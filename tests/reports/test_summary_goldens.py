@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from finished_runs import KnownSuites
 from msgspec import structs
 from paths import ROOT
 
 from pytest_llmeval.baselines.keeper import Keeper
 from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.runs import CollectedSuite
 from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.gates.limits import Gate, parse_gate
@@ -21,11 +22,12 @@ from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.run.collecting import RunTerms
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.run.judging import judge_run
+from pytest_llmeval.run.judging import judge
+from pytest_llmeval.run.reporting import report as report_of
 from pytest_llmeval.run.run_record import RunRecord
+from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -63,23 +65,24 @@ def _loaded(name: str) -> Suite:
     return load_suite(_EXAMPLES / f"{name}.eval.yaml", default_registry(), root=ROOT)
 
 
-def _collected(name: str, gates: Iterable[Gate]) -> Iterable[SuiteRun]:
+def _collected(name: str, gates: Iterable[Gate]) -> Iterable[CollectedSuite]:
     loaded = _loaded(name)
     for variant in loaded.systems or [""]:
         suite = loaded.of(variant)
         records = [execute(suite, _answered(case)).record for case in suite.cases]
         key = SuiteKey(str(suite.path), f"{name}.eval.yaml", "", variant)
         own = structs.replace(suite, gates=(*suite.gates, *gates), snapshot=None)
-        yield SuiteRun(key, own, records, suite.total)
+        yield CollectedSuite(key, own, records, suite.total)
 
 
 @cache
 def report(name: str) -> RunReport:
     """Return the report of a run."""
     suites = [each for suite, gates in RUNS[name][1].items() for each in _collected(suite, gates)]
-    judged = judge_run(suites, {}, RunRecord(), RunTerms(), Keeper(SnapshotMode()), Stamp("2026-01-02", None))
-    suites_of_run = [each.report for each in judged.suites]
-    return RunReport("2026-01-02T00:00:00+00:00", 1.0, "", None, suites_of_run, {}, judged.systems)
+    known = KnownSuites(ROOT, {})
+    scope = RunScope(RunRecord(), RunTerms(), known, Keeper(SnapshotMode()), Stamp("2026-01-02", None))
+    made = report_of(judge(Collected(suites), scope), scope).report
+    return structs.replace(made, started_at="2026-01-02T00:00:00+00:00", duration_s=1.0, version="")
 
 
 def summary(name: str, width: int) -> str:

@@ -5,16 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from finished_runs import KnownSuites
 from msgspec import structs
 
 from pytest_llmeval.baselines.keeper import Keeper
 from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.runs import CollectedSuite
+from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.limits import parse_gate
-from pytest_llmeval.run.early.decisions import settle_stops
+from pytest_llmeval.run.early.decisions import stop_early
+from pytest_llmeval.run.run_record import RunRecord
+from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -48,10 +52,11 @@ def scripted(suite: Suite, seed: int, share: float) -> list[CaseRecord]:
     ]
 
 
-def run_of(suite: Suite, seed: str, records: list[CaseRecord]) -> SuiteRun:
+def run_of(suite: Suite, seed: str, records: list[CaseRecord]) -> CollectedSuite:
     ordered = in_order(suite, seed)
-    made = SuiteRun(SuiteKey("/s.eval.yaml", "s.eval.yaml"), ordered, records, len(ordered.cases))
-    settle_stops([made], Keeper(SnapshotMode()))
+    whole = CollectedSuite(SuiteKey("/s.eval.yaml", "s.eval.yaml"), ordered, records, len(ordered.cases))
+    scope = RunScope(RunRecord(), RunTerms(), KnownSuites(Path("/"), {}), Keeper(SnapshotMode()), Stamp("", None))
+    (made,) = stop_early(Collected([whole]), scope).suites
     return made
 
 
@@ -64,8 +69,8 @@ def test_early_verdicts_are_those_of_the_complete_run(example: Suite, share: flo
         made = run_of(example, f"commit {seed}", records)
         if made.stop is not None:
             early += 1
-            same += [each.outcome for each in made.stopped] == whole
-            assert made.stop.cases == len(made.records) < len(example.cases)
+            same += [each.outcome for each in made.stop.gates] == whole
+            assert made.stop.report.cases == len(made.records) < len(example.cases)
     assert early > 0.9 * seeds
     assert same >= 0.99 * early
 
@@ -82,15 +87,15 @@ def test_results_that_arrived_early_do_not_count(example: Suite) -> None:
     records = scripted(example, 7, 0.9)
     made = run_of(example, "commit", records)
     assert made.stop is not None
-    assert made.stop.ran_ahead == made.stop.not_needed == len(example.cases) - made.stop.cases
+    assert made.stop.report.ran_ahead == made.stop.report.not_needed == len(example.cases) - made.stop.report.cases
     order = made.suite.order
     assert order is not None
-    counted = {*order.ids[: made.stop.cases]}
+    counted = {*order.ids[: made.stop.report.cases]}
     partly = [each if each.id in counted else CaseRecord(each.id, outcome="not_run") for each in records]
     again = run_of(example, "commit", partly)
     assert again.stop is not None
-    assert again.stop.ran_ahead == 0
-    assert [each.reason for each in again.stopped] == [each.reason for each in made.stopped]
+    assert again.stop.report.ran_ahead == 0
+    assert [each.reason for each in again.stop.gates] == [each.reason for each in made.stop.gates]
     assert again.records == made.records
 
 

@@ -23,8 +23,8 @@ from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.reports.overview import cluster_lines
-from pytest_llmeval.run.finishing import FinishedRun
 from pytest_llmeval.run.run_record import RunRecord
+from pytest_llmeval.run.stages import Reported
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import NotRecorded, Recordings, recording
@@ -48,7 +48,7 @@ def gated(*gates: str, path: str = "/root/s.eval.yaml", **more: Any) -> Suite:
     return length_suite(*CASES, path=Path(path), gates=tuple(map(parse_gate, gates)), **more)
 
 
-def judge(suite: Suite, *records: CaseRecord, **run: Any) -> FinishedRun:
+def judge(suite: Suite, *records: CaseRecord, **run: Any) -> Reported:
     return finished(recorded(suite, *records, into=RunRecord(**run)), [suite])
 
 
@@ -57,8 +57,8 @@ def report_of(suite: Suite, *records: CaseRecord) -> SuiteReport:
     return report
 
 
-def verdicts(run: FinishedRun) -> list[tuple[str, str]]:
-    return [(key.shown, each.outcome) for key, each in run.judged.verdicts]
+def verdicts(run: Reported) -> list[tuple[str, str]]:
+    return [(key.shown, each.outcome) for key, each in run.verdicts]
 
 
 def test_gates_are_judged_on_the_summed_results() -> None:
@@ -118,7 +118,7 @@ def test_a_threshold_that_no_case_can_miss_is_noted(
     limits: dict[str, Limit], records: list[CaseRecord], noted: str
 ) -> None:
     for suite in (gated(thresholds=limits), length_suite(replace(CASES[0], thresholds=limits), CASES[1])):
-        notes = judge(suite, *records).judged.notes
+        notes = judge(suite, *records).notes
         assert [each for each in notes if "threshold" in each] == (
             [f"s.eval.yaml: no case has a value of {noted}"] if noted else []
         )
@@ -142,8 +142,8 @@ def test_a_suite_that_cannot_be_judged_fails_and_costs_no_other() -> None:
     found = finished(run, [good, bug])
     assert verdicts(found) == [("a.eval.yaml", "failed"), ("b.eval.yaml", "passed"), ("c.eval.yaml", "failed")]
     assert [each.path for each in found.report.suites] == ["b.eval.yaml"]
-    assert found.judged.notes[0] == "a.eval.yaml: not judged: the file has gone"
-    assert found.judged.notes[1].startswith("c.eval.yaml: not judged: evaluator 'length': summarize failed: ZeroDivis")
+    assert found.notes[0] == "a.eval.yaml: not judged: the file has gone"
+    assert found.notes[1].startswith("c.eval.yaml: not judged: evaluator 'length': summarize failed: ZeroDivis")
 
 
 def test_suites_come_in_order_and_those_that_a_broken_run_did_not_reach_with_them() -> None:
@@ -238,7 +238,7 @@ def test_the_report_says_what_clusters_cost() -> None:
     assert written["cases"][5]["cluster"] == "1"
 
 
-def finish(root: Path, *, update: bool = False, recordings: Recordings | None = None) -> FinishedRun:
+def finish(root: Path, *, update: bool = False, recordings: Recordings | None = None) -> Reported:
     """End a run of one case, whose prediction is ``four``."""
     case = Case("c", input="q", expected="x", prediction="four")
     suite = length_suite(case, path=root / "s.eval.yaml")
@@ -260,7 +260,7 @@ def test_an_approved_run_leaves_scores_and_a_line_of_history(tmp_path: Path) -> 
 def test_scores_that_cannot_be_written_fail_in_place_of_their_approval(tmp_path: Path) -> None:
     (tmp_path / "__llmeval__").write_text("a file where the folder should be")
     run = finish(tmp_path, update=True)
-    ((key, verdict),) = run.judged.verdicts
+    ((key, verdict),) = run.verdicts
     assert (key.shown, verdict.outcome) == ("s.eval.yaml", "failed")
     assert "not written" in verdict.reason
 
@@ -269,13 +269,13 @@ def test_a_history_that_cannot_be_written_is_noted_and_fails_nothing(tmp_path: P
     (tmp_path / HISTORY).mkdir(parents=True)
     run = finish(tmp_path, update=True)
     assert set(verdicts(run)) == {("s.eval.yaml", "passed")}
-    (note,) = run.judged.notes
+    (note,) = run.notes
     assert note.startswith(f"run NOT noted in {tmp_path / HISTORY}: ")
 
 
 def test_predictions_are_recorded(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
-    assert finish(tmp_path, recordings=Recordings(path, "auto")).judged.notes == []
+    assert finish(tmp_path, recordings=Recordings(path, "auto")).notes == []
     assert json.loads(path.read_text())["prediction"] == "four"
 
 
@@ -283,13 +283,13 @@ def test_predictions_that_cannot_be_written_fail_the_run(tmp_path: Path) -> None
     (tmp_path / "p").write_text("a file where the folder should be")
     run = finish(tmp_path, recordings=Recordings(tmp_path / "p" / "p.jsonl", "auto"))
     assert verdicts(run)[-1] == ("predictions", "failed")
-    assert run.judged.notes[-1].startswith(f"predictions not recorded in {tmp_path / 'p' / 'p.jsonl'}: ")
+    assert run.notes[-1].startswith(f"predictions not recorded in {tmp_path / 'p' / 'p.jsonl'}: ")
 
 
 def test_a_long_list_of_unreadable_predictions_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recordings = Recordings(tmp_path / "p.jsonl", "auto")
     monkeypatch.setattr(recordings, "update", lambda *_: NotRecorded(["a", "b", "c", "d"]))
-    (note,) = finish(tmp_path, recordings=recordings).judged.notes
+    (note,) = finish(tmp_path, recordings=recordings).notes
     assert note.endswith("since no later run could read them: 4 ('a', 'b', 'c', ...)")
 
 

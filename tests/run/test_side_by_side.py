@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, MeasuredSuite
 from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
 from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.reports.form import SuiteReport
-from pytest_llmeval.run.side_by_side import judge_between, side_by_side, variants_of
+from pytest_llmeval.run.judging import judge_between, variants_of
+from pytest_llmeval.run.reporting import compare_variants
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 TEXT = get_evaluator("text", metrics=["exact_match"])
@@ -23,7 +23,7 @@ RIGHT = {"large": range(38), "small": range(12), "same": range(38)}
 
 def judged(
     *gates: RegressionGate, names: Sequence[str] = ("large", "small", "same"), apart: bool = False
-) -> dict[str, SuiteRun]:
+) -> dict[str, JudgedSuite]:
     suite = Suite("s", Path("s.eval.yaml"), evaluators={"text": TEXT}, cases=(), named_gates=gates)
     found = []
     for name in names:
@@ -32,9 +32,8 @@ def judged(
             for each in range(40)
         ]
         result = score(TEXT, cases)
-        ran = SuiteRun(SuiteKey("s.eval.yaml", "s.eval.yaml", variant=name), suite, result.records, 40)
-        ran.result, ran.report = result, SuiteReport(f"s[{name}]", "s.eval.yaml", result, [], 40)
-        found.append(ran)
+        ran = CollectedSuite(SuiteKey("s.eval.yaml", "s.eval.yaml", variant=name), suite, result.records, 40)
+        found.append(JudgedSuite(MeasuredSuite(ran, result)))
     (variants,) = variants_of(found)
     return variants
 
@@ -78,7 +77,7 @@ def test_a_gain_may_be_refused_only_if_its_lack_is_established() -> None:
 def test_a_drop_between_systems_is_that_of_a_baseline() -> None:
     limit = gate(system="small", against="large", max_drop=0.1)
     variants = judged(limit)
-    run, baseline = (CaseStatistics.exact(variants[name].report.result.records) for name in ("small", "large"))
+    run, baseline = (CaseStatistics.exact(variants[name].records) for name in ("small", "large"))
     (expected,) = judge_regressions([examine(limit, RunPairing(run, baseline, MetricIndex.of({"text": TEXT})))])
     assert judge_between(variants) == {"small": [expected]}
     assert expected.outcome == "failed"
@@ -100,13 +99,13 @@ def test_systems_without_a_common_case_are_not_compared() -> None:
     variants = judged(*entries, names=("large", "small"), apart=True)
     for found in judge_between(variants)["large"]:
         assert (found.outcome, found.reason) == ("failed", "no case is answered by both 'large' and 'small'")
-    table = side_by_side(variants)
+    table = compare_variants(variants)
     assert table is not None
     assert [dict(row.against) for row in table.table.rows] == [{}, {}]
 
 
 def test_one_system_alone_has_no_table() -> None:
-    assert side_by_side(judged(names=("large",))) is None
+    assert compare_variants(judged(names=("large",))) is None
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,20 @@
 """When the gates of a suite are decided, and what a run that stopped there reports."""
 
-__all__ = ("NOT_NEEDED", "StopDecision", "StopGroup", "decided", "first_decision", "group_of", "settle_stops")
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.runs import CollectedSuite, EarlyStop, MeasuredSuite
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord
 from pytest_llmeval.gates.early.verdicts import EarlyVerdict, PartScores, decide_gate
 from pytest_llmeval.gates.limits import Gate, GateResult
 from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.reports.form import StopReport
-from pytest_llmeval.run.side_by_side import qualified
+from pytest_llmeval.run.judging import qualified
+from pytest_llmeval.run.stages import Collected, RunScope
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import claim_calls
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
     from pytest_llmeval.baselines.keeper import Keeper
     from pytest_llmeval.gates.statistics.pairing import RunPairing
-
-NOT_NEEDED = "not needed: all gates were decided"
-"""Why a case has not run."""
 
 _SAME = 1e-9
 
@@ -66,45 +62,49 @@ class StopDecision(Struct, frozen=True):
     gates: Sequence[tuple[str, Gate | RegressionGate, GateResult]]
 
 
-def settle_stops(found: Sequence[SuiteRun], keeper: "Keeper") -> None:
-    """Find which suites stop, and leave them the cases that decided.
+def stop_early(collected: Collected, scope: RunScope) -> Collected:
+    """Leave the suites that stop the cases that decided, and the verdicts on their gates.
 
     Results that arrived early do not count, so that it is the order that decides and not which worker was faster.
-
-    Args:
-        found: The suites of a run, with the records of all cases.
-        keeper: How snapshots are treated.
     """
-    groups: dict[StopGroup, dict[str, SuiteRun]] = {}
-    for each in found:
+    groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
+    for each in collected.suites:
         if each.suite.order is not None:
             groups.setdefault(group_of(each.key, each.suite), {})[each.key.variant] = each
+    stopped: dict[SuiteKey, CollectedSuite] = {}
     for variants in groups.values():
-        decision = first_decision(variants, keeper)
-        for each in variants.values():
-            if decision is not None:
-                _stop(each, decision.cases)
-            each.records = list(claim_calls(each.records))
-        for name, gate, result in decision.gates if decision is not None else ():
-            verdict = result
-            for other in (name, gate.against if isinstance(gate, RegressionGate) else ""):
-                if other == name or (other and other in variants):
-                    verdict = qualified(variants[other], gate.max_skipped, verdict)
-            variants[name].stopped.append(verdict)
+        decision = first_decision(variants, scope.keeper)
+        if decision is not None:
+            stopped |= {each.key: each for each in _stopped(variants, decision)}
+    return structs.replace(collected, suites=[stopped.get(each.key, each) for each in collected.suites])
 
 
-def first_decision(variants: Mapping[str, SuiteRun], keeper: "Keeper") -> StopDecision | None:
+def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> Iterator[CollectedSuite]:
+    """Yield what stops together, with the verdicts on all gates, qualified by the cases that count."""
+    ended = {name: _counting(each, decision.cases) for name, each in variants.items()}
+    gates: dict[str, list[GateResult]] = {name: [] for name in ended}
+    for name, gate, result in decision.gates:
+        verdict = result
+        for other in (name, gate.against if isinstance(gate, RegressionGate) else ""):
+            if other == name or (other and other in ended):
+                verdict = qualified(ended[other][0], gate.max_skipped, verdict)
+        gates[name].append(verdict)
+    for name, (suite, stop) in ended.items():
+        yield replace(suite, stop=replace(stop, gates=gates[name]))
+
+
+def first_decision(variants: Mapping[str, CollectedSuite], keeper: "Keeper") -> StopDecision | None:
     """Return the decision of what stops together, after the first block at whose end all gates are decided.
 
     Args:
         variants: With the records of all cases; those that have not run end the search.
         keeper: How snapshots are treated.
     """
-    suite_run = next(iter(variants.values()))
-    order = suite_run.suite.order
+    first = next(iter(variants.values()))
+    order = first.suite.order
     assert order is not None
     # A variant of which nothing ran cannot be judged, and its systems cannot be compared.
-    if not suite_run.key.test and set(suite_run.suite.systems) - variants.keys():
+    if not first.key.test and set(first.suite.systems) - variants.keys():
         return None
     for end in order.ends[:-1]:
         names = order.ids[:end]
@@ -116,35 +116,34 @@ def first_decision(variants: Mapping[str, SuiteRun], keeper: "Keeper") -> StopDe
     return None
 
 
-def _lacks(suite_run: SuiteRun, names: Iterable[str]) -> bool:
+def _lacks(collected: CollectedSuite, names: Iterable[str]) -> bool:
     """Return whether one of some cases has not run."""
-    waiting = {each.id for each in suite_run.records if each.outcome == "not_run"}
+    waiting = {each.id for each in collected.records if each.outcome == "not_run"}
     return not waiting.isdisjoint(names)
 
 
-def _stop(suite_run: SuiteRun, cases: int) -> None:
-    """Leave a suite the cases that decided, with what the others did not cost."""
-    order = suite_run.suite.order
+def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, EarlyStop]:
+    """Return a suite with the cases that decided, and what the others did not cost."""
+    order = collected.suite.order
     assert order is not None
     counting = frozenset(order.ids[:cases])
-    kept = [each for each in suite_run.records if each.id in counting]
-    others = [each for each in suite_run.records if each.id not in counting]
-    ahead = sum(each.outcome != "not_run" for each in others)
-    waiting = len(others) - ahead
+    kept = [each for each in collected.records if each.id in counting]
+    others = [each for each in collected.records if each.id not in counting]
+    ran_ahead = [each for each in others if each.outcome != "not_run"]
+    waiting = len(others) - len(ran_ahead)
     claimed = list(claim_calls(kept))
     calls = [call for record in claimed for call in record.calls if call.fresh]
     answers = [each for record in kept for each in record.target_usage if each.made == "run" and not each.says_nothing]
-    suite_run.records = kept
-    suite_run.ran_ahead = [each for each in others if each.outcome != "not_run"]
-    suite_run.stop = StopReport(
+    report = StopReport(
         cases=len(kept),
         not_needed=len(others),
-        ran_ahead=ahead,
+        ran_ahead=len(ran_ahead),
         confidence=order.confidence,
         judge_calls=_extrapolated(len(calls), len(kept), waiting),
         answers=_extrapolated(sum(len(each.target_seconds) for each in kept), len(kept), waiting),
         cost_usd=_cost([*(call.cost_usd for call in calls), *(each.cost_usd for each in answers)], len(kept), waiting),
     )
+    return replace(collected, records=kept), EarlyStop(report, ran_ahead=ran_ahead)
 
 
 def _extrapolated(count: int, cases: int, others: int) -> int:
@@ -157,7 +156,9 @@ def _cost(costs: Sequence[float | None], cases: int, others: int) -> float | Non
     return sum(known) / cases * others if cases and len(known) == len(costs) else None
 
 
-def decided(variants: Mapping[str, SuiteRun], order: CaseOrder, seen: int, keeper: "Keeper") -> StopDecision | None:
+def decided(
+    variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int, keeper: "Keeper"
+) -> StopDecision | None:
     """Look at all gates after so many cases; return the verdicts if all are decided.
 
     Args:
@@ -198,16 +199,16 @@ class _GateQuestion:
 class _Look:
     """A suite after so many cases."""
 
-    def __init__(self, suite_run: SuiteRun, order: CaseOrder, seen: int, keeper: "Keeper") -> None:
-        self.run = suite_run
+    def __init__(self, collected: CollectedSuite, order: CaseOrder, seen: int, keeper: "Keeper") -> None:
+        self.run = collected
         self.order = order
         self.keeper = keeper
-        by_id = {each.id: each for each in suite_run.records}
+        by_id = {each.id: each for each in collected.records}
         self.members = _mask([name in by_id for name in order.ids])
-        self.labels = {case.id: case.labels for case in suite_run.suite.cases}
+        self.labels = {case.id: case.labels for case in collected.suite.cases}
         self.names = order.ids[:seen]
         self.records = [by_id.get(name) or CaseRecord(name, outcome="not_run") for name in self.names]
-        self.table = Table(suite_run.suite.metrics, self.records)
+        self.table = Table(collected.suite.metrics, self.records)
 
     def questions(self, name: str) -> Iterator[tuple[str, _GateQuestion]]:
         """Yield the gates with a limit, and those against the baseline."""
@@ -246,9 +247,8 @@ class _Look:
         seen = frozenset(self.names)
         so_far = [each if each.id in seen else CaseRecord(each.id, each.labels, "not_run") for each in self.run.records]
         suite = self.run.suite
-        suite_run = SuiteRun(self.run.key, suite, so_far, self.run.total, self.run.judges)
-        suite_run.result = summarize(suite.metrics, so_far, confidence=None)
-        for gate, pairing in early_pairings(suite_run, self.keeper):
+        measured = MeasuredSuite(replace(self.run, records=so_far), summarize(suite.metrics, so_far, confidence=None))
+        for gate, pairing in early_pairings(measured, self.keeper):
             yield self.paired(gate, pairing)
 
     def paired(self, gate: RegressionGate, pairing: "RunPairing | None") -> _GateQuestion:

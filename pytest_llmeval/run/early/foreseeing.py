@@ -1,16 +1,14 @@
 """After how many cases suites would stop if their cases scored as those of the last approved run."""
 
-__all__ = ("foresee",)
-
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.baselines.files import approved_scores, score_file
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.runs import CollectedSuite, approved_statistics
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.run.collecting import judges_of, rows_of
 from pytest_llmeval.run.early.decisions import StopGroup, first_decision, group_of
+from pytest_llmeval.run.stages import judges_of, rows_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -31,10 +29,10 @@ def foresee(
     Returns:
         The number of cases; ``None`` where no run is approved, or none that has all of the cases.
     """
-    groups: dict[StopGroup, dict[str, SuiteRun]] = {}
+    groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
     for key, suite in suites:
-        records = rows_of(suite, _approved(key, suite), "")
-        made = SuiteRun(key, suite, records, suite.total, judges_of(suite, judges, key.shown))
+        records = rows_of(suite, _approved(key), "")
+        made = CollectedSuite(key, suite, records, suite.total, judges_of(suite, judges, key.shown))
         groups.setdefault(group_of(key, suite), {})[key.variant] = made
     found: dict[SuiteKey, int | None] = {}
     for variants in groups.values():
@@ -45,14 +43,14 @@ def foresee(
     return found
 
 
-def _approved(key: SuiteKey, suite: Suite) -> Mapping[str, CaseRecord]:
+def _approved(key: SuiteKey) -> Mapping[str, CaseRecord]:
     """Return the records of the last approved run by case; none where there is no such run."""
     path = score_file(key)
     try:
         scores = approved_scores(path, path.name)
         if scores is None:
             return {}
-        statistics = SuiteRun(key, suite).approved(scores).statistics
+        statistics = approved_statistics(key, scores)
     except (OSError, UnicodeDecodeError, SuiteError):
         return {}  # a run says what is wrong with the files
     return {each.id: each for each in statistics.records}

@@ -1,7 +1,5 @@
 """The main process of a run, looking at gates while cases run, and what it tells the processes that run them."""
 
-__all__ = ("StopBoard", "StopWatch")
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,12 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.runs import CollectedSuite
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.run.collecting import Suites, collected_records, rows_of
 from pytest_llmeval.run.early.decisions import StopGroup, decided, group_of
 from pytest_llmeval.run.run_record import RunRecord
+from pytest_llmeval.run.stages import Suites, collected_records, rows_of
 from pytest_llmeval.suite.run_settings import CaseOrder
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -150,6 +148,6 @@ class StopWatch:
             self.board.post(group, decision.cases)
             progress.end = None
 
-    def _run(self, key: SuiteKey, records: Mapping[str, CaseRecord]) -> SuiteRun:
+    def _run(self, key: SuiteKey, records: Mapping[str, CaseRecord]) -> CollectedSuite:
         suite = self._suite(key)
-        return SuiteRun(key, suite, rows_of(suite, records, ""), suite.total, self.suites.judges(key, suite))
+        return CollectedSuite(key, suite, rows_of(suite, records, ""), suite.total, self.suites.judges(key, suite))

@@ -1,51 +1,48 @@
 """Mutants of the answers of a run, at its end."""
 
-__all__ = ("mutate_run",)
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.baselines.runs import SuiteRun
-from pytest_llmeval.reports.mutation import Survival
-from pytest_llmeval.run.collecting import RunTerms, Suites, fault_of
+from msgspec import structs
+
+from pytest_llmeval.baselines.runs import JudgedSuite
 from pytest_llmeval.run.mutation.making import Mutation
 from pytest_llmeval.run.mutation.survival import survival_of
+from pytest_llmeval.run.stages import Reported, RunScope, fault_of
 from pytest_llmeval.targets.python import WITHHELD
 
 
-def mutate_run(
-    judged: Sequence[SuiteRun], suites: Suites, terms: RunTerms, seed: int
-) -> tuple[list[Survival], list[str]]:
-    """Return what the suites of a run would notice of wrong answers, and why some were not tried.
+def add_survival(reported: Reported, scope: RunScope) -> Reported:
+    """Add to a report the wrong answers that its suites would notice, and to its notes why some were not tried.
 
     Neither targets nor judges are asked, and no verdict changes. Suites that Python tests run are left out: their
     assertions are unknown here.
-
-    Args:
-        judged: The suites with their records, which carry the predictions.
-        suites: Know the mutators of each suite.
-        terms: The options.
-        seed: Of everything random.
     """
-    if terms.shard:
-        return [], ["no mutants were made: 'llmeval merge --mutate' makes those of all shards"]
+    seed = scope.terms.mutate
+    if seed is None:
+        return reported
+    if scope.terms.shard:
+        return _with_notes(reported, ["no mutants were made: 'llmeval merge --mutate' makes those of all shards"])
     found, notes = [], []
-    for each in judged:
-        name = each.report.suite
+    for each, name in zip(reported.judged.suites, (suite.suite for suite in reported.report.suites), strict=True):
         if each.key.test:
             notes.append(f"{name}: no mutants, since a Python test decides what passes")
             continue
         try:
-            mutators = suites.registry(Path(each.key.path)).mutators
+            mutators = scope.suites.registry(Path(each.key.path)).mutators
             mutation = Mutation(each.suite, name, mutators, _answers(each), seed, each.key.shown)
             found.append(survival_of(mutation))
         except Exception as error:  # noqa: BLE001 (a user's evaluator or mutator costs its own suite only)
             notes.append(f"{each.key.shown}: no mutants: {fault_of(error)}")
-    return found, notes
+    return _with_notes(structs.replace(reported, report=structs.replace(reported.report, mutation=found)), notes)
 
 
-def _answers(suite: SuiteRun) -> Mapping[str, Any]:
+def _with_notes(reported: Reported, notes: Sequence[str]) -> Reported:
+    return structs.replace(reported, notes=[*reported.notes, *notes])
+
+
+def _answers(suite: JudgedSuite) -> Mapping[str, Any]:
     """Return the first answer of each case, as it was recorded for the end of the run; none that has a secret."""
     rows = [row for record in suite.records for row in record.recordings if not row.get("repeat", 0)]
     return {row["case"]: row["prediction"] for row in rows if not row.get(WITHHELD)}

@@ -25,10 +25,10 @@ from pytest_llmeval.run.checkout import (
     print_suite,
     versions,
 )
-from pytest_llmeval.run.collecting import collected_records
 from pytest_llmeval.run.run_record import Item, RunRecord
 from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint
 from pytest_llmeval.run.shards.selection import shard_of
+from pytest_llmeval.run.stages import collected_records
 from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order, stopping
 
 _LISTED = 5

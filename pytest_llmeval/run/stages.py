@@ -1,28 +1,38 @@
-"""The first stage of a run's end: from the record of a run to its suites."""
+"""The stages of a run's end, ``Collected -> Judged -> Reported``, and the first of them.
 
-__all__ = ("RunTerms", "Suites", "collect", "collected_records", "fault_of", "judges_of", "rows_of")
+A stage is frozen, and made by a function from the stage before: `collect`, `judge`, `report`. Extensions that are
+registered for a stage (`Registry.extend`) map it to another of its kind before the next stage is made.
+"""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.failures import read_failures
-from pytest_llmeval.baselines.runs import SuiteRun
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite
+from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeMode
+from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.notes import ReportedTexts
 from pytest_llmeval.run.execute import as_approved
 from pytest_llmeval.run.run_record import ItemResult, RunRecord
 from pytest_llmeval.scoring.usage import claim_calls
-from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+SuiteVerdict: TypeAlias = tuple[SuiteKey, GateResult | SnapshotVerdict]
+"""A verdict on a suite: of a gate, of its snapshot, or that something failed as a whole."""
 
 
 class RunTerms(Struct, frozen=True):
@@ -74,18 +84,107 @@ class Suites(Protocol):
         """Return, by evaluator, what decides the verdicts on a suite."""
 
 
-def collect(run: RunRecord, suites: Suites, *, approves: bool = False) -> tuple[list[SuiteRun], dict[SuiteKey, str]]:
-    """Put the records of a run together with its suites.
+class RunScope(Struct, frozen=True):
+    """The circumstances of a run, which all stages may read.
+
+    Attributes:
+        run: The record of the run.
+        terms: The options.
+        suites: Its suites.
+        keeper: How snapshots are treated.
+        stamp: Of approvals.
+    """
+
+    run: RunRecord
+    terms: RunTerms
+    suites: Suites
+    keeper: Keeper
+    stamp: Stamp
+
+
+class Collected(Struct, frozen=True):
+    """The suites of a run with their records.
+
+    Attributes:
+        suites: Sorted by path, test and variant, so that the order in which workers report does not show.
+        faults: Suites that cannot be loaded, with the reason.
+    """
+
+    suites: Sequence[CollectedSuite]
+    faults: Mapping[SuiteKey, str] = {}
+
+
+class Judged(Struct, frozen=True):
+    """The suites of a run with the verdicts on them.
+
+    Attributes:
+        suites: Those that could be judged.
+        verdicts: On suites, sorted by path, test and variant.
+        notes: Lines for people about suites that could not be judged, or that pass whatever they score.
+    """
+
+    suites: Sequence[JudgedSuite]
+    verdicts: Sequence[SuiteVerdict] = ()
+    notes: Sequence[str] = ()
+
+
+class Reported(Struct, frozen=True):
+    """A judged run with its report.
+
+    Attributes:
+        judged: Its suites, and the verdicts on them.
+        report: The report.
+        verdicts: On suites, then on files.
+        notes: Lines for people.
+        shortfalls: Why the run does not pass although its exit code would say so.
+    """
+
+    judged: Judged
+    report: RunReport
+    verdicts: Sequence[SuiteVerdict] = ()
+    notes: Sequence[str] = ()
+    shortfalls: Sequence[str] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case, a verdict or a suite file failed."""
+        cases = (case for suite in self.report.suites for case in suite.result.cases)
+        return (
+            bool(self.report.faults)
+            or any(case.outcome in ("failed", "errored") for case in cases)
+            or any(verdict.outcome == "failed" for _, verdict in self.verdicts)
+        )
+
+
+_Stage = TypeVar("_Stage", Collected, Reported)
+
+
+def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunScope) -> _Stage:
+    """Return a stage as the extensions that are registered for it map it, in the order of their registration.
 
     Args:
-        run: The record of the run.
-        suites: Of the run.
-        approves: Whether the run approves failures, where a suite says so.
-
-    Returns:
-        The suites, sorted by path, test and variant, so that the order in which workers report does not show; and
-        those that cannot be loaded, with the reason.
+        point: The stage's name among the extension points.
+        stage: The stage.
+        scope: The run.
     """
+    for each in default_registry().extensions(point):
+        if each.applies(stage, scope):
+            stage = each.load()(stage, scope)
+    return stage
+
+
+def collect(scope: RunScope) -> Collected:
+    """Put the records of a run together with its suites, and apply the extensions of this stage."""
+    collected = extended("collected", _gathered(scope), scope)
+    # Extensions decide which cases count, and so which of those that share a call to a judge owns it.
+    return structs.replace(
+        collected, suites=[replace(each, records=list(claim_calls(each.records))) for each in collected.suites]
+    )
+
+
+def _gathered(scope: RunScope) -> Collected:
+    run, suites = scope.run, scope.suites
+    approves = scope.keeper.mode.update
     records = collected_records(run)
     totals = {each.part.key: each.part.total for each in reversed(run.items.values())}
     reruns = Counter(result.part.key for item, result in run.items.items() if item in run.reruns)
@@ -93,7 +192,7 @@ def collect(run: RunRecord, suites: Suites, *, approves: bool = False) -> tuple[
     # Of a suite that reported nothing because the run broke, every case has yet to run.
     silent = [key for path in run.selected for key in _keys(path, suites)] if run.broken else []
     keys = {*totals, *run.dropped, *(key for key in silent if key.variant or key.path not in reported)}
-    found: list[SuiteRun] = []
+    found: list[CollectedSuite] = []
     faults: dict[SuiteKey, str] = {}
     for key in sorted(keys, key=lambda key: (key.shown, key.test, key.variant)):
         try:
@@ -105,13 +204,11 @@ def collect(run: RunRecord, suites: Suites, *, approves: bool = False) -> tuple[
             faults[key] = fault_of(error)
         else:
             rows = rows_of(suite, records.get(key, {}), run.broken)
-            if suite.order is None:  # otherwise once it is known which cases count
-                rows = list(claim_calls(rows))
             if known or (approves and suite.approve.failures):
                 every = approves and suite.approve.failures
                 rows = [as_approved(each, each.unmet if every else known.get(each.id, ())) for each in rows]
-            found.append(SuiteRun(key, suite, rows, totals.get(key) or suite.total, judges, known, reruns[key]))
-    return found, faults
+            found.append(CollectedSuite(key, suite, rows, totals.get(key) or suite.total, judges, known, reruns[key]))
+    return Collected(found, faults)
 
 
 def collected_records(run: RunRecord) -> dict[SuiteKey, dict[str, CaseRecord]]:

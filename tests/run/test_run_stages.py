@@ -1,0 +1,128 @@
+"""Laws of the stages of a run, and the extensions that map them."""
+
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from finished_runs import KnownSuites, recorded
+from lengths import length_suite
+from msgspec import structs
+
+from pytest_llmeval.baselines.keeper import Keeper
+from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import CaseRecord, JudgeCall
+from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.run import stages
+from pytest_llmeval.run.finishing import finish_run
+from pytest_llmeval.run.judging import judge
+from pytest_llmeval.run.reporting import report
+from pytest_llmeval.run.stages import Collected, Reported, RunScope, RunTerms, collect
+from pytest_llmeval.suite.registry import Registry
+
+CASES = (Case("a"), Case("b"))
+GATES = (parse_gate("length >= 4"), parse_gate("length >= 9"))
+
+
+@pytest.fixture
+def scope(tmp_path: Path) -> RunScope:
+    """A run of a suite with a snapshot that is approved, and with gates."""
+    suite = length_suite(*CASES, path=tmp_path / "s.eval.yaml", gates=GATES)
+    run = recorded(
+        suite, *(CaseRecord(each.id, observations={"length": Observation({"letters": 4})}) for each in CASES)
+    )
+    keeper = Keeper(SnapshotMode(update=True), always=True)
+    return RunScope(run, RunTerms(), KnownSuites(tmp_path, {suite.path: suite}), keeper, Stamp("2026-01-02", None))
+
+
+def test_judging_and_reporting_leave_the_stage_before_as_it_was(scope: RunScope) -> None:
+    collected = collect(scope)
+    before = deepcopy(collected)
+    judged = judge(collected, scope)
+    reported = report(judged, scope)
+    assert collected == before
+    assert [each.collected for each in judged.suites] == list(collected.suites)
+    assert reported.judged is judged
+
+
+def test_judging_twice_gives_the_same_verdicts(scope: RunScope) -> None:
+    collected = collect(scope)
+    first = judge(collected, scope)
+    assert [each.outcome for _, each in first.verdicts] == ["passed", "failed", "passed", "passed"]
+    second = judge(collected, scope)
+    assert (second.verdicts, second.notes) == (first.verdicts, first.notes)
+    assert [each.snapshot for each in second.suites] == [each.snapshot for each in first.suites]
+    assert [each.result.metrics for each in second.suites] == [each.result.metrics for each in first.suites]
+
+
+def test_no_field_of_a_stage_can_be_set(scope: RunScope) -> None:
+    collected = collect(scope)
+    judged = judge(collected, scope)
+    for stage in (collected.suites[0], judged.suites[0], judged.suites[0].measured, collected, judged):
+        with pytest.raises(AttributeError):
+            setattr(stage, stage.__match_args__[0], ())
+
+
+def without_last(collected: Collected, scope: RunScope) -> Collected:
+    """Leave suites all but their last record."""
+    del scope
+    return Collected([replace(each, records=each.records[:-1]) for each in collected.suites], collected.faults)
+
+
+def without_first(collected: Collected, scope: RunScope) -> Collected:
+    """Leave suites all but their first record."""
+    del scope
+    return Collected([replace(each, records=each.records[1:]) for each in collected.suites], collected.faults)
+
+
+def noted(reported: Reported, scope: RunScope) -> Reported:
+    """Add a note."""
+    return structs.replace(reported, notes=[*reported.notes, f"{len(scope.run.items)} items"])
+
+
+def extended_by(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "default_registry", lambda: registry)
+
+
+def test_extensions_map_stages_in_the_order_of_their_registration(
+    scope: RunScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry()
+    registry.extend("collected", f"{__name__}:without_last")
+    registry.extend("collected", "no_such_module:function", lambda *_: False)
+    registry.extend("reported", noted)
+    extended_by(registry, monkeypatch)
+    run = finish_run(scope.run, scope.terms, scope.suites, SnapshotMode())
+    (suite,) = run.judged.suites
+    assert [each.id for each in suite.records] == ["a"]
+    assert suite.incomplete == "1 of 2 cases ran"
+    assert run.notes[-1] == "2 items"
+
+
+def test_a_shared_call_belongs_to_a_case_that_counts(scope: RunScope, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = JudgeCall("c", fresh=True)
+    suite = scope.suites.read(scope.suites.root / "s.eval.yaml")
+    records = [CaseRecord(each.id, calls=[call]) for each in CASES]
+    recorded(suite, *records, into=scope.run)
+    registry = Registry()
+    extended_by(registry, monkeypatch)
+    assert [[call.fresh for call in each.calls] for each in collect(scope).suites[0].records] == [[True], [False]]
+    registry.extend("collected", without_first)
+    assert [[call.fresh for call in each.calls] for each in collect(scope).suites[0].records] == [[True]]
+
+
+def test_an_extension_names_a_point_and_a_function() -> None:
+    with pytest.raises(LlmevalError, match=r"found extension point 'colected', .* \(did you mean 'collected'\?\)"):
+        Registry().extend("colected", noted)
+    with pytest.raises(LlmevalError, match=r"expected a function or 'package\.module:function'"):
+        Registry().extend("reported", "package.module")
+
+
+def test_a_copy_of_a_registry_has_extensions_of_its_own() -> None:
+    registry = Registry()
+    registry.copy().extend("reported", noted)
+    assert registry.extensions("reported") == ()
