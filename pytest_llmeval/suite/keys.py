@@ -5,7 +5,7 @@ The validated top level, the JSON Schema, the types for Python and the table in 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, make_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_origin
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -44,11 +44,12 @@ class Key(Struct, frozen=True):
     Attributes:
         meaning: Its value in one sentence of Markdown, for the documentation and for editors.
         otherwise: The value without the key, in words, for the documentation.
-        type: Type of the value in the file, validated strictly; default: that of the value that is read.
-        default: Value in a file without the key; default: that of the value that is read.
+        type: Type of the value in the file, validated strictly; default: that of the value that is read, or any if
+            there are forms.
+        default: Value in a file without the key; default: that of the value that is read if its type is, else nothing.
         read: Reads the validated value, and adds faults to its reader; default: the value is carried unchanged.
-        forms: What the value may be, where `type` leaves that to `read`; of a list, what its members may be. A type, a
-            mapping of JSON Schema, or the name of a grammar of `pytest_llmeval.suite.schema`.
+        forms: What the value may be, where its reader finds out; of a list, what its members may be. A type, a mapping
+            of JSON Schema, or the name of a grammar of `pytest_llmeval.suite.schema`.
         least: The smallest number of members of a list.
         python: Type in Python where it is not that of the file; ``None`` if `suite` has another parameter for it.
         null: Whether null is a value of its own, and not the absence of the key.
@@ -88,7 +89,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "list of evaluators; required unless there are checks",
             "",
             type=list[Any],
-            default=[],
             forms=("evaluator",),
             python="Sequence[Mapping[str, Any] | str | Evaluator] | Mapping[str, Any] | str",
         ),
@@ -97,14 +97,12 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Annotated[str | None, Key("name of the suite in reports", "the file name up to `.eval.`", python=None)]
     ] = None
     description: Annotated[
-        str,
-        Key("a text for readers of the file", type=str | None, read=lambda _, text: text or ""),
+        str, Key("a text for readers of the file", type=str | None, read=lambda _, text: text or "")
     ] = ""
     target: Annotated[
         "TargetSpec | None",
         Key(
             "what answers the cases: a [Python function](predictions.md), or a [service or command](targets.md)",
-            type=Any,
             read=SettingsReader.read_target,
             forms=(str, "target", None),
             python="str | Mapping[str, Any] | Callable[..., Any] | None",
@@ -115,7 +113,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "several systems that answer the cases, by name: [Systems side by side](systems.md)",
             "one, without a name",
-            type=Any,
             forms=("systems", None),
             python="Mapping[str, Any]",
         ),
@@ -142,7 +139,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "where the parts of a prediction are: [Parts](predictions.md#parts)",
             "the keys of the same names",
-            type=Any,
             read=SettingsReader.read_parts,
             forms=(Parts, None),
         ),
@@ -153,7 +149,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "who leads conversations and when they end: `{user: {model: ..., goal: ...}}`, "
             "`{stop: script or target, max_turns: N}`: [Conversations](conversations.md)",
             "the script",
-            type=Any,
             forms=(ConversationSpec, None),
         ),
     ] = ConversationSpec()
@@ -181,7 +176,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "how many times each case runs, 1 to 1000, or a mapping: [Repeats](judge-runs.md#repeats)",
             "1",
-            type=Any,
             default=1,
             forms=({"type": "integer", "minimum": 1}, Repeats),
         ),
@@ -191,7 +185,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "the model that judges, as `PROVIDER:NAME` or a mapping: [Judge clients](judge-clients.md); "
             "or a [cascade](cascades.md)",
-            type=Any,
             forms=(str, JudgeSpec, "cascade", None),
         ),
     ] = JudgeSpec()
@@ -227,7 +220,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             list[Any],
             Key(
                 "assertions on every answer: [Checks](checks.md)",
-                default=[],
                 forms=("check",),
                 python="Sequence[str | Mapping[str, Any]]",
             ),
@@ -238,7 +230,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "limits for every case: [Thresholds and gates](thresholds-and-gates.md)",
             type=dict[str, Any],
-            default={},
             read=lambda reader, limits: reader.read_limits(limits, ("thresholds",)),
             forms=("limits",),
         ),
@@ -246,10 +237,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     gates: Annotated[
         "tuple[Gate, ...]",
         Key(
-            "limits for the suite: [Thresholds and gates](thresholds-and-gates.md)",
-            type=list[Any],
-            default=[],
-            forms=(str, "gate"),
+            "limits for the suite: [Thresholds and gates](thresholds-and-gates.md)", type=list[Any], forms=(str, "gate")
         ),
     ] = ()
     snapshot: Annotated[
@@ -257,7 +245,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "whether and how scores are compared with approved ones: [Score snapshots](snapshots.md)",
             "the ini option `llmeval_snapshots`",
-            type=Any,
             read=read_snapshot,
             forms=(bool, "snapshot", None),
         ),
@@ -276,7 +263,6 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             f"`{WHEN_DECIDED}`: cases run in a random order, until all gates are decided: "
             "[Stop when it is decided](spending-less.md#stop-when-it-is-decided)",
             "`never`",
-            type=Any,
             read=read_stop,
             forms=({"enum": [WHEN_DECIDED, "never"]}, StopSettings, None),
         ),
@@ -287,13 +273,10 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "`{cases: N, by: LABEL, seed: NUMBER}`: a part of the cases runs: "
             "[Sample the cases](spending-less.md#sample-the-cases)",
             "all cases",
-            type=Any,
             forms=(SampleSettings, None),
         ),
     ] = None
-    cases: Annotated[
-        "tuple[Case, ...]", Key("list of cases", type=list[Any], default=[], forms=("case",), python=None)
-    ] = ()
+    cases: Annotated["tuple[Case, ...]", Key("list of cases", type=list[Any], forms=("case",), python=None)] = ()
     source: ClassVar[
         Annotated[
             Any,
@@ -314,9 +297,13 @@ def _declared() -> dict[str, Key]:
         carried = getattr(hint, "__origin__", None) is not ClassVar
         annotated = hint if carried else hint.__args__[0]
         key: Key = annotated.__metadata__[0]
-        if key.type == UNSET:
+        if key.type == UNSET and key.forms and carried:
+            key = replace(key, type=Any)
+        elif key.type == UNSET:
             default = defaults[name] if carried else getattr(SuiteKeys, name)
             key = replace(key, type=annotated.__origin__, default=default)
+        elif get_origin(key.type) in (list, dict):
+            key = replace(key, default=get_origin(key.type)())
         keys[name] = replace(key, carried=carried)
     return keys
 
