@@ -4,8 +4,7 @@ __all__ = ("PlanHooks", "refuse_without_meaning", "stay_in_one_process")
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,11 @@ from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import report_paths
 from pytest_llmeval.plugin.pytest_private import fixture_info, terminal_width
-from pytest_llmeval.reports.plan import PlannedStop, RunPlan, plan_data, plan_lines
+from pytest_llmeval.reports.plan import RunPlan, plan_data, plan_lines
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.early.foreseeing import foresee
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.job import LoadedCase
+from pytest_llmeval.suite.registry import default_registry
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.suite_loader import SuiteLoader
@@ -61,6 +60,7 @@ class PlanHooks:
         self._config = config
         self._runner = runner
         self._loader = loader
+        self._keeper = Keeper(SnapshotMode.of(config), config.getini("llmeval_snapshots"), config.rootpath)
         self._plan: RunPlan | None = None
         self._others = 0
         self._written: list[Path] = []
@@ -70,32 +70,11 @@ class PlanHooks:
         """Plan in place of the loop that runs tests."""
         self._others = sum(_asks(item) for item in session.items)
         try:
-            self._plan = self._planned(list(_cases(session.items)))
+            planned = default_registry().extensions("planned")[-1].load()
+            self._plan = planned(self._runner, list(_cases(session.items)), self._keeper)
         except LlmevalError as error:
             raise pytest.UsageError(str(error)) from None
         return True
-
-    def _planned(self, cases: Sequence[tuple[LoadedCase, bool]]) -> RunPlan:
-        """Return the plan of all cases, and of those before suites are expected to stop."""
-        plan = self._runner.plan(cases)
-        ordered = {loaded.key: loaded.suite for loaded, _ in cases if loaded.suite.order is not None}
-        if not ordered:
-            return plan
-        keeper = Keeper(SnapshotMode.of(self._config), self._config.getini("llmeval_snapshots"), self._config.rootpath)
-        stops = foresee(ordered.items(), self._runner.judges, keeper)
-
-        def runs(loaded: LoadedCase) -> bool:
-            order, most = loaded.suite.order, stops.get(loaded.key)
-            return order is None or most is None or order.ranks[loaded.case.id] < most
-
-        return replace(
-            plan,
-            stops=[
-                PlannedStop(suite.name, key.shown, key.variant, stops[key], len(suite.cases))
-                for key, suite in ordered.items()
-            ],
-            stopping=self._runner.plan([each for each in cases if runs(each[0])]),
-        )
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the plan where a report is asked for; fail if the plan exceeds the budget."""

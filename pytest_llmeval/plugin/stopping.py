@@ -5,7 +5,10 @@ __all__ = ("StopHooks", "StopWatchHooks", "ordered")
 import shutil
 import tempfile
 from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +19,14 @@ from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.baselines.stamp import head_commit
 from pytest_llmeval.plugin.options import shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, case_of
-from pytest_llmeval.run.early.watching import StopBoard, StopWatch
 from pytest_llmeval.run.run_record import Item
+from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.run_settings import NOT_NEEDED
-from pytest_llmeval.suite.suite import Suite, in_order, stopping
+from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of, in_order, stopping
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.session import Run
+    from pytest_llmeval.run.stages import RunWatcher
 
 _ENDED = "llmeval_ended"
 """Attribute of the last report of a case whose suite may stop."""
@@ -61,6 +65,46 @@ def _seed(config: pytest.Config) -> str | None:
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         config.stash[_SEEDS] = worker[_SEED] if _SEED in worker else head_commit(config.rootpath)
     return config.stash[_SEEDS]
+
+
+@dataclass
+class StopBoard:
+    """Which suites stop after how many cases, for all processes of a run on one machine.
+
+    A process that cannot read the board runs cases that are not needed, and changes nothing else.
+
+    Attributes:
+        folder: Where processes read it; ``None`` where there is one process.
+    """
+
+    folder: Path | None = None
+    _known: dict[StopGroup, int] = field(default_factory=dict)
+
+    def post(self, group: StopGroup, cases: int) -> None:
+        """Note that a group stops."""
+        self._known[group] = cases
+        if self.folder is not None:
+            with suppress(OSError):
+                written = self._file(group).with_suffix(".part")
+                written.write_text(str(cases), encoding="ascii")
+                written.replace(self._file(group))
+
+    def needs(self, key: SuiteKey, suite: Suite, case: str) -> bool:
+        """Return whether a case has to run, as far as is known."""
+        if suite.order is None or case not in suite.order.ranks:
+            return True
+        cases = self._read(group_of(key, suite))
+        return cases is None or suite.order.ranks[case] < cases
+
+    def _read(self, group: StopGroup) -> int | None:
+        if group not in self._known and self.folder is not None:
+            with suppress(OSError, ValueError):
+                self._known[group] = int(self._file(group).read_text(encoding="ascii"))
+        return self._known.get(group)
+
+    def _file(self, group: StopGroup) -> Path:
+        assert self.folder is not None
+        return self.folder / sha256("\n".join(group).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class StopHooks:
@@ -115,11 +159,12 @@ class StopWatchHooks:
         self._session = session
 
     @cached_property
-    def _watch(self) -> StopWatch:
+    def _watches(self) -> "list[RunWatcher]":
         assert self._session is not None
         config = self._run.config
         keeper = Keeper(SnapshotMode.of(config), config.getini("llmeval_snapshots"), config.rootpath)
-        return StopWatch(self._run.suites(self._session), keeper, self._board)
+        suites = self._run.suites(self._session)
+        return [each.load()(suites, keeper, self._board.post) for each in default_registry().extensions("watched")]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -135,7 +180,8 @@ class StopWatchHooks:
             return
         found = self._run.record.items.get(Item(report.location[0], report.nodeid))
         if found is not None:
-            self._watch.take(self._run.record, found.part.key, [each.id for each in found.part.records])
+            for each in self._watches:
+                each.take(self._run.record, found.part.key, [record.id for record in found.part.records])
 
     def pytest_unconfigure(self) -> None:
         """Remove what was posted."""

@@ -8,8 +8,10 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add early stopping, mutants of the answers of a run, and the mutators that know no task."""
+    """Add early stopping, plans, mutants of the answers of a run, and the mutators that know no task."""
     registry.extend("collected", f"{__name__}.early.decisions:stop_early", _has_order)
+    registry.extend("watched", f"{__name__}.early.watching:StopWatch")
+    registry.extend("planned", f"{__name__}.planning:plan_run")
     registry.extend("reported", f"{__name__}.mutation.running:add_survival", _mutates)
     for module, name in (("texts", "MUTATORS"), ("structures", "MUTATORS"), ("rewrites", "REWRITES")):
         registry.register_mutator(f"{__name__}.mutation.{module}:{name}")

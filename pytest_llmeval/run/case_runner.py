@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines.answers import ApprovedAnswers
     from pytest_llmeval.baselines.failures import KnownFailures
     from pytest_llmeval.judge.clients import AsyncJudge
-    from pytest_llmeval.reports.plan import RunPlan
-    from pytest_llmeval.run.answering import Prefetch
+    from pytest_llmeval.run.answering import Answering, Prefetch
     from pytest_llmeval.suite.systems import ModelSystem
     from pytest_llmeval.targets.python import Recordings, Target
     from pytest_llmeval.targets.spec import BatchTarget
@@ -190,8 +189,8 @@ class CaseRunner:
         early = self._allowed(loaded.suite, early)
         ahead = any(early) and self._prefetch.looks_ahead(loaded)
         to_come = islice(following, self._window(loaded.suite)) if ahead else ()
-        next_jobs = (self._jobs(each, given, early) for each in to_come if not self._prefetch.considered(each))
-        return self._prefetch.take(self._jobs(loaded, given, early), next_jobs, early)
+        next_jobs = (self.jobs(each, given, early) for each in to_come if not self._prefetch.considered(each))
+        return self._prefetch.take(self.jobs(loaded, given, early), next_jobs, early)
 
     def _window(self, suite: Suite) -> int:
         """Return how many cases are considered: enough of them to fill the batches that a service answers at once."""
@@ -209,7 +208,13 @@ class CaseRunner:
             return EarlyCalls()
         return EarlyCalls(early.target and not one_by_one, early.judge)
 
-    def _jobs(self, loaded: LoadedCase, given: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
+    @property
+    def answering(self) -> "Answering":
+        """The ways in which cases are answered."""
+        return self._prefetch.answering
+
+    def jobs(self, loaded: LoadedCase, given: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
+        """Return a job for each repeat of a case."""
         suite = loaded.suite
         target = GivenTarget(given.target) if given.target is not None else SuiteTarget(self._targets, suite)
         judge = None
@@ -224,23 +229,6 @@ class CaseRunner:
         shared = self.options.shares and early.target and not loaded.key.test
         jobs = [Job(loaded, repeat, target, judge, shared, user) for repeat in range(suite.repeats.times)]
         return [structs.replace(job, opponents=self._opponents.of(job)) for job in jobs] if suite.opponents else jobs
-
-    def plan(self, cases: "Iterable[tuple[LoadedCase, bool]]") -> "RunPlan":
-        """Return what cases would call, without a call.
-
-        Args:
-            cases: Each with whether a fixture answers it if it carries no prediction.
-
-        Raises:
-            LlmevalError: The cache or recordings cannot be read.
-        """
-        from pytest_llmeval.run.planning import Planner
-
-        planner = Planner(self._prefetch.answering, self.judges, self.options)
-        for loaded, has_target in cases:
-            for job in self._jobs(loaded, FromFixtures(), EarlyCalls()):
-                planner.add(job, has_target=has_target)
-        return planner.plan()
 
     def finish(self, within_s: float | None = None) -> None:
         """Wait for the calls that are under way for cases that other processes run: cut off, they would be repeated.

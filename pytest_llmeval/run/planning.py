@@ -1,7 +1,5 @@
 """The plan of a run: which calls of targets and judges are missing. Nothing is called, and no file is made."""
 
-__all__ = ("Planner",)
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,15 +26,18 @@ from pytest_llmeval.reports.plan import (
     CallSample,
     CostEstimate,
     PlannedCalls,
+    PlannedStop,
     PlannedSuite,
     RunPlan,
     planned,
 )
 from pytest_llmeval.run.answering import Answering, with_others
+from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.conversation import beginning, user_questions
-from pytest_llmeval.run.job import Job, usage_of_target
+from pytest_llmeval.run.job import EarlyCalls, Job, LoadedCase, usage_of_target
 
 if TYPE_CHECKING:
+    from pytest_llmeval.baselines.keeper import Keeper
     from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.judge.spec import Price
@@ -452,4 +453,49 @@ def _sample(usage: Usage, price: "Price | None", seconds: float) -> CallSample:
     # An imported score has taken no time: it was no call.
     return CallSample(
         None if None in parts else sum(filter(None, parts)), cost_usd(price, usage), seconds if seconds > 0 else None
+    )
+
+
+def plan_cases(runner: CaseRunner, cases: Iterable[tuple[LoadedCase, bool]]) -> RunPlan:
+    """Return what cases would call, without a call.
+
+    Args:
+        runner: The runner of the cases.
+        cases: Each with whether a fixture answers it if it carries no prediction.
+
+    Raises:
+        LlmevalError: The cache or recordings cannot be read.
+    """
+    planner = Planner(runner.answering, runner.judges, runner.options)
+    for loaded, has_target in cases:
+        for job in runner.jobs(loaded, FromFixtures(), EarlyCalls()):
+            planner.add(job, has_target=has_target)
+    return planner.plan()
+
+
+def plan_run(runner: CaseRunner, cases: Sequence[tuple[LoadedCase, bool]], keeper: "Keeper") -> RunPlan:
+    """Return the plan of all cases, and of those before suites are expected to stop.
+
+    Raises:
+        LlmevalError: As in `plan_cases`.
+    """
+    plan = plan_cases(runner, cases)
+    ordered = {loaded.key: loaded.suite for loaded, _ in cases if loaded.suite.order is not None}
+    if not ordered:
+        return plan
+    from pytest_llmeval.run.early.foreseeing import foresee
+
+    stops = foresee(ordered.items(), runner.judges, keeper)
+
+    def runs(loaded: LoadedCase) -> bool:
+        order, most = loaded.suite.order, stops.get(loaded.key)
+        return order is None or most is None or order.ranks[loaded.case.id] < most
+
+    return replace(
+        plan,
+        stops=[
+            PlannedStop(suite.name, key.shown, key.variant, stops[key], len(suite.cases))
+            for key, suite in ordered.items()
+        ],
+        stopping=plan_cases(runner, [each for each in cases if runs(each[0])]),
     )

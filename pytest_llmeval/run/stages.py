@@ -6,7 +6,7 @@ registered for a stage (`Registry.extend`) map it to another of its kind before 
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar
@@ -82,6 +82,19 @@ class Suites(Protocol):
 
     def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
         """Return, by evaluator, what decides the verdicts on a suite."""
+
+
+class RunWatcher(Protocol):
+    """An extension of a run while its cases run, at the point ``watched``."""
+
+    def take(self, run: RunRecord, key: SuiteKey, cases: Iterable[str]) -> None:
+        """Note that cases of a suite that may stop have ended, fixtures included.
+
+        Args:
+            run: Everything that has been reported.
+            key: The key of the suite.
+            cases: Their ids.
+        """
 
 
 class RunScope(Struct, frozen=True):

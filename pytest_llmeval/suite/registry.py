@@ -80,8 +80,8 @@ class Command(Struct, frozen=True):
         add(parser)
 
 
-EXTENSION_POINTS = ("collected", "reported")
-"""Stages of a run that extensions may map; see `Registry.extend`."""
+EXTENSION_POINTS = ("collected", "reported", "watched", "planned")
+"""Places at which extensions join a run; see `Registry.extend`."""
 
 
 class Extension(Struct, frozen=True):
@@ -297,18 +297,24 @@ class Registry:
     def extend(
         self, point: str, function: "str | Callable[..., Any]", needed: Callable[..., bool] | None = None
     ) -> None:
-        """Join the end of a run.
+        """Join a run at an extension point.
+
+        - ``collected``: ``(Collected, RunScope) -> Collected``, before the run is judged.
+        - ``reported``: ``(Reported, RunScope) -> Reported``, at its end.
+        - ``watched``: ``(Suites, Keeper, post) -> RunWatcher``, while cases of suites that may stop run; ``post`` takes
+          what stops together, and after how many cases.
+        - ``planned``: ``(CaseRunner, cases, Keeper) -> RunPlan``, in place of a run; the last one registered plans.
 
         As for commands, the entry points of installed packages are read, and no conftest.
 
         Args:
-            point: The stage: ``collected``, before it is judged, or ``reported``.
-            function: ``(stage, scope) -> stage``, or its import string, which is imported when the function is needed.
-                The stages and the scope of a run are in `pytest_llmeval.run.stages`.
-            needed: Whether the function has something to do, from the same arguments; default: it always has.
+            point: The extension point.
+            function: The function, or its import string, which is imported when the function is needed. The types of
+                stages are in `pytest_llmeval.run.stages`.
+            needed: Whether a function of a stage has something to do, from the same arguments; default: it always has.
 
         Raises:
-            LlmevalError: There is no such stage, or the function cannot be called.
+            LlmevalError: There is no such point, or the function cannot be called.
         """
         if point not in EXTENSION_POINTS:
             known = f"{', '.join(EXTENSION_POINTS)}{suggest(point, EXTENSION_POINTS)}"

@@ -288,6 +288,25 @@ def stopping(suite: Suite, option: str | None) -> Suite:
     return replace(suite, stop=(suite.stop or StopSettings()) if option == "decided" else None)
 
 
+class StopGroup(NamedTuple):
+    """What stops together: all systems of a suite, a variant of its target, or a Python test over it.
+
+    Attributes:
+        shown: The suite file as reports name it.
+        test: The Python test.
+        variant: The variant; empty for systems, which stop together.
+    """
+
+    shown: str
+    test: str
+    variant: str
+
+
+def group_of(key: SuiteKey, suite: Suite) -> StopGroup:
+    """Return what a suite, or one of its variants, stops with."""
+    return StopGroup(key.shown, key.test, "" if suite.systems and not key.test else key.variant)
+
+
 def early_gates(suite: Suite) -> Sequence[Gate | RegressionGate]:
     """Return the gates of a suite that decide when it stops: of all systems, and between them."""
     return (*suite.gates, *suite.regressions, *suite.named_gates)

@@ -17,6 +17,7 @@ from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
+from pytest_llmeval.run.planning import plan_cases
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.journal import Journal
 from pytest_llmeval.targets.python import Recordings
@@ -129,7 +130,7 @@ def loaded(suite: Suite, *systems: str) -> list[LoadedCase]:
 
 def planned(runner: CaseRunner, suite: Suite) -> dict[str, tuple[int, int]]:
     """Return the calls of target and judge that a run of the system ``large`` would make, by system."""
-    plan = runner.plan((each, False) for each in loaded(suite, "large"))
+    plan = plan_cases(runner, ((each, False) for each in loaded(suite, "large")))
     return {each.system: (each.target.expected, each.judge.expected) for each in plan.suites}
 
 

@@ -25,6 +25,7 @@ from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.reports.plan import RunPlan, plan_lines
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import LoadedCase
+from pytest_llmeval.run.planning import plan_cases
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Recordings, recording
 
@@ -55,11 +56,12 @@ class Planned:
     ) -> RunPlan:
         runner = CaseRunner(JudgeOptions(cache=self.cache, **options), recordings)
         ways = [(suite.of(name), name) for name in suite.systems] or [(suite, "")]
-        plan = runner.plan(
+        cases = [
             (LoadedCase(way, each, SuiteKey(str(way.path), "s.eval.yaml", variant=name)), has_target)
             for way, name in ways
             for each in way.cases
-        )
+        ]
+        plan = plan_cases(runner, cases)
         runner.close(whole_run=True)
         return plan
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -19,7 +19,7 @@ from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import claim_calls
 from pytest_llmeval.suite.run_settings import CaseOrder
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suite.suite import StopGroup, SuiteKey, group_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,25 +29,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.pairing import RunPairing
 
 _SAME = 1e-9
-
-
-class StopGroup(NamedTuple):
-    """What stops together: all systems of a suite, a variant of its target, or a Python test over it.
-
-    Attributes:
-        shown: The suite file as reports name it.
-        test: The Python test.
-        variant: The variant; empty for systems, which stop together.
-    """
-
-    shown: str
-    test: str
-    variant: str
-
-
-def group_of(key: SuiteKey, suite: Suite) -> StopGroup:
-    """Return what a suite, or one of its variants, stops with."""
-    return StopGroup(key.shown, key.test, "" if suite.systems and not key.test else key.variant)
 
 
 class StopDecision(Struct, frozen=True):

@@ -7,9 +7,9 @@ from pytest_llmeval.baselines.files import approved_scores, score_file
 from pytest_llmeval.baselines.runs import CollectedSuite, approved_statistics
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.run.early.decisions import StopGroup, first_decision, group_of
+from pytest_llmeval.run.early.decisions import first_decision
 from pytest_llmeval.run.stages import judges_of, rows_of
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.keeper import Keeper

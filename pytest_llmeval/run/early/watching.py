@@ -1,60 +1,18 @@
-"""The main process of a run, looking at gates while cases run, and what it tells the processes that run them."""
+"""The watch on gates while cases run."""
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
 from pytest_llmeval.baselines.keeper import Keeper
 from pytest_llmeval.baselines.runs import CollectedSuite
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.run.early.decisions import StopGroup, decided, group_of
+from pytest_llmeval.run.early.decisions import decided
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Suites, collected_records, rows_of
 from pytest_llmeval.suite.run_settings import CaseOrder
-from pytest_llmeval.suite.suite import Suite, SuiteKey
-
-
-@dataclass
-class StopBoard:
-    """Which suites stop after how many cases, for all processes of a run on one machine.
-
-    A process that cannot read the board runs cases that are not needed, and changes nothing else.
-
-    Attributes:
-        folder: Where processes read it; ``None`` where there is one process.
-    """
-
-    folder: Path | None = None
-    _known: dict[StopGroup, int] = field(default_factory=dict)
-
-    def post(self, group: StopGroup, cases: int) -> None:
-        """Note that a group stops."""
-        self._known[group] = cases
-        if self.folder is not None:
-            with suppress(OSError):
-                written = self._file(group).with_suffix(".part")
-                written.write_text(str(cases), encoding="ascii")
-                written.replace(self._file(group))
-
-    def needs(self, key: SuiteKey, suite: Suite, case: str) -> bool:
-        """Return whether a case has to run, as far as is known."""
-        if suite.order is None or case not in suite.order.ranks:
-            return True
-        cases = self._read(group_of(key, suite))
-        return cases is None or suite.order.ranks[case] < cases
-
-    def _read(self, group: StopGroup) -> int | None:
-        if group not in self._known and self.folder is not None:
-            with suppress(OSError, ValueError):
-                self._known[group] = int(self._file(group).read_text(encoding="ascii"))
-        return self._known.get(group)
-
-    def _file(self, group: StopGroup) -> Path:
-        assert self.folder is not None
-        return self.folder / sha256("\n".join(group).encode("utf-8", "surrogatepass")).hexdigest()
+from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of
 
 
 @dataclass
@@ -83,12 +41,12 @@ class StopWatch:
     Attributes:
         suites: Of the run.
         keeper: How snapshots are treated.
-        board: Where decisions are posted.
+        post: Takes what stops together, and after how many cases.
     """
 
     suites: Suites
     keeper: Keeper
-    board: StopBoard
+    post: Callable[[StopGroup, int], None]
     _groups: dict[StopGroup, _Progress] = field(default_factory=dict)
 
     def take(self, run: RunRecord, key: SuiteKey, cases: Iterable[str]) -> None:
@@ -145,7 +103,7 @@ class StopWatch:
         if decision is None:
             self._await(progress, next(end for end in progress.order.ends if end > (progress.end or 0)))
         else:
-            self.board.post(group, decision.cases)
+            self.post(group, decision.cases)
             progress.end = None
 
     def _run(self, key: SuiteKey, records: Mapping[str, CaseRecord]) -> CollectedSuite:

@@ -16,6 +16,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.mutation.making import Mutation, kinds_of
+from pytest_llmeval.run.planning import plan_cases
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
@@ -49,7 +50,7 @@ class JudgedScorer:
         """
         runner = CaseRunner(self.options)
         try:
-            return runner.plan((each, False) for mutation in mutations for each in self._loaded(mutation))
+            return plan_cases(runner, ((each, False) for mutation in mutations for each in self._loaded(mutation)))
         finally:
             runner.close(whole_run=False)
 
