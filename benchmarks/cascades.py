@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.evaluators.judge.cascade import Cascaded, with_audit
 from pytest_llmeval.evaluators.judge.evaluator import Judge
+from pytest_llmeval.evaluators.judge.panel import Cascaded, with_audit
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.reduction import CascadeVerdict
 from pytest_llmeval.scoring.table import Table

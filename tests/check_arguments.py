@@ -5,8 +5,7 @@ __all__ = ("ARGUMENTS",)
 from typing import Any
 
 from pytest_llmeval.evaluators.checks.contents import Number
-from pytest_llmeval.evaluators.checks.figures import Most
-from pytest_llmeval.evaluators.checks.kinds import SHIPPED
+from pytest_llmeval.evaluators.checks.kinds import SHIPPED, Most
 from pytest_llmeval.evaluators.checks.texts import Text
 
 _SCHEMA = {"type": "object", "required": ["b"]}

@@ -1,20 +1,18 @@
-"""Reading answers: as text, as references, or as JSON, bare or inside a fence."""
-
-__all__ = (
-    "NoJsonError",
-    "as_references",
-    "as_text",
-    "describe_found",
-    "json_in",
-    "read_json",
-    "reference_fault",
-)
+"""Reading answers: as text, references or JSON, bare or inside a fence; searches in them, and lines of words."""
 
 import json
 import re
-from typing import Any, NoReturn
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pytest_llmeval.core.case import Missing
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.wording import listed
+
+if TYPE_CHECKING:
+    import regex
 
 _SHOWN = 40
 """Characters of a text that a message quotes."""
@@ -186,3 +184,88 @@ def _is_truncated(text: str, error: json.JSONDecodeError) -> bool:
             return error.pos >= match.start()
         depth += (mark in "[{") - (mark in "]}")
     return depth > 0 and _LAST_WORD.fullmatch(text, error.pos) is not None
+
+
+SEARCH_S: Final = 1.0
+"""How long a regular expression may search."""
+
+
+class PatternError(ValueError):
+    """A text is no regular expression.
+
+    Attributes:
+        offset: Where in the text the fault is.
+    """
+
+    def __init__(self, message: str, offset: int) -> None:
+        self.offset = offset
+        super().__init__(message)
+
+
+class SlowPatternError(EvaluatorError):
+    """A search took too long."""
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]":
+    """Return a regular expression.
+
+    Raises:
+        PatternError: It does not compile.
+    """
+    import regex
+
+    try:
+        return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
+    except regex.error as error:
+        why, _, position = str(error).partition(" at position ")
+        offset = int(position) if position.isdecimal() else 0
+        found = f"found the pattern {pattern!r}, which does not compile ({why} at character {offset + 1})"
+        raise PatternError(f"{found}, expected a regular expression", offset) from None
+
+
+def found_by(pattern: "regex.Pattern[str]", text: str) -> "regex.Match[str] | None":
+    """Return the first match in a text, or ``None``.
+
+    Raises:
+        SlowPatternError: It takes longer than a second.
+    """
+    try:
+        return pattern.search(text, timeout=SEARCH_S)
+    except TimeoutError:
+        found = f"the pattern {pattern.pattern!r} searched for {SEARCH_S:g} s without result"
+        raise SlowPatternError(found) from None
+
+
+_MOST = 10
+
+
+def word_lines(prediction: str, references: Iterable[str], split: Callable[[str], Sequence[str]]) -> list[str]:
+    """Say which words an answer lacks and which it has too many, against the reference that shares most with it.
+
+    Args:
+        prediction: The answer.
+        references: The right answers; nothing is said where one of them is the prediction.
+        split: Returns the words of a text.
+
+    >>> word_lines("It is Lyon", ["Paris", "It is Paris"], str.split)
+    ['missing words: Paris', 'extra words: Lyon']
+    """
+    texts = list(references)
+    if not texts or prediction.strip() in map(str.strip, texts):
+        return []
+    if not prediction.strip():
+        return ["the answer is empty"]
+    found = Counter(split(prediction))
+    wanted = max(map(Counter, map(split, texts)), key=lambda words: _likeness(words, found))
+    lines = [
+        f"{name} words: {listed(words.elements(), _MOST)}"
+        for name, words in (("missing", wanted - found), ("extra", found - wanted))
+        if words
+    ]
+    return lines or ["the same words, in another order, case or punctuation"]
+
+
+def _likeness(left: "Counter[str]", right: "Counter[str]") -> float:
+    total = left.total() + right.total()
+    return 2 * (left & right).total() / total if total else 0.0

@@ -15,11 +15,17 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault
-from pytest_llmeval.evaluators.measures.meteor import meteor_score
-from pytest_llmeval.evaluators.measures.overlap import BLEU, ROUGE, bleu_scores, exact_match, rouge_scores, token_f1
+from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault, word_lines
+from pytest_llmeval.evaluators.measures.overlap import (
+    BLEU,
+    ROUGE,
+    bleu_scores,
+    exact_match,
+    meteor_score,
+    rouge_scores,
+    token_f1,
+)
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
-from pytest_llmeval.evaluators.word_lines import word_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, answer_print
 from pytest_llmeval.core.codec import untyped
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, in_its_turn, origin
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, number
-from pytest_llmeval.evaluators.judge.people import answer_print
-from pytest_llmeval.evaluators.tools.partings import first_parting
 from pytest_llmeval.gates.limits import Gate
 from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.run.job import taken, target_scores, unknown_figures
@@ -179,6 +177,8 @@ def execute_repeats(
 
     A case one of whose repeats could not be scored is errored: a mean over the others would hide it.
     """
+    from pytest_llmeval.evaluators.tools.trajectory import first_parting
+
     parts = [execute(suite, answer, measure, explains_all=explains_all, started=started) for answer in answers]
     if len(parts) == 1:
         return parts[0]

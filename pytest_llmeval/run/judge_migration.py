@@ -329,7 +329,7 @@ def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement
     import numpy as np
 
     from pytest_llmeval.core.observation import Sums
-    from pytest_llmeval.evaluators.measures.agreement import krippendorff_alpha, unit_moments
+    from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 
     moments = [unit_moments(pair) for pair in pairs]
     sums = Sums({name: np.array([float(sum(each[name] for each in moments))]) for name in moments[0]}, 1)

@@ -305,7 +305,7 @@ def measure_answered(
         reading: What of it the evaluator sees.
         verdicts: `Asking.verdicts`; empty where there was nobody to ask.
     """
-    from pytest_llmeval.evaluators.judge.cascade import with_audit
+    from pytest_llmeval.evaluators.judge.panel import with_audit
 
     try:
         views = reading.views(case)

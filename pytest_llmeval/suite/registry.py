@@ -32,7 +32,7 @@ _SHIPPED = {
     "claims": "pytest_llmeval.evaluators.judge.claims:Claims",
     "classification": "pytest_llmeval.evaluators.classification:Classification",
     "conversation": "pytest_llmeval.evaluators.conversation:Conversation",
-    "user_drift": "pytest_llmeval.evaluators.judge.user_drift:UserDrift",
+    "user_drift": "pytest_llmeval.evaluators.conversation:UserDrift",
     "fields": "pytest_llmeval.evaluators.fields.evaluator:FieldsEvaluator",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",

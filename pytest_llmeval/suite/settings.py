@@ -45,9 +45,9 @@ from pytest_llmeval.suite.model_settings import JudgeReader, MessageEntry, scrip
 from pytest_llmeval.suite.registry import Registry, using
 
 if TYPE_CHECKING:
+    from pytest_llmeval.evaluators.checks.contract import Check
     from pytest_llmeval.evaluators.checks.evaluator import Checks
     from pytest_llmeval.evaluators.checks.reading import CheckReader
-    from pytest_llmeval.evaluators.checks.tree import Check
     from pytest_llmeval.targets.spec import TargetSpec
 
 
@@ -174,8 +174,7 @@ class SettingsReader(JudgeReader):
 
         Checks of single cases, which a judge may decide, are read later; see `without_unasked`.
         """
-        from pytest_llmeval.evaluators.judge.cascade import CascadeErrors
-        from pytest_llmeval.evaluators.judge.panel import PanelAgreement, VerdictStatistics
+        from pytest_llmeval.evaluators.judge.panel import CascadeErrors, PanelAgreement, VerdictStatistics
 
         owner = {
             self.metrics.full_name(label, each.metric.family): label

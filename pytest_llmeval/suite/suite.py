@@ -184,7 +184,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     def _corrected(self) -> Mapping[str, Evaluator]:
         if not isinstance(self.judge, PanelSpec) or self.judge.cascade is None:
             return self.evaluators
-        from pytest_llmeval.evaluators.judge.cascade import Cascaded
+        from pytest_llmeval.evaluators.judge.panel import Cascaded
 
         audit = self.judge.cascade.audit
         return {label: Cascaded(each, audit) if each.asks_judge else each for label, each in self.evaluators.items()}

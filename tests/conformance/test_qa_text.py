@@ -7,7 +7,7 @@ from paths import CONFORMANCE
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import MissingDataError
 from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.evaluators.measures.meteor import open_wordnet
+from pytest_llmeval.evaluators.measures.overlap import open_wordnet
 from pytest_llmeval.evaluators.text import METRICS, TextEvaluator
 
 FOLDER = CONFORMANCE / "qa"

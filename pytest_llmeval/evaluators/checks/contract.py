@@ -1,29 +1,21 @@
-"""What a kind of check is: a name, the type of its argument, and how it becomes a test of a subject."""
-
-__all__ = (
-    "ArgumentError",
-    "CheckError",
-    "CheckKind",
-    "CheckOutcome",
-    "CheckTest",
-    "JudgedTest",
-    "Subject",
-    "UnreadableError",
-    "composed",
-    "quoted",
-)
+"""The kind of a check, its test of a subject, and the tree of checks that a suite composes."""
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError, PredictionError, price_hint
-from pytest_llmeval.core.parts import PARTS, PredictionParts
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, format_error, price_hint
+from pytest_llmeval.core.evaluator import Reads
+from pytest_llmeval.core.parts import PARTS, Parts, PredictionParts
+from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.evaluators.answers import as_text, describe_found
+from pytest_llmeval.judge.reduction import PanelVerdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
@@ -178,3 +170,289 @@ def quoted(text: str) -> str:
     short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
     plain = short.isascii() and short.isprintable()
     return f"'{short if plain else printable(short)}'"
+
+
+class CheckFinding(NamedTuple):
+    """What a check found in a case.
+
+    Attributes:
+        met: Whether it is met; ``None`` where it could not be made.
+        text: What was found and expected; of a check that could not be made, the check; empty where it is met.
+        cause: Why it could not be made.
+        split: Whether it is unmet only because a panel of judges did not decide.
+    """
+
+    met: bool | None
+    text: str = ""
+    cause: str = ""
+    split: bool = False
+
+
+MET = CheckFinding(True)
+_DEFAULT = Parts()
+
+
+def not_made(findings: Iterable[CheckFinding]) -> dict[str, str]:
+    """Return why checks could not be made, each cause with the checks that it keeps from being made."""
+    texts: dict[str, list[str]] = {}
+    for each in findings:
+        if each.met is None:
+            texts.setdefault(each.cause, []).append(each.text)
+    return {cause: ", ".join(dict.fromkeys(named)) for cause, named in texts.items()}
+
+
+@dataclass
+class View:
+    """A case as its checks see it.
+
+    Attributes:
+        case: The case, with its whole prediction.
+        verdicts: What judges said to the questions that the checks put, in order.
+    """
+
+    case: Case
+    verdicts: "Iterator[Verdict | JudgeError]" = field(default_factory=lambda: iter(()))
+    _subjects: dict[str | None, Subject] = field(default_factory=dict)
+    _turns: "list[View] | None" = None
+
+    def subject(self, on: str | None) -> Subject:
+        """Return what a check looks at.
+
+        Args:
+            on: A part or a JMESPath; ``None`` for the answer.
+
+        Raises:
+            CheckError: The prediction does not have it.
+        """
+        found = self._subjects.get(on)
+        if found is None:
+            if on is None and type(self.case.prediction) is str and self._parts is _DEFAULT:
+                found = self._subjects[on] = Subject(self.case.prediction, self.case)
+                return found
+            try:
+                value = _reading(on, self._parts).view(self.case).prediction
+            except PredictionError as error:
+                raise CheckError(str(error)) from None
+            found = self._subjects[on] = Subject(value, self.case)
+        return found
+
+    def turns(self, turn: Turn) -> "Sequence[tuple[int, View]]":
+        """Return turns of the conversation, each with its number.
+
+        Raises:
+            CheckError: The prediction is no conversation, or has no such turn.
+        """
+        try:
+            if self._turns is None:
+                parts = _DEFAULT if self.case.conversation else self._parts
+                self._turns = [View(each, self.verdicts) for each in turns_of(self.case, parts)]
+            return chosen_turns(list(enumerate(self._turns, 1)), turn)
+        except PredictionError as error:
+            raise CheckError(str(error)) from None
+
+    @property
+    def _parts(self) -> Parts:
+        return _DEFAULT if self.case.origin is None else self.case.origin.parts
+
+
+@lru_cache(maxsize=256)
+def _reading(on: str | None, parts: Parts) -> Reading:
+    return Reading(Reads("answer", objects=True), on, parts)
+
+
+class CheckNode(Protocol):
+    """A check, or a part of one."""
+
+    def find(self, view: View) -> CheckFinding:
+        """Look at a case."""
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield what judges must be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLeaf:
+    """A check of one kind.
+
+    Attributes:
+        prepare: Turns the argument into the test.
+        argument: Of the check.
+        negated: Whether it must not hold.
+        on: What it looks at; ``None`` for the answer.
+        written: The check as in the suite file.
+        test: The test.
+    """
+
+    prepare: Callable[[Any], CheckTest | JudgedTest]
+    argument: Any
+    negated: bool
+    on: str | None
+    written: str
+    test: CheckTest | JudgedTest = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "test", self.prepare(self.argument))
+
+    def __reduce__(self) -> tuple[type["CheckLeaf"], tuple[Any, ...]]:
+        """Leave out the test, which may be a closure: another process prepares its own."""
+        return CheckLeaf, (self.prepare, self.argument, self.negated, self.on, self.written)
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the question, if a judge decides and there is something to look at."""
+        if not callable(self.test):
+            try:
+                subject = view.subject(self.on)
+            except CheckError:
+                return
+            yield self.test.question(subject)
+
+    def find(self, view: View) -> CheckFinding:
+        """Look at a case."""
+        try:
+            subject = view.subject(self.on)
+            if callable(self.test):
+                met, found = self.test(subject)
+            else:
+                verdict = _next_verdict(view)
+                met, found = self.test.read(verdict)
+                if _is_split(self.test, verdict):
+                    said = f"a split panel ({verdict.reasoning})"
+                    return CheckFinding(False, f"found {said}, expected {self.written}", split=True)
+        except UnreadableError as error:
+            return CheckFinding(False, f"found {error}, expected {self.written}")
+        except (CheckError, JudgeError) as error:
+            return CheckFinding(None, self.written, str(error))
+        except Exception as error:  # noqa: BLE001 (a check of a user may raise anything)
+            return CheckFinding(None, self.written, format_error(error))
+        if met is not self.negated:
+            return MET
+        said = found if isinstance(found, str) else found()
+        return CheckFinding(False, f"found {said or subject.show()}, expected {self.written}")
+
+
+def _next_verdict(view: View) -> "Verdict":
+    verdict = next(view.verdicts)
+    if isinstance(verdict, JudgeError):
+        raise verdict
+    return verdict
+
+
+def _is_split(test: JudgedTest, verdict: "Verdict") -> bool:
+    """Return whether a panel did not decide if a check is met: then neither the check nor its opposite is."""
+    undecided = verdict.undecided if isinstance(verdict, PanelVerdict) else ()
+    return len({test.read(structs.replace(verdict, score=score)).met for score in undecided}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A check of checks: at least so many of them are met.
+
+    Attributes:
+        of: The checks.
+        least: How many must be met.
+        negated: Whether it must not hold.
+        written: The check as messages show it; empty where its parts say enough.
+    """
+
+    of: Sequence[CheckNode]
+    least: int
+    negated: bool
+    written: str
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the questions of all of its checks."""
+        for each in self.of:
+            yield from each.questions(view)
+
+    def find(self, view: View) -> CheckFinding:
+        """Look at a case; a check that could not be made matters only if it could change the result."""
+        found = [each.find(view) for each in self.of]
+        met = sum(each.met is True for each in found)
+        unknown = sum(each.met is None for each in found)
+        most = met + sum(each.split for each in found)
+        counted = most if self.negated else met
+        if counted < self.least <= counted + unknown:
+            return _merged(found)
+        if (counted >= self.least) is not self.negated:
+            return MET
+        split = met < self.least <= most
+        unmet = [each.text for each in found if each.met is False]
+        if not self.written:
+            return CheckFinding(False, "; ".join(unmet), split=split)
+        why = f" ({'; '.join(unmet)})" if unmet else ""
+        return CheckFinding(False, f"found {met} of {len(found)} met{why}, expected {self.written}", split=split)
+
+
+@dataclass(frozen=True, slots=True)
+class InTurns:
+    """A check of single turns of a conversation: met if it is met in each of them.
+
+    Attributes:
+        node: The check.
+        turn: Which turns.
+        written: The check as messages show it.
+    """
+
+    node: CheckNode
+    turn: Turn
+    written: str
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the questions about each turn, if there is one."""
+        try:
+            turns = view.turns(self.turn)
+        except CheckError:
+            return
+        for _, each in turns:
+            yield from self.node.questions(each)
+
+    def find(self, view: View) -> CheckFinding:
+        """Look at each turn; one that is not met decides, whatever could not be made in others."""
+        try:
+            turns = view.turns(self.turn)
+        except CheckError as error:
+            return CheckFinding(None, self.written, str(error))
+        found = [
+            each._replace(text=f"turn {number}: {each.text}") if each.text else each
+            for number, each in [(number, self.node.find(each)) for number, each in turns]
+        ]
+        unmet = [each for each in found if each.met is False]
+        if unmet:
+            return CheckFinding(False, "; ".join(each.text for each in unmet), split=all(each.split for each in unmet))
+        return _merged(found) if any(each.met is None for each in found) else MET
+
+
+def _merged(findings: Iterable[CheckFinding]) -> CheckFinding:
+    """Return one finding for several checks of which some could not be made."""
+    causes = not_made(findings)
+    return CheckFinding(None, ", ".join(causes.values()), "; ".join(causes))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of a suite or a case.
+
+    Attributes:
+        key: Its kind, such as ``not_contains``.
+        node: What it looks for.
+        weight: How much it counts in ``check_rate``.
+        judged: Whether a judge decides part of it.
+        title: The name that the user gave it; empty if none.
+        entry: What it was read from; names of files with a digest of what they hold.
+    """
+
+    key: str
+    node: CheckNode
+    weight: float = 1.0
+    judged: bool = False
+    title: str = ""
+    entry: Any = None
+
+    @property
+    def name(self) -> str:
+        """Under which it is reported: ``check[NAME]``."""
+        return self.title or self.key
+
+    def line(self, finding: CheckFinding) -> str:
+        """Return what people read about a check that is not met."""
+        return f"{self.title}: {finding.text}" if self.title else finding.text

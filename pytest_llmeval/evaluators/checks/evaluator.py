@@ -12,10 +12,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.checks.judged import Criterion
-from pytest_llmeval.evaluators.checks.kinds import SHIPPED
-from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.evaluators.checks.tree import (
+from pytest_llmeval.evaluators.checks.contract import (
     MET,
     Check,
     CheckFinding,
@@ -26,6 +23,8 @@ from pytest_llmeval.evaluators.checks.tree import (
     View,
     not_made,
 )
+from pytest_llmeval.evaluators.checks.kinds import SHIPPED, Criterion
+from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 

@@ -1,20 +1,142 @@
-"""The kinds of checks: those that ship, and those that users write as functions."""
-
-__all__ = ("COMPOSED", "MODIFIERS", "SHIPPED", "kind_of_function")
+"""The kinds of checks: those that ship, those that a judge decides, and those that users write as functions."""
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, get_type_hints
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_type_hints
 
+from pytest_llmeval.core.codec import is_finite_number
 from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.parts import WHOLE
+from pytest_llmeval.core.wording import limit
+from pytest_llmeval.evaluators.answers import as_text, describe_found
 from pytest_llmeval.evaluators.checks.contents import CONTENT_KINDS
-from pytest_llmeval.evaluators.checks.contract import CheckKind, CheckOutcome, CheckTest, Subject
-from pytest_llmeval.evaluators.checks.figures import FIGURE_KINDS
-from pytest_llmeval.evaluators.checks.judged import JUDGED_KINDS
-from pytest_llmeval.evaluators.checks.spans import SPAN_KINDS
+from pytest_llmeval.evaluators.checks.contract import CheckError, CheckKind, CheckOutcome, CheckTest, Subject, quoted
 from pytest_llmeval.evaluators.checks.structured import JSON_KINDS
-from pytest_llmeval.evaluators.checks.texts import TEXT_KINDS
+from pytest_llmeval.evaluators.checks.texts import SPAN_KINDS, TEXT_KINDS
+from pytest_llmeval.judge.contract import Mode, Question
+from pytest_llmeval.judge.questions.modes import get_mode, instruction_language
+from pytest_llmeval.judge.questions.suite_modes import Rubric, rubric_mode
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.contract import Verdict
+
+
+def _as_shown(value: Any) -> str:
+    text = as_text(value)
+    return json.dumps(value, ensure_ascii=False) if text is None else text
+
+
+def _question_of(subject: Subject) -> str:
+    """Return the question of a case: a text, the text under ``question``, or else the input as JSON."""
+    value = subject.case.input
+    if isinstance(value, Mapping) and isinstance(value.get("question"), str):
+        return str(value["question"])
+    return "" if value is None else _as_shown(value)
+
+
+def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question:
+    asked = _question_of(subject)
+    texts = {"question": asked, "answer": "" if subject.value is None else _as_shown(subject.value), **more}
+    given = {name: text for name, text in texts.items() if text or name == "answer"}
+    language = instruction_language(asked or more.get("criterion", ""), subject.case.labels.get("language"))
+    return Question(mode, given, language)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Whether an answer meets a criterion.
+
+    Attributes:
+        text: The criterion, in the user's words.
+
+    Raises:
+        ValueError: It is blank.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise ValueError("found blank text, expected a criterion")
+
+    def question(self, subject: Subject) -> Question:
+        """Return the question whether the answer meets it."""
+        return _question(get_mode("criterion"), subject, {"criterion": self.text})
+
+    def read(self, verdict: "Verdict") -> CheckOutcome:
+        """Return whether the judge says so, with the judge's reason."""
+        return CheckOutcome(verdict.score >= 1, _said("yes" if verdict.score >= 1 else "no", verdict))
+
+
+@dataclass(frozen=True)
+class Graded:
+    """Whether an answer reaches the pass mark of a rubric.
+
+    Attributes:
+        rubric: Criteria, levels and pass mark.
+    """
+
+    rubric: Rubric
+
+    def question(self, subject: Subject) -> Question:
+        """Return the question which level the answer has."""
+        return _question(rubric_mode(self.rubric.criteria, self.rubric.levels), subject, {})
+
+    def read(self, verdict: "Verdict") -> CheckOutcome:
+        """Return whether the level reaches the pass mark."""
+        return CheckOutcome(verdict.score >= self.rubric.pass_mark, _said(f"level {verdict.score:g}", verdict))
+
+
+def _said(word: str, verdict: "Verdict") -> str:
+    return f"the judge's {word}: {quoted(verdict.reasoning)}" if verdict.reasoning else f"the judge's {word}"
+
+
+JUDGED_KINDS: Final = (
+    CheckKind("judge", "the answer meets this criterion, as the judge sees it", str, Criterion),
+    CheckKind("rubric", "the answer reaches the pass mark of this rubric, as the judge sees it", Rubric, Graded),
+)
+"""The kinds."""
+
+
+@dataclass(frozen=True)
+class Most:
+    """A limit in its mapping form.
+
+    Attributes:
+        max: The most that is allowed.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    max: float
+
+
+def _at_most(figure: str, most: float | Most) -> CheckTest:
+    limit_of = most.max if isinstance(most, Most) else most
+    if not limit_of >= 0:
+        raise ValueError(f"found {limit_of}, expected a number of at least 0")
+
+    def test(subject: Subject) -> CheckOutcome:
+        found = subject.part(figure)
+        if not is_finite_number(found):
+            raise CheckError(f"found {describe_found(found)} as {figure}, expected a number")
+        return CheckOutcome(found <= limit_of, f"{figure} {limit(found)}")
+
+    return test
+
+
+FIGURE_KINDS: Final = tuple(
+    CheckKind(name, meaning, float | Most, partial(_at_most, name), on=WHOLE)
+    for name, meaning in (
+        ("latency_s", "the target answered within so many seconds"),
+        ("cost_usd", "the answer cost at most so many dollars"),
+    )
+)
+"""The kinds."""
+
 
 SHIPPED: Final[Mapping[str, CheckKind]] = {
     kind.name: kind for kind in (*TEXT_KINDS, *JSON_KINDS, *CONTENT_KINDS, *FIGURE_KINDS, *SPAN_KINDS, *JUDGED_KINDS)

@@ -15,9 +15,16 @@ from pytest_llmeval.core.views import WANTED_TURN, is_turn
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.validation import NotPlainError, adapter, describe, option_fault, plain
-from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind
+from pytest_llmeval.evaluators.checks.contract import (
+    ArgumentError,
+    Check,
+    CheckKind,
+    CheckLeaf,
+    CheckNode,
+    Composed,
+    InTurns,
+)
 from pytest_llmeval.evaluators.checks.kinds import COMPOSED, MODIFIERS
-from pytest_llmeval.evaluators.checks.tree import Check, CheckLeaf, CheckNode, Composed, InTurns
 
 _NOT = "not_"
 _LONGEST = 80

@@ -28,7 +28,7 @@ from pytest_llmeval.evaluators.judge.people import (
     without_people,
 )
 from pytest_llmeval.evaluators.measures import confusion
-from pytest_llmeval.evaluators.measures.agreement import (
+from pytest_llmeval.evaluators.measures.confusion import (
     krippendorff_alpha,
     level_of,
     pair_moments,

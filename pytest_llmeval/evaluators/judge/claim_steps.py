@@ -27,7 +27,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
-from pytest_llmeval.evaluators.measures.sentences import cited_by, split_sentences
+from pytest_llmeval.evaluators.measures.segmentation import cited_by, split_sentences
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.questions.items import (
     ask_for_citations,

@@ -24,7 +24,7 @@ from pytest_llmeval.core.wording import as_line, listed
 from pytest_llmeval.data.formats.base import ABSENT, json_text, pick
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.evidence_sources import listed as listed_sources
+from pytest_llmeval.evaluators.measures.spans import listed as listed_sources
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields
 from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS, shortened

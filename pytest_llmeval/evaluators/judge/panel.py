@@ -1,23 +1,29 @@
-"""How far the jurors of a panel agree, as metrics of the suite."""
-
-__all__ = ("PanelAgreement", "VerdictStatistics", "agreement_name")
+"""Metrics of several judges: agreement of the jurors of a panel, and the audit of a cascade."""
 
 import json
+import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.core.tables import cell_name, read_cells
+from pytest_llmeval.core.evaluator import Basis, ErrorBucket, Evaluator, Metric
+from pytest_llmeval.core.observation import Observation, Sums, Totals
+from pytest_llmeval.core.tables import ReportTable, cell_name, read_cells
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.evaluators.judge.people import LEAST_LABELS, unseen_errors
+from pytest_llmeval.evaluators.measures.confusion import ratio
+from pytest_llmeval.judge.reduction import CascadeVerdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import LlmevalError
-    from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.reduction import Votes
 
@@ -122,7 +128,7 @@ class PanelAgreement(VerdictStatistics):
         return Observation(dict(counted), undefined=undefined)
 
     def _counts(self, votes: "Votes") -> dict[str, float]:
-        from pytest_llmeval.evaluators.measures.agreement import unit_moments
+        from pytest_llmeval.evaluators.measures.confusion import unit_moments
 
         given = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
         counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(given)}
@@ -138,7 +144,7 @@ class PanelAgreement(VerdictStatistics):
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute the coefficients from summed cells and moments."""
-        from pytest_llmeval.evaluators.measures.agreement import krippendorff_alpha, weighted_kappa
+        from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, weighted_kappa
 
         kappas = {}
         for name, pair in self._pairs.items():
@@ -160,3 +166,219 @@ def agreement_name(of: str) -> str:
 
 def _cell(pair: tuple[int, int]) -> str:
     return f"pair{pair[0]}-{pair[1]}"
+
+
+_COUNTS = "cascade."
+_ASKED, _SURE, _AUDITED = (f"{_COUNTS}{name}" for name in ("asked", "sure", "audited"))
+_ADDED = f"{_COUNTS}added "
+"""Before the name of a count: what the large judge adds to it in the audited cases."""
+
+_ROUNDING = 1e-9
+
+NOT_AUDITED = "not audited"
+
+
+def with_audit(
+    observation: Observation,
+    verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
+    again: "Callable[[Sequence[Sequence[Verdict | LlmevalError]]], Observation | Exception]",
+) -> Observation | Exception:
+    """Return an observation with what the large judge of a cascade adds to it, if the case is audited.
+
+    Args:
+        observation: By the verdicts of the cascade.
+        verdicts: Those verdicts, view by view.
+        again: Measures the case by other verdicts.
+
+    Returns:
+        The observation, or the error of measuring it again; the observation itself where no cascade was asked.
+    """
+    asked = [each for view in verdicts for each in view if isinstance(each, CascadeVerdict)]
+    if not asked or not observation.counts:
+        return observation
+    counts = {**observation.counts, _ASKED: 1.0}
+    if any(each.first is not None for each in asked):
+        counts[_SURE] = 1.0
+    if any(each.audited for each in asked):
+        small = again([[_by_small(each) for each in view] for view in verdicts])
+        if isinstance(small, Exception):
+            return small
+        counts[_AUDITED] = 1.0
+        for name in {**observation.counts, **small.counts}:
+            counts[_ADDED + name] = observation.counts.get(name, 0) - small.counts.get(name, 0)
+    return structs.replace(observation, counts=counts)
+
+
+def _by_small(verdict: "Verdict | LlmevalError") -> "Verdict | LlmevalError":
+    return verdict.first if isinstance(verdict, CascadeVerdict) and verdict.first is not None else verdict
+
+
+@dataclass(frozen=True)
+class Cascaded(Evaluator):
+    """An evaluator whose questions go to a cascade of judges: its values are those that the large judge would give.
+
+    To the counts of the cases by the verdicts of the cascade, it adds what the large judge adds to the audited ones,
+    on average, for each case of which the small judge is sure and that is not audited: prediction-powered inference
+    (Angelopoulos et al. 2023) for every count, and so for every formula over counts. The score of one case is the one
+    by its own verdict.
+
+    A value exists if no correction is needed, or at least ten of the cases are audited. Without an audit, values are
+    those by the verdicts of the cascade.
+
+    Attributes:
+        of: The evaluator that measures each case.
+        audit: The share that is audited.
+    """
+
+    of: Evaluator
+    audit: float
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
+        """The name of the evaluator that measures."""
+        return self.of.name
+
+    @property
+    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
+        """As the evaluator that measures, whose formula it is."""
+        return self.of.pools_undefined
+
+    def describe(self) -> Sequence[Metric]:
+        """Return its metrics, with the audit in their signatures; corrected ones are no means of scores of cases."""
+        how = "audited" if self.audit else NOT_AUDITED
+        return [
+            structs.replace(
+                each, signature=f"{each.signature}|cascade:{how}".lstrip("|"), averaged=each.averaged and not self.audit
+            )
+            for each in self.of.describe()
+        ]
+
+    def measure(self, case: Case) -> Observation:
+        """Refuse: a cascade is asked, not measured."""
+        raise EvaluatorError(f"case {case.id!r}: a cascade is asked, not measured")
+
+    def error_buckets(self) -> Sequence[ErrorBucket]:
+        """Return those of the evaluator that measures."""
+        return self.of.error_buckets()
+
+    def tables(self) -> Sequence[ReportTable]:
+        """Return those of the evaluator that measures."""
+        return self.of.tables()
+
+    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+        """Apply the evaluator's formula to corrected counts; what people correct already, to the counts themselves."""
+        plain = _counts_of(sums)
+        if not self.audit or _AUDITED not in sums:
+            return self.of.summarize(plain)
+        import numpy as np
+
+        # A single case, and a resample without any audited one, has nothing to be corrected by.
+        share = np.nan_to_num(ratio(sums[_SURE] - sums[_AUDITED], sums[_AUDITED]))
+        names = [*plain, *(name.removeprefix(_ADDED) for name in sums if name.startswith(_ADDED))]
+        corrected = {name: plain[name] + share * sums[_ADDED + name] for name in dict.fromkeys(names)}
+        values = dict(self.of.summarize(Sums(corrected, sums.length, sums.wanted)))
+        if self._by_people:
+            given = self.of.summarize(plain)
+            values |= {name: given[name] for name in self._by_people if name in given}
+        return values
+
+    @cached_property
+    def _by_people(self) -> frozenset[str]:
+        """The metrics that labels of people correct, whatever judged."""
+        return frozenset(self.of.basis(Sums({}, 1)))
+
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return what corrected values rest on: the audited cases."""
+        plain = _counts_of(sums)
+        own = self.of.basis(plain)
+        asked, sure, audited = (float(sums[name][0]) for name in (_ASKED, _SURE, _AUDITED))
+        open_ = sure - audited
+        if not self.audit or open_ < _ROUNDING:
+            return own
+        fault = ""
+        if audited < LEAST_LABELS - _ROUNDING:
+            fault = f"{round(audited)} of {counted(round(sure), 'sure case')} audited, expected at least {LEAST_LABELS}"
+        found = {}
+        for name in self.summarize(sums):
+            metric = self._metric(name)
+            share = open_ / asked if metric.per_case is None else open_
+            found[name] = Basis(audited, share * unseen_errors(_span(metric), audited), fault)
+        return {**found, **own}
+
+    def _metric(self, name: str) -> Metric:
+        """Return the declaration of a metric, of a member of a family that of the family."""
+        declared = self.of.describe()
+        exact = next((each for each in declared if each.name == name), None)
+        return exact or next(each for each in declared if "[" in each.name and name.startswith(each.family))
+
+
+def _span(metric: Metric) -> float:
+    """Return the largest error of a case. A few small ones say nothing about rare large ones."""
+    if metric.per_case is not None:
+        return metric.per_case
+    return 1.0 if metric.low is None or metric.high is None else metric.high - metric.low
+
+
+def _counts_of(sums: Sums) -> Sums:
+    """Return the counts of the evaluator that measures."""
+    kept = {name: column for name, column in sums.items() if not name.startswith(_COUNTS)}
+    return Sums(kept, sums.length, sums.wanted)
+
+
+@dataclass(frozen=True)
+class CascadeErrors(VerdictStatistics):
+    """What the audit of a cascade shows about the questions of one evaluator, whose label names the metrics.
+
+    * ``LABEL_cascade_error``, in [0, 1]: share of the audited verdicts of which the small judge is sure and with which
+      the large one disagrees, by more than the tolerance of the mode;
+    * ``LABEL_cascade_bias``, in [-1, 1]: what the large judge adds to the score of such a verdict, as a share of the
+      scale, on average; 0 is best;
+    * ``LABEL_cascade_unsure``, in [0, 1]: share of the verdicts of which the small judge is not sure.
+
+    Attributes:
+        of: Label of the evaluator that asks.
+        audit: The share that is audited.
+    """
+
+    kind = "cascade"
+    pools_undefined = False  # only audited cases have a part in errors
+
+    audit: float
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics."""
+        signature = f"v:{self.version}"
+        return [
+            Metric(self._metric("error"), higher_is_better=False, signature=signature),
+            Metric(self._metric("bias"), low=-1.0, signature=signature),
+            Metric(self._metric("unsure"), higher_is_better=False, signature=signature),
+        ]
+
+    def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
+        """Count one case."""
+        asked = [each for each in verdicts if isinstance(each, CascadeVerdict)]
+        if not asked:
+            return self.absent("no question was put to a cascade")
+        audited = [each for each in asked if each.audited]
+        counts = {"verdicts": len(asked), "sure": sum(each.first is not None for each in asked)}
+        if audited:
+            counts["audited"] = len(audited)
+            counts["wrong"] = sum(each.differs for each in audited)
+            added = {"added": math.fsum(each.adds for each in audited)}
+            return Observation({**counts, **added})
+        why = NOT_AUDITED if counts["sure"] else "the small judge is unsure"
+        return Observation(counts, undefined=dict.fromkeys((self._metric("error"), self._metric("bias")), why))
+
+    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+        """Return ratios of sums."""
+        return {
+            self._metric("error"): ratio(sums["wrong"], sums["audited"]),
+            self._metric("bias"): ratio(sums["added"], sums["audited"]),
+            self._metric("unsure"): ratio(sums["verdicts"] - sums["sure"], sums["verdicts"]),
+        }
+
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return why there is nothing to say about errors where nothing is audited."""
+        if self.audit or not sums["sure"][0]:
+            return {}
+        return dict.fromkeys((self._metric("error"), self._metric("bias")), Basis(0, fault=f"{NOT_AUDITED} (audit: 0)"))

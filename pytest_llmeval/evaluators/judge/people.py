@@ -1,23 +1,5 @@
 """Scores that people gave: how a case carries them beside the right answer, and what they correct."""
 
-__all__ = (
-    "LEAST_LABELS",
-    "OTHER_ANSWER",
-    "HumanLabels",
-    "PeopleScores",
-    "answer_print",
-    "corrected_basis",
-    "corrected_mean",
-    "excess_counts",
-    "is_labelled",
-    "is_stale",
-    "people_fault",
-    "people_of",
-    "unseen_errors",
-    "weight_counts",
-    "without_people",
-)
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,33 +1,16 @@
-"""Confusion counts of classification, and metrics computed from them.
+"""Confusion counts of classification, agreement of several raters, and metrics computed from them.
 
 Everything is computed for many confusion matrices at once: each cell is a column with one entry per matrix.
 """
 
-__all__ = (
-    "MERGED",
-    "Margins",
-    "average",
-    "cohen_kappa",
-    "confusion_matrix",
-    "f1",
-    "matthews",
-    "merged",
-    "per_label",
-    "precision",
-    "precision_recall_f1",
-    "ratio",
-    "recall",
-)
-
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.tables import NO_LABEL, label_name, label_order, read_cells
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
+    from pytest_llmeval.core.observation import FloatArray, Sums
 
 MERGED = "true"
 """Key that `merged` gives to the labels it merges."""
@@ -239,3 +222,99 @@ def precision_recall_f1(
         recall = np.where(nothing, 1.0, right / expected)
         f1 = np.where(nothing, 1.0, 2 * right / (found + expected))
     return precision, recall, f1
+
+
+_ROUNDING = 1e-12
+"""Share of a sum of squares that is rounding, not spread."""
+
+_TIE = 9
+"""Decimals to which distances from two levels are compared."""
+
+
+def level_of(score: float, levels: Sequence[float]) -> float:
+    """Return the level nearest to a score; of two equally near ones the lower."""
+    return min(levels, key=lambda level: (round(abs(score - level), _TIE), level))
+
+
+def pair_moments(judge: float, people: float) -> dict[str, float]:
+    """Return what Pearson's correlation, bias and mean absolute error need of one pair of scores.
+
+    Args:
+        judge: The judge's score.
+        people: The mean score of the people.
+    """
+    return {
+        "pairs": 1,
+        "x": judge,
+        "y": people,
+        "xx": judge * judge,
+        "yy": people * people,
+        "xy": judge * people,
+        "distance": abs(judge - people),
+    }
+
+
+def unit_moments(values: Sequence[float]) -> dict[str, float]:
+    """Return what Krippendorff's alpha needs of one unit: the scores that raters gave it, two or more."""
+    total, squares = sum(values), sum(value * value for value in values)
+    differences = sum((left - right) ** 2 for left in values for right in values)
+    return {
+        "values": len(values),
+        "value": total,
+        "value_squares": squares,
+        "within": differences / (len(values) - 1),
+    }
+
+
+def _spread(count: "FloatArray", total: "FloatArray", squares: "FloatArray") -> "FloatArray":
+    """Return ``count * squares - total ** 2``, exactly 0 where only rounding keeps it from 0."""
+    import numpy as np
+
+    spread = count * squares - total * total
+    return np.where(spread > _ROUNDING * count * squares, spread, 0.0)
+
+
+def pearson(sums: "Sums") -> "FloatArray":
+    """Return the correlation of judge and people in [-1, 1]; NaN where either side does not vary (Pearson 1895)."""
+    import numpy as np
+
+    spread = _spread(sums["pairs"], sums["x"], sums["xx"]) * _spread(sums["pairs"], sums["y"], sums["yy"])
+    return np.clip(ratio(sums["pairs"] * sums["xy"] - sums["x"] * sums["y"], np.sqrt(spread)), -1.0, 1.0)
+
+
+def krippendorff_alpha(sums: "Sums") -> "FloatArray":
+    """Return ``1 - observed / expected`` disagreement with squared differences, for interval data; at most 1.
+
+    With n scores in all, the observed disagreement is the mean over scores of the squared difference to the other
+    scores of the same unit, and the expected one that of all pairs of scores (Krippendorff 2011). NaN where all scores
+    are the same.
+    """
+    count = sums["values"]
+    spread = _spread(count, sums["value"], sums["value_squares"])
+    # Expected: 2 spread / (n (n - 1)); observed: within / n.
+    return 1.0 - ratio(sums["within"] * (count - 1), 2 * spread)
+
+
+def weighted_kappa(cells: "Mapping[tuple[float, float], FloatArray]", length: int) -> "FloatArray":
+    """Return Cohen's kappa with squared differences of levels as weights, in [-1, 1] (Cohen 1968).
+
+    Args:
+        cells: ``(level of the people, level of the judge)`` to a column of counts.
+        length: Of the columns.
+
+    Returns:
+        ``1 - observed / expected`` disagreement; NaN where all counts are in one and the same level.
+    """
+    import numpy as np
+
+    levels = sorted({level for cell in cells for level in cell})
+    row = {level: number for number, level in enumerate(levels)}
+    people, judge = np.zeros((len(levels), length)), np.zeros((len(levels), length))
+    observed = np.zeros(length)
+    for (left, right), column in cells.items():
+        people[row[left]] += column
+        judge[row[right]] += column
+        observed += (left - right) ** 2 * column
+    weights = np.subtract.outer(levels, levels) ** 2
+    expected = np.einsum("il,ij,jl->l", people, weights, judge)
+    return 1.0 - ratio(observed * people.sum(axis=0), expected)

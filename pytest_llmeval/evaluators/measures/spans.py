@@ -1,23 +1,11 @@
-"""Character spans: overlap, and the best one-to-one assignment."""
-
-__all__ = (
-    "Edges",
-    "Span",
-    "assign_spans",
-    "best_pairs",
-    "end_mark_spans",
-    "first_pairs",
-    "overlap_ratio",
-    "pair_spans",
-    "sentence_index",
-    "span_faults",
-)
+"""Character spans: overlap, the best one-to-one assignment, and sources of evidence."""
 
 import re
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 Span: TypeAlias = tuple[int, int]
 """A half-open interval ``[start, end)`` of characters; nothing is assumed of the order of its ends."""
@@ -207,3 +195,59 @@ def sentence_index(position: int, spans: Sequence[tuple[int, int]]) -> int:
     if not spans:
         return -1
     return max(bisect_right(spans, position, key=lambda span: span[0]) - 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSource:
+    """A piece of evidence.
+
+    Attributes:
+        text: What it is known by: its content, or its address where it has no content.
+        urls: The addresses of sources that have a content.
+    """
+
+    text: str
+    urls: tuple[str, ...] = ()
+
+
+def as_sources(entries: Iterable[Any]) -> list[EvidenceSource]:
+    """Return listed evidence, each text once, sorted.
+
+    Args:
+        entries: Texts, sources, or objects with ``content`` and ``url``. Blank ones, and what is none of these, are
+            left out.
+    """
+    urls: dict[str, list[str]] = {}
+    for entry in entries:
+        source = entry if isinstance(entry, EvidenceSource) else _source(entry)
+        if source is not None:
+            urls.setdefault(source.text, []).extend(source.urls)
+    return [EvidenceSource(text, tuple(sorted(set(found)))) for text, found in sorted(urls.items())]
+
+
+def listed(entries: Any) -> str:
+    r"""Return listed evidence as text: one piece a line, with its addresses; nothing for what is no list.
+
+    >>> listed([{"content": "Bird survey", "url": "https://birds.example"}, "Register of boats"])
+    'Bird survey (https://birds.example)\nRegister of boats'
+    """
+    if not isinstance(entries, list | tuple):
+        return ""
+    sources = as_sources(entries)
+    lines = ((each.text, ", ".join(url for url in each.urls if url != each.text)) for each in sources)
+    return "\n".join(f"{' '.join(text.split())} ({urls})" if urls else " ".join(text.split()) for text, urls in lines)
+
+
+def _source(entry: Any) -> EvidenceSource | None:
+    if isinstance(entry, str):
+        return EvidenceSource(entry) if entry.strip() else None
+    if not isinstance(entry, Mapping):
+        return None
+    content, url = (_text(entry.get(key)) for key in ("content", "url"))
+    if not content:
+        return EvidenceSource(url, (url,)) if url else None
+    return EvidenceSource(content, (url,) if url else ())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and value.strip() else ""

@@ -14,14 +14,18 @@ from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
-from pytest_llmeval.evaluators.fields.build import Comparator, build_record, options_digest
+from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record, options_digest
 from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
 from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
-from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, CallPairing, pair_calls
+from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, CallPairing, ToolSchemas, pair_calls, read_schemas
 from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, in_turns, read_expected, read_trace
-from pytest_llmeval.evaluators.tools.limits import CallLimits
-from pytest_llmeval.evaluators.tools.policies import ApprovalRule, ApprovalRules, PolicyVerdict, ToolPolicies
-from pytest_llmeval.evaluators.tools.schemas import ToolSchemas, read_schemas
+from pytest_llmeval.evaluators.tools.policies import (
+    ApprovalRule,
+    ApprovalRules,
+    CallLimits,
+    PolicyVerdict,
+    ToolPolicies,
+)
 from pytest_llmeval.evaluators.tools.trajectory import Order, common_subsequence, follows
 
 if TYPE_CHECKING:

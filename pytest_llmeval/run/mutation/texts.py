@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.views import Mutator, Neighbours
-from pytest_llmeval.evaluators.measures.sentences import split_sentences
+from pytest_llmeval.evaluators.measures.segmentation import split_sentences
 from pytest_llmeval.run.mutation.forms import (
     answer_text,
     ground,

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource
+from pytest_llmeval.evaluators.measures.spans import EvidenceSource
 from pytest_llmeval.evaluators.measures.tokens import is_east_asian, separate_east_asian
 
 Tokenizer: TypeAlias = Literal["auto", "words"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
-from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource, as_sources
+from pytest_llmeval.evaluators.measures.spans import EvidenceSource, as_sources
 from pytest_llmeval.tasks.fact_check.citations import (
     OriginalPiece,
     Tokenizer,

@@ -7,10 +7,10 @@ import pytest
 from check_arguments import ARGUMENTS
 
 from pytest_llmeval import Case
+from pytest_llmeval.evaluators.checks.contract import Check, View
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED, kind_of_function
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.evaluators.checks.tree import Check, View
 
 CASE = Case("c", prediction='{"a": 2}')
 

@@ -11,8 +11,8 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.evaluators.judge.cascade import Cascaded, CascadeErrors, with_audit
 from pytest_llmeval.evaluators.judge.evaluator import Judge
+from pytest_llmeval.evaluators.judge.panel import Cascaded, CascadeErrors, with_audit
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
 from pytest_llmeval.judge.reduction import CascadeVerdict

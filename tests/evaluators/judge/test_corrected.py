@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
+from pytest_llmeval.core.case import answer_print
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.people import OTHER_ANSWER, answer_print
+from pytest_llmeval.evaluators.judge.people import OTHER_ANSWER
 from pytest_llmeval.gates.limits import GateResult, parse_gate
 from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions

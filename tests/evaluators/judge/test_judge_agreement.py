@@ -17,7 +17,7 @@ from pytest_llmeval import Case, EvaluatorError, Observation, score
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import Sums, Totals, stack
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
-from pytest_llmeval.evaluators.measures.agreement import level_of
+from pytest_llmeval.evaluators.measures.confusion import level_of
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric

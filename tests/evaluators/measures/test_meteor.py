@@ -9,9 +9,9 @@ from nltk.translate.meteor_score import meteor_score as nltk_meteor_score
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import MissingDataError
-from pytest_llmeval.evaluators.measures import meteor
-from pytest_llmeval.evaluators.measures import meteor as wordnet
-from pytest_llmeval.evaluators.measures.meteor import meteor_score
+from pytest_llmeval.evaluators.measures import overlap
+from pytest_llmeval.evaluators.measures import overlap as wordnet
+from pytest_llmeval.evaluators.measures.overlap import meteor_score
 from pytest_llmeval.evaluators.text import TextEvaluator
 
 SYNSETS = {
@@ -51,7 +51,7 @@ def close(folder: str | None) -> None:
 def fresh_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave a WordNet that other tests have opened alone."""
     fresh = lru_cache(wordnet.open_wordnet.__wrapped__)
-    for module in (wordnet, meteor):
+    for module in (wordnet, overlap):
         monkeypatch.setattr(module, "open_wordnet", fresh)
 
 

@@ -9,12 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
 
-from pytest_llmeval.evaluators.measures import meteor, stems
-from pytest_llmeval.evaluators.measures.stems import stem
+from pytest_llmeval.evaluators.measures import overlap, tokens
+from pytest_llmeval.evaluators.measures.tokens import stem
 
 NLTK = PorterStemmer()
 SUFFIXES = sorted(
-    {suffix for rules in (stems._STEP_2, stems._STEP_3, stems._STEP_4) for each in rules.values() for suffix, _ in each}
+    {
+        suffix
+        for rules in (tokens._STEP_2, tokens._STEP_3, tokens._STEP_4)
+        for each in rules.values()
+        for suffix, _ in each
+    }
     | {"ed", "ing", "s", "es", "ies", "ied", "eed", "sses", "y", "e", "ll", "logi", "ization", "ying", "at", "bl", "iz"}
 )
 BEGINNINGS = ("", "b", "y", "tr", "a", "ay", "hop", "feed", "syz", "relat", "enjoy", "0x", "controll")
@@ -29,7 +34,7 @@ def test_two_suffixes_behind_any_beginning_give_the_stem_of_nltk(beginning: str)
 
 
 def test_words_of_a_dictionary_and_their_forms_give_the_stems_of_nltk() -> None:
-    index = Path(meteor._DEBIAN, "index.noun").read_text(encoding="ascii")
+    index = Path(overlap._DEBIAN, "index.noun").read_text(encoding="ascii")
     rng = random.Random(7)
     words = rng.sample(sorted(set(re.findall(r"^[a-z]{4,}", index, re.MULTILINE))), 4_000)
     words += [word + rng.choice(SUFFIXES) for word in words]

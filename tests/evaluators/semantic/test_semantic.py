@@ -13,7 +13,6 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import EvaluatorError, MissingDataError, MissingExtraError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.evaluators.semantic import evaluator as semantic
-from pytest_llmeval.evaluators.semantic import models as semantic_models
 from pytest_llmeval.evaluators.semantic.evaluator import Semantic
 
 WORDS = [
@@ -273,17 +272,17 @@ def test_layer_changes_bert_f1(folder: str, tiny: Semantic) -> None:
 def test_reloaded_model_gives_the_same_scores(tiny: Semantic) -> None:
     cases = [case(TEXTS[0], text) for text in TEXTS]
     before = tiny.measure_many(cases)
-    semantic_models._attempt.cache_clear()
+    semantic._attempt.cache_clear()
     assert tiny.measure_many(cases) == before
 
 
 @needs_packages
 def test_model_is_loaded_once(folder: str, tiny: Semantic) -> None:
-    assert semantic_models.word_model(folder, 2, "cpu") is semantic_models.word_model(folder, 2, "cpu")
+    assert semantic.word_model(folder, 2, "cpu") is semantic.word_model(folder, 2, "cpu")
     tiny.evaluate("a dog", "the cat")
-    misses = semantic_models._attempt.cache_info().misses
+    misses = semantic._attempt.cache_info().misses
     Semantic(bert_model=folder, bert_layers=2, sbert_model=folder, device="cpu").evaluate("the cat", "a dog")
-    assert semantic_models._attempt.cache_info().misses == misses
+    assert semantic._attempt.cache_info().misses == misses
 
 
 @needs_packages
@@ -300,7 +299,7 @@ def test_text_without_word_pieces_scores_zero_on_bert_f1(tiny: Semantic, capfd: 
 
 @needs_packages
 def test_loading_and_running_print_nothing(folder: str, capfd: pytest.CaptureFixture[str]) -> None:
-    semantic_models._attempt.cache_clear()
+    semantic._attempt.cache_clear()
     evaluator = Semantic(bert_model=folder, bert_layers=2, sbert_model=folder)
     evaluator.evaluate("a dog", "the cat")
     assert capfd.readouterr() == ("", "")

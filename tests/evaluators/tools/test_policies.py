@@ -8,7 +8,7 @@ from loading import load_text
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
-from pytest_llmeval.evaluators import patterns
+from pytest_llmeval.evaluators import answers
 from pytest_llmeval.evaluators.tools.calls import read_steps
 
 CONFIRMED = {"tool": "refund", "needs": "confirm"}
@@ -282,7 +282,7 @@ def test_policies_read_all_forms_of_messages(form: str) -> None:
 
 
 def test_a_pattern_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "SEARCH_S", 0.01)
+    monkeypatch.setattr(answers, "SEARCH_S", 0.01)
     evaluator = get_evaluator("tools", says_did_not={"refund": "(a|aa)+$"})
     with pytest.raises(EvaluatorError, match=r"searched for 0\.01 s without result"):
         evaluator.measure(Case("c", prediction=talk("a", said("a" * 60 + "b"))))
