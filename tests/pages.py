@@ -1,6 +1,6 @@
 """Reports as data, for pages, and a browser that opens these."""
 
-__all__ = ("Browser", "case", "chromium", "head_of", "report", "suite")
+__all__ = ("Browser", "case", "chromium", "head_of", "page_run", "report", "suite", "suite_report")
 
 import json
 import os
@@ -13,11 +13,16 @@ from typing import Any
 
 import pytest
 from llm_server import PATIENCE
+from msgspec import convert
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
+
+from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.html.data import PageRun
+from pytest_llmeval.reports.reading import completed
 
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--lang=en-US")
 
@@ -59,6 +64,22 @@ def report(*suites: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Return a report as JSON data."""
     run = {"started_at": "2026-11-20T11:42:23+00:00", "duration_s": 1.5, "version": "0.1.0", "commit": "a" * 40}
     return {"schema_version": 1, "run": run, "suites": list(suites), **more}
+
+
+def page_run(label: str, data: Mapping[str, Any], **more: Any) -> PageRun:
+    """Return a report as a run of a page.
+
+    Args:
+        label: Of the run.
+        data: The report as JSON data.
+        more: Further fields of the run.
+    """
+    return PageRun(label, completed(convert(data, RunReport)), **more)
+
+
+def suite_report(data: Mapping[str, Any]) -> SuiteReport:
+    """Return a suite of a report from its JSON data."""
+    return page_run("", report(data)).report.suites[0]
 
 
 def head_of(html: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.anytime import Look
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
-    from pytest_llmeval.reports.form import FilledBucket, StopReport
+    from pytest_llmeval.reports.form import BucketReport, StopReport
     from pytest_llmeval.reports.tables import FilledTable
 
 
@@ -217,7 +217,7 @@ class JudgedSuite:
     gates: "Sequence[GateResult]" = ()
     watch: RunWatch | None = None
     tables: "Sequence[FilledTable]" = ()
-    buckets: "Sequence[FilledBucket]" = ()
+    buckets: "Sequence[tuple[BucketReport, bool]]" = ()
 
     @property
     def collected(self) -> CollectedSuite:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -12,10 +12,10 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, CaseResult
+from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.reports.form import SuiteReport
+from pytest_llmeval.reports.form import CaseReport, SuiteReport
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -30,11 +30,6 @@ def results_of(suites: Sequence[SuiteReport], path: Path) -> list[SuiteReport]:
     named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
     longest = max((len(Path(suite.path).parts) for suite in named), default=0)
     return [suite for suite in named if len(Path(suite.path).parts) == longest]
-
-
-def ran(case: CaseResult) -> bool:
-    """Return whether a case has scores that can be compared."""
-    return case.outcome not in ("skipped", "not_run")
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ class PairedScores(NamedTuple):
 
 
 def _scored(suite: SuiteReport, metric: str) -> bool:
-    return any(case.metrics.get(metric) is not None for case in suite.result.cases)
+    return any(case.metrics.get(metric) is not None for case in suite.cases)
 
 
 def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] | None = None) -> PairedScores:
@@ -103,15 +98,15 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
         there: The baseline.
         metrics: Names of metrics; default: all.
     """
-    left, right = ({case.id for case in suite.result.cases if ran(case)} for suite in (here, there))
+    left, right = ({case.id for case in suite.cases if case.ran} for suite in (here, there))
     here, there = _only(here, left & right), _only(there, left & right)
-    every = dict.fromkeys([*here.result.metrics, *there.result.metrics])
+    every = dict.fromkeys([*here.metrics, *there.metrics])
     wanted = tuple(name for name in every if metrics is None or name in metrics)
     lower = frozenset({*here.lower_is_better, *there.lower_is_better})
     evaluator = RecordedScores(wanted, lower, {**there.ranges, **here.ranges})
     run, baseline = (CaseStatistics.exact(_records(suite, evaluator)) for suite in (here, there))
     pairing = RunPairing(run, baseline, {evaluator.name: evaluator})
-    clusters = here.result.clusters
+    clusters = here.clusters
     return PairedScores(
         here, there, (left - right, right - left), evaluator, pairing, clusters.label if clusters else None
     )
@@ -119,19 +114,15 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
 
 def _only(suite: SuiteReport, ids: AbstractSet[str]) -> SuiteReport:
     """Return a suite with some of its cases."""
-    result = suite.result
-    cases = [case for case in result.cases if case.id in ids]
-    records = [record for record in result.records if record.id in ids]
-    return structs.replace(suite, result=replace(result, cases=cases, records=records))
+    return structs.replace(suite, cases=[case for case in suite.cases if case.id in ids])
 
 
 def _records(suite: SuiteReport, evaluator: RecordedScores) -> list[CaseRecord]:
     """Return the cases of a report as records whose only counts are the scores."""
-    cases = zip(suite.result.cases, suite.result.records, strict=True)
-    return [_record(case, record.labels, evaluator) for case, record in cases]
+    return [_record(case, evaluator) for case in suite.cases]
 
 
-def _record(case: CaseResult, labels: Mapping[str, str], evaluator: RecordedScores) -> CaseRecord:
+def _record(case: CaseReport, evaluator: RecordedScores) -> CaseRecord:
     counts: dict[str, Any] = {}
     for name in evaluator.metrics:
         score = case.metrics.get(name)
@@ -140,7 +131,7 @@ def _record(case: CaseResult, labels: Mapping[str, str], evaluator: RecordedScor
     absent = {name: "" for name in evaluator.metrics if case.metrics.get(name) is None}
     is_error = case.outcome == "errored"
     seen = Observation(counts, undefined={} if is_error else absent, errored=absent if is_error else {})
-    return CaseRecord(case.id, labels, case.outcome, {evaluator.name: seen}, reason=case.reason)
+    return CaseRecord(case.id, case.labels, case.outcome, {evaluator.name: seen}, reason=case.reason)
 
 
 def pair_suites(here: Sequence[SuiteReport], there: Sequence[SuiteReport], *, named: bool) -> tuple[SuitePairs, Alone]:

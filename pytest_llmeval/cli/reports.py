@@ -10,10 +10,9 @@ from msgspec import structs
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.reports.form import SuiteReport
+from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def _approve(options: Namespace) -> int:
     return 0
 
 
-def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[SuiteReport, CaseResult]:
+def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[SuiteReport, CaseReport]:
     """Return the failed case of an id.
 
     Raises:
@@ -67,7 +66,7 @@ def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[Sui
     """
     found = list(_named(name, suites))
     if not found:
-        known = [case.id for suite in suites for case in suite.result.cases]
+        known = [case.id for suite in suites for case in suite.cases]
         raise LlmevalError(f"{report}: found no case {name!r}{suggest(name, known)}")
     failed = [each for each in found if each[1].unmet]
     if not failed:
@@ -81,9 +80,9 @@ def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[Sui
     return failed[0]
 
 
-def _named(name: str, suites: Sequence[SuiteReport]) -> Iterator[tuple[SuiteReport, CaseResult]]:
+def _named(name: str, suites: Sequence[SuiteReport]) -> Iterator[tuple[SuiteReport, CaseReport]]:
     for suite in suites:
-        yield from ((suite, case) for case in suite.result.cases if case.id == name)
+        yield from ((suite, case) for case in suite.cases if case.id == name)
 
 
 _HTML = (
@@ -123,7 +122,7 @@ def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
     Raises:
         SuiteError: One cannot be used.
     """
-    from pytest_llmeval.reports.html.page import page_run
+    from pytest_llmeval.reports.html.data import PageRun
     from pytest_llmeval.reports.reading import read_report
     from pytest_llmeval.run.finishing import with_past
 
@@ -137,11 +136,11 @@ def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
         start = sum(len(each.suites) for each in read[:against])
         first, pairs = _compared(first, read[against], labels[against], start)
     others = [
-        page_run(report, label, is_baseline=baseline is not None and place == len(reports))
+        PageRun(label, report, is_baseline=baseline is not None and place == len(reports))
         for place, (report, label) in enumerate(zip(read, labels, strict=True))
         if place
     ]
-    return [page_run(first, labels[0], pairs=pairs), *others]
+    return [PageRun(labels[0], first, pairs=pairs), *others]
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
@@ -185,7 +184,7 @@ def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes"
     alone = zip(paired.alone, ("this run", label), strict=True)
     notes = [f"{counted(len(ids), 'case')} only in {which}" for ids, which in alone if ids]
     found: dict[str, Difference] = {}
-    if paired.here.result.cases:
+    if paired.here.cases:
         names = [*paired.evaluator.metrics, PASS_RATE]
         rows = paired.pairing.everything()
         found = differences(paired.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=paired.cluster_by)
@@ -194,7 +193,7 @@ def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes"
 
 def _measured_otherwise(here: "SuiteReport", there: "SuiteReport") -> list[str]:
     """Return notes on metrics that the two runs compute in different ways."""
-    now, then = here.result.metrics, there.result.metrics
+    now, then = here.metrics, there.metrics
     return [
         f"{name}: measured in different ways: {now[name].signature!r}, baseline {then[name].signature!r}"
         for name in now

@@ -202,7 +202,7 @@ def _not_passed(report: "RunReport") -> Iterator[str]:
     found = [
         f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
         for suite in report.suites
-        for case in suite.result.cases
+        for case in suite.cases
         if case.outcome in ("failed", "errored")
     ]
     yield from found[:_LISTED]

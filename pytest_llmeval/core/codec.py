@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import is_dataclass
+from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
 
@@ -15,6 +16,17 @@ LARGEST: Final = 10**18
 
 JsonNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)] | float
 """Type of a count that is read as it was written; as `float`, ``2`` would come back as ``2.0``."""
+
+
+class WrittenField(Enum):
+    """A mark of a field of a published form, in ``Annotated``: whether its default is written.
+
+    Without a mark, the default of a field is left out if its class says ``omit_defaults``.
+    """
+
+    ALWAYS = "always"
+    IF_KNOWN = "unless it is the default"
+    TOGETHER = "unless that of every field with this mark is the default"
 
 
 def is_finite_number(value: object) -> TypeGuard[JsonNumber]:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from pytest_llmeval.core.codec import JsonNumber
+from pytest_llmeval.core.codec import JsonNumber, WrittenField
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 
@@ -183,16 +183,16 @@ class MetricValue(Struct, frozen=True):
         reason: Why there is no value, or what it leaves out; empty where cases alone say so.
     """
 
-    value: float | None
-    mean: float | None
-    low: float | None
-    high: float | None
+    value: float | int | None
+    mean: float | int | None
+    low: float | int | None
+    high: float | int | None
     scored: int
     undefined: int
     errored: int
     missing: int
     signature: str = ""
-    reason: str = ""
+    reason: Annotated[str, WrittenField.IF_KNOWN] = ""
 
 
 class CaseResult(msgspec.Struct, frozen=True):
@@ -238,8 +238,8 @@ class Clusters(Struct, frozen=True):
     """
 
     label: str
-    count: int
-    design_effects: Mapping[str, float]
+    count: int = 0
+    design_effects: Mapping[str, float | int] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

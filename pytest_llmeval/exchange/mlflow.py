@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, SuiteError, format_error
+from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.services.secrets import Redactor
 
@@ -58,23 +59,22 @@ def _export(options: Namespace) -> int:
 def _page(report: "RunReport") -> str:
     from pytest_llmeval.reports.html.data import PageRun
     from pytest_llmeval.reports.html.page import to_page
-    from pytest_llmeval.reports.json import to_json
 
-    return to_page([PageRun("", to_json(report))]).html
+    return to_page([PageRun("", report)]).html
 
 
 def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport", file: Path, page: str) -> str:
     """Log a suite as a run, and return the run's id."""
     from mlflow.entities import Metric, Param, RunTag
 
-    begin = round(datetime.fromisoformat(report.started_at).timestamp() * 1000)
-    end = begin + round(report.duration_s * 1000)
+    begin = round(datetime.fromisoformat(report.run.started_at).timestamp() * 1000)
+    end = begin + round(report.run.duration_s * 1000)
     run = client.create_run(experiment, start_time=begin, run_name=suite.suite)
     name = run.info.run_id
     metrics = [Metric(_named(key), value, end, 0) for key, value in _metrics(suite)]
-    params = {"suite": suite.base_name, "path": suite.path, "system": suite.variant, "llmeval": report.version}
+    params = {"suite": suite.base_name, "path": suite.path, "system": suite.variant, "llmeval": report.run.version}
     tags = [RunTag(f"gate.{_named(each.gate)}", each.outcome) for each in suite.gates]
-    tags += [RunTag("mlflow.source.git.commit", report.commit)] if report.commit else []
+    tags += [RunTag("mlflow.source.git.commit", report.run.commit)] if report.run.commit else []
     client.log_batch(name, metrics, [Param(key, value) for key, value in params.items() if value], tags)
     with tempfile.TemporaryDirectory() as folder:
         for artifact, text in (("report.json", file.read_text(encoding="utf-8")), ("report.html", page)):
@@ -87,8 +87,7 @@ def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport"
 
 def _metrics(suite: "SuiteReport") -> Iterator[tuple[str, float]]:
     """Yield what MLflow keeps as numbers; a metric without value has none."""
-    result = suite.result
-    for name, metric in {**result.metrics, "pass_rate": result.pass_rate, **result.usage}.items():
+    for name, metric in {**suite.metrics, PASS_RATE: suite.pass_rate}.items():
         for suffix, value in (("", metric.value), (".low", metric.low), (".high", metric.high)):
             if value is not None:
                 yield f"{name}{suffix}", float(value)

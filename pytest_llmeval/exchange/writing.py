@@ -131,7 +131,7 @@ def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str])
         yield from ("", f"## {markdown(source.file)}", "")
         if source.suite is not None and source.file in written:
             cases = counted(len(source.suite.cases), "case")
-            yield f"Written: {markdown(written[source.file])}, {cases}."
+            yield f"WrittenField: {markdown(written[source.file])}, {cases}."
         else:
             yield f"No suite: {markdown(source.refusal)}."
         yield f"{summary_line(source.constructs)}."

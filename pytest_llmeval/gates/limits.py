@@ -4,10 +4,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from pytest_llmeval.core.codec import WrittenField
 from pytest_llmeval.core.errors import price_hint
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several, suggest
@@ -86,20 +87,23 @@ class GateResult:
         value: What was compared; with ``by``, the group that is furthest from its limit.
         limit: The number that it was compared with.
         reason: One sentence for people.
-        interval: Of `value`, where that is a change against another run; else the interval is that of the metric.
         line: Of the gate in its file; 0 where it has none.
         undecided: Whether nothing could have been established, whatever counts then: such a gate may have failed by
             what was observed.
+        low: Lower bound of the interval of `value`, where that is a change against another run; else the interval is
+            that of the metric.
+        high: Upper bound.
     """
 
     gate: str
     outcome: GateOutcome
-    value: float | None
-    limit: float | None
-    reason: str
-    interval: tuple[float, float] | None = None
+    value: float | int | None = None
+    limit: float | int | None = None
+    reason: str = ""
     line: int = 0
-    undecided: bool = False
+    undecided: Annotated[bool, WrittenField.IF_KNOWN] = False
+    low: Annotated[float | int | None, WrittenField.IF_KNOWN] = None
+    high: Annotated[float | int | None, WrittenField.IF_KNOWN] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +380,7 @@ class SnapshotVerdict:
 
     Attributes:
         metric: The metric, or ``*``.
-        kind: What happened.
+        kind: The change, one of `ChangeKind`; reports of other versions may have other kinds, or none.
         outcome: ``passed``, ``failed`` or ``not_judged`` (part of the suite did not run).
         value: In this run.
         approved: In the snapshot.
@@ -384,10 +388,10 @@ class SnapshotVerdict:
     """
 
     metric: str
-    kind: ChangeKind
-    outcome: Literal["passed", "failed", "not_judged"]
-    value: float | None = None
-    approved: float | None = None
+    kind: str = ""
+    outcome: Literal["passed", "failed", "not_judged"] = "not_judged"
+    value: float | int | None = None
+    approved: float | int | None = None
     reason: str = ""
 
 

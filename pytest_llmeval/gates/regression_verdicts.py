@@ -210,8 +210,8 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, _Adjusted]) -> GateRe
     if gate.by is None:
         _, outcome, drop, reason = verdicts[0]
         found = finding.examined[0].found
-        bounds = None if found is None else _change(gate, found.drop, found.interval)[1]
-        return replace(_result(gate, outcome, drop, reason), interval=bounds, undecided=undecided)
+        low, high = (found is not None and _change(gate, found.drop, found.interval)[1]) or (None, None)
+        return replace(_result(gate, outcome, drop, reason), low=low, high=high, undecided=undecided)
     note = f"; not judged, under {counted(gate.min_cases, 'case')}: {several(finding.small)}" if finding.small else ""
     failed = [each for each in verdicts if each[1] == "failed"]
     worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])

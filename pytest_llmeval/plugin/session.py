@@ -178,7 +178,7 @@ class Run:
 
         assert self.finished is not None
         origin = origin_of(session, self.loader, self.finished, self.collected)
-        record = structs.replace(self.record, seconds=self.finished.report.duration_s)
+        record = structs.replace(self.record, seconds=self.finished.report.run.duration_s)
         try:
             write_shard(path, origin, record, self.config.rootpath)
         except OSError as error:

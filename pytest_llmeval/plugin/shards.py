@@ -102,7 +102,7 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, 
     nodeids = sorted(ids)
     return Origin(
         shard=str(shard_of_run(config) or ""),
-        commit=finished.report.commit,
+        commit=finished.report.run.commit,
         versions=versions(),
         options=_options(config),
         require_gates=run_terms(config).require_gates,

@@ -13,11 +13,11 @@ _COLUMNS = ("suite", "path", "variant", "case", "outcome")
 
 def csv_rows(report: RunReport) -> Iterator[Sequence[str | float | None]]:
     """Yield the header and a row for each case; a case without a score, or of a suite without the metric, has none."""
-    metrics = list(dict.fromkeys(name for suite in report.suites for name in suite.result.metrics))
+    metrics = list(dict.fromkeys(name for suite in report.suites for name in suite.metrics))
     yield [*_COLUMNS, *(f"metric:{name}" if name in _COLUMNS else name for name in metrics)]
     for suite in report.suites:
         first = (suite.base_name, suite.path, suite.variant)
-        for case in suite.result.cases:
+        for case in suite.cases:
             yield [*first, case.id, case.outcome, *(case.metrics.get(name) for name in metrics)]
 
 

@@ -2,17 +2,14 @@
 
 __all__ = ("to_ctrf", "write_ctrf")
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_llmeval.data.files.json import visible_json
-from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.json import write_data
 
 SPECIFICATION: Final = "1.0.0"
 
@@ -48,38 +45,36 @@ def to_ctrf(report: RunReport) -> dict[str, Any]:
         for path, lines in report.faults.items()
     ]
     seen = Counter(test["status"] for test in tests)
-    started = round(datetime.fromisoformat(report.started_at).timestamp() * 1000)
+    started = round(datetime.fromisoformat(report.run.started_at).timestamp() * 1000)
     return {
         "reportFormat": "CTRF",
         "specVersion": SPECIFICATION,
-        "generatedBy": f"pytest-llmeval-suite {report.version}",
+        "generatedBy": f"pytest-llmeval-suite {report.run.version}",
         "results": {
-            "tool": {"name": "pytest-llmeval-suite", "version": report.version},
+            "tool": {"name": "pytest-llmeval-suite", "version": report.run.version},
             "summary": {
                 "tests": len(tests),
                 **{status: seen[status] for status in ("passed", "failed", "pending", "skipped", "other")},
                 "suites": len(report.suites),
                 "start": started,
-                "stop": started + _milliseconds(report.duration_s),
+                "stop": started + _milliseconds(report.run.duration_s),
             },
             "tests": tests,
-            **({"environment": {"commit": report.commit}} if report.commit else {}),
+            **({"environment": {"commit": report.run.commit}} if report.run.commit else {}),
         },
     }
 
 
 def _suite(suite: SuiteReport) -> Iterator[dict[str, Any]]:
-    labels = {each.id: dict(each.labels) for each in suite.result.records}
-    for case in suite.result.cases:
-        note = suite.note(case.id)
+    for case in suite.cases:
         message = {"message": case.reason} if case.reason and case.outcome != "passed" else {}
         flaky = case.details.get("repeats", {}).get("status") == "flaky"
         yield {
             **_test(suite, case.id, case.outcome, case.duration_s),
             **message,
-            **({"line": note.line} if note.line else {}),
-            "filePath": note.file or suite.path,
-            **({"labels": labels[case.id]} if labels.get(case.id) else {}),
+            **({"line": case.line} if case.line else {}),
+            "filePath": case.file or suite.path,
+            **({"labels": dict(case.labels)} if case.labels else {}),
             **({"flaky": True} if flaky else {}),
             "extra": {"metrics": dict(case.metrics)},
         }
@@ -110,5 +105,4 @@ def _milliseconds(seconds: float) -> int:
 
 def write_ctrf(report: RunReport, path: Path) -> None:
     """Write the report to a file."""
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
-    write_text(path, visible_json(chain(encoder.iterencode(to_ctrf(report)), ["\n"])))
+    write_data(to_ctrf(report), path)

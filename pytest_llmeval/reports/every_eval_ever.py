@@ -2,19 +2,16 @@
 
 __all__ = ("to_every_eval_ever", "write_every_eval_ever")
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.json import visible_json
-from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.json import write_data
 
 SCHEMA: Final = "0.3.0"
 
@@ -36,20 +33,20 @@ def to_every_eval_ever(report: RunReport, system: str = "") -> dict[str, Any]:
         JSON data. A metric without a value is left out: a score must be a number.
     """
     suites = [each for each in report.suites if each.variant == system]
-    model, began = system or _UNKNOWN, datetime.fromisoformat(report.started_at)
+    model, began = system or _UNKNOWN, datetime.fromisoformat(report.run.started_at)
     name = suites[0].base_name if len(suites) == 1 else "llmeval"
     return {
         "schema_version": SCHEMA,
         "evaluation_id": f"{name}/{model}/{began.timestamp():.0f}",
-        "evaluation_timestamp": report.started_at,
+        "evaluation_timestamp": report.run.started_at,
         "retrieved_timestamp": f"{began.timestamp():.0f}",
         "source_metadata": {
             "source_type": "evaluation_run",
             "source_organization_name": _UNKNOWN,
             "evaluator_relationship": "other",
-            **({"additional_details": {"commit": report.commit}} if report.commit else {}),
+            **({"additional_details": {"commit": report.run.commit}} if report.run.commit else {}),
         },
-        "eval_library": {"name": "pytest-llmeval-suite", "version": report.version},
+        "eval_library": {"name": "pytest-llmeval-suite", "version": report.run.version},
         "model_info": {
             "name": model,
             "id": model,
@@ -93,7 +90,7 @@ def _results(suite: SuiteReport) -> Iterator[dict[str, Any]]:
 
 
 def _metrics(suite: SuiteReport) -> Sequence[tuple[str, MetricValue]]:
-    return [(PASS_RATE, suite.result.pass_rate), *suite.result.metrics.items()]
+    return [(PASS_RATE, suite.pass_rate), *suite.metrics.items()]
 
 
 def _uncertainty(suite: SuiteReport, metric: MetricValue) -> dict[str, Any]:
@@ -113,7 +110,7 @@ def write_every_eval_ever(report: RunReport, path: Path) -> str | None:
     systems = list(dict.fromkeys(suite.variant for suite in report.suites)) or [""]
     files = [path if len(systems) == 1 else _file_of(path, each) for each in systems]
     for system, file in zip(systems, files, strict=True):
-        _write(to_every_eval_ever(report, system), file)
+        write_data(to_every_eval_ever(report, system), file)
     notes = [f"one file for each system: {', '.join(each.name for each in files)}"] if len(files) > 1 else []
     lacking = [name for suite in report.suites for name, metric in _metrics(suite) if metric.value is None]
     if lacking:
@@ -123,8 +120,3 @@ def write_every_eval_ever(report: RunReport, path: Path) -> str | None:
 
 def _file_of(path: Path, system: str) -> Path:
     return path.with_name(f"{path.stem}.{_NO_FILE_NAME.sub('-', system) or _UNKNOWN}{path.suffix}")
-
-
-def _write(record: dict[str, Any], path: Path) -> None:
-    text: Iterable[str] = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1).iterencode(record)
-    write_text(path, visible_json(chain(text, ["\n"])))

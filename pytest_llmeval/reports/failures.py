@@ -1,7 +1,5 @@
 """The text of a failing case: missed limits, answer and findings."""
 
-__all__ = ("CasePlace", "explain", "marked_difference")
-
 import difflib
 import re
 import textwrap
@@ -14,7 +12,6 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, number, printable
 from pytest_llmeval.reports.layout import width_of
-from pytest_llmeval.reports.notes import repeats_line
 from pytest_llmeval.reports.transcript import transcript_lines, wrong_turns
 from pytest_llmeval.scoring.case_scores import Unmet
 
@@ -187,3 +184,23 @@ def _nearest(expected: Any, prediction: Any) -> str | None:
     }
     best = max(likeness, key=lambda text: likeness[text])
     return best if likeness[best] >= _ALIKE else None
+
+
+def repeats_line(repeats: Mapping[str, Any]) -> str:
+    """Say how the repeats of a case went, and where they part.
+
+    >>> call, answer = {"what": "refund()", "repeats": [1, 3]}, {"what": "a message of the assistant", "repeats": [2]}
+    >>> parts_at = {"turn": 2, "step": 1, "variants": [call, answer]}
+    >>> repeats_line({"times": 3, "passed": 2, "status": "flaky", "parts_at": parts_at})
+    '2 of 3 passed; they part in turn 2, step 1: refund() (1, 3), a message of the assistant (2)'
+    """
+    went = f"{repeats['passed']} of {repeats['times']} passed"
+    parting = repeats.get("parts_at")
+    if parting is None:
+        return went
+    place = (
+        f"step {parting['step']}" if parting.get("turn") is None else f"turn {parting['turn']}, step {parting['step']}"
+    )
+    variants = [(each.get("what", ""), ", ".join(map(str, each["repeats"]))) for each in parting["variants"]]
+    listed = ", ".join(f"{what} ({numbers})".strip() for what, numbers in variants)
+    return f"{went}; they part in {place}: {listed}"

@@ -33,7 +33,7 @@ FORMATS = {
     ".md": "markdown:write_markdown",
     ".parquet": "parquet:write_parquet",
     ".txt": "terminal:write_plain_text",
-    ERROR_ANALYSIS: "errors:write_errors",
+    ERROR_ANALYSIS: "json:write_errors",
     CTRF: "ctrf:write_ctrf",
     EVERY_EVAL_EVER: "every_eval_ever:write_every_eval_ever",
 }
@@ -137,4 +137,4 @@ def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "
             name = f"_{name}" if _DEVICE.match(name) else name
             names[name.casefold()] += 1  # macOS and Windows have one file for names that differ in capitals
             name += f"-{names[name.casefold()]}" if names[name.casefold()] > 1 else ""
-            yield Path(str(path).replace(SUITE, name)), structs.replace(report, suites=[suite], systems=[])
+            yield Path(str(path).replace(SUITE, name)), structs.replace(report, suites=[suite], systems=())

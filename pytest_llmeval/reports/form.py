@@ -1,43 +1,50 @@
-"""The report of a run as data, independent of its format."""
+"""The report of a run: the JSON report is these structs, and every other report is drawn from them.
 
-__all__ = (
-    "OUTCOMES",
-    "Changes",
-    "FilledBucket",
-    "RunReport",
-    "SampleReport",
-    "StopReport",
-    "SuiteReport",
-    "gated_metrics",
-)
+A field stands where the JSON has it, and is left out where it has its default, if the class says ``omit_defaults``.
+`WrittenField` marks exceptions. Fields whose JSON name is in parentheses serve reports of a run that has just ended:
+they are never written, and reading a report fills in those that follow from the others.
+"""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from pytest_llmeval.core.results import AnswerShown, CaseResult, Result
+from pytest_llmeval.core.codec import WrittenField
+from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, Clusters, MetricValue
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
-from pytest_llmeval.reports.notes import CaseNote, WorstCases
+from pytest_llmeval.gates.statistics.strengths import Strengths
+from pytest_llmeval.reports.mutation import Survival
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.scoring.usage import Money, UsageReport
+from pytest_llmeval.scoring.usage import Money, UsageReport, total_money
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.compare import Difference
-    from pytest_llmeval.reports.mutation import Survival
-    from pytest_llmeval.reports.systems import SystemsReport
     from pytest_llmeval.reports.timeline import Timeline
+else:
+    Difference = Timeline = Any  # of fields that are never read
+
+SCHEMA_VERSION = 1
 
 _COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
 _SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
 """The metric of a gate, perhaps inside a statistic or drop such as ``drop(mean(f1))``."""
 
+_AnyNumber: TypeAlias = float | int
+"""A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
+
+_LARGEST = 10**18
+BoundedScore: TypeAlias = Annotated[float, Meta(ge=-1e100, le=1e100)] | Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
+"""The score of a case; the sums and squares of larger numbers would be infinite."""
+
 OUTCOMES = ("passed", "failed", "errored", "xfailed", "known_failure", "skipped", "not_run", "not_needed")
 EXCUSED = ("xfailed", "known_failure")
 """Outcomes of cases that failed, as was expected or approved: no failure of the run, and no pass either."""
 
+FAILING = ("failed", "errored", *EXCUSED)
 STATUSES = ("stable pass", "flaky", "stable fail", "error")
 
 
@@ -56,46 +63,191 @@ def gated_metrics(gates: Iterable[str]) -> list[str]:
     >>> gated_metrics(["f1 >= 0.8", "drop(mean(f1)) <= 0.02", "em >= 0.5 by language"])
     ['f1', 'em']
     """
-    judged = (_SUBJECT.fullmatch(_COMPARED.split(each, maxsplit=1)[0]) for each in gates)
-    return list(dict.fromkeys(found["metric"] for found in judged if found is not None))
+    subjects = (_SUBJECT.fullmatch(_COMPARED.split(each, maxsplit=1)[0]) for each in gates)
+    return list(dict.fromkeys(subject["metric"] for subject in subjects if subject is not None))
 
 
-class FilledBucket(Struct, frozen=True):
+UNKNOWN = MetricValue(None, None, None, None, 0, 0, 0, 0)
+"""A metric of which nothing is known."""
+
+
+class AnswerReport(Struct, frozen=True, omit_defaults=True):
+    """An answer to a case.
+
+    Attributes:
+        value: The prediction.
+        times: How many repeats gave it.
+        passed: How many of these passed; ``None`` if there are no repeats, or that is not known.
+    """
+
+    value: Any = field(name="prediction")
+    times: Annotated[int, WrittenField.ALWAYS] = 1
+    passed: int | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many of the repeats that gave it did not pass, as far as known."""
+        return self.times - (self.passed or 0)
+
+
+class JudgingReport(Struct, frozen=True, omit_defaults=True):
+    """A question to a judge with its reply.
+
+    Attributes:
+        evaluator: Label of the evaluator that asks.
+        mode: How it is judged.
+        question: Field name to text, as the judge gets them.
+        reply: The judge's reply, or why there is no verdict.
+        score: ``None`` where there is no verdict.
+        cost_usd: Of the call, now or when it was made; ``None`` where that is not known.
+        judge: The juror, where a panel judges.
+    """
+
+    evaluator: str
+    mode: Annotated[str, WrittenField.ALWAYS] = ""
+    question: Annotated[Mapping[str, str], WrittenField.ALWAYS] = field(default_factory=dict)
+    reply: Annotated[str, WrittenField.ALWAYS] = ""
+    score: Annotated[_AnyNumber | None, WrittenField.ALWAYS] = None
+    cost_usd: Annotated[_AnyNumber | None, WrittenField.ALWAYS] = None
+    judge: str = ""
+
+
+class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One case.
+
+    Attributes:
+        id: Its id.
+        outcome: Its outcome.
+        cluster: Its cluster, if cases are clustered.
+        metrics: Metric to score.
+        details: Evaluator label to details.
+        reason: Why it failed, was skipped or did not run.
+        duration_s: Seconds.
+        labels: Its labels.
+        unmet: Limits and checks that it did not meet, by name.
+        line: Line in its file; 0 if it has none.
+        file: Data file that contains it; empty for the suite file.
+        lines: Evaluator label to its findings.
+        input: What the target received.
+        expected: The ground truth.
+        prediction: The answer, or the first of several.
+        several: Different answers to repeats, those that failed most often first; empty if there is only one.
+        judgings: Questions to judges and their replies.
+        withheld: The texts of a case whose texts reports do not show, for the error analysis, which does.
+        has_texts: Whether reports show its texts, which may be none.
+    """
+
+    id: str
+    outcome: CaseOutcome
+    cluster: str | None = None
+    metrics: Annotated[Mapping[str, BoundedScore | None], WrittenField.ALWAYS] = field(default_factory=dict)
+    details: Annotated[Mapping[str, Any], WrittenField.ALWAYS] = field(default_factory=dict)
+    reason: Annotated[str | None, WrittenField.ALWAYS] = None
+    duration_s: Annotated[_AnyNumber, WrittenField.ALWAYS] = 0.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    unmet: Sequence[str] = ()
+    line: int = 0
+    file: str = ""
+    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    input: Any = None
+    expected: Any = None
+    prediction: Any | UnsetType = UNSET
+    several: Sequence[AnswerReport] = field(name="answers", default=())
+    judgings: Sequence[JudgingReport] = ()
+
+    withheld: "CaseReport | None" = field(name="(withheld)", default=None)
+    has_texts: bool = field(name="(has texts)", default=False)
+
+    @property
+    def answers(self) -> Sequence[AnswerReport]:
+        """The prediction, or each different one."""
+        return self.several or ([] if self.prediction is UNSET else [AnswerReport(self.prediction)])
+
+    @property
+    def ran(self) -> bool:
+        """Whether it has scores that can be compared."""
+        return self.outcome not in ("skipped", "not_run")
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Metric to why the case has no value of it; an evaluator's name to why it gave none at all."""
+        return {**self.details.get("undefined", {}), **self.details.get("errors", {})}
+
+    @property
+    def findings(self) -> list[str]:
+        """Findings of all evaluators, each with the label of its evaluator."""
+        return [f"{label}: {line}" for label, lines in self.lines.items() for line in lines]
+
+    def to_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row for each metric and repeat, as `Result.to_dicts` returns them; systems are those of suites."""
+        labels = {f"label.{name}": value for name, value in sorted(self.labels.items())}
+        spread = self.details.get("repeats", {}).get("spread", {})
+        absent = self.absent
+        for metric, value in self.metrics.items():
+            for repeat, each in enumerate([value, *spread.get(metric, {}).get("scores", ())]):
+                row = {"case": self.id, "outcome": self.outcome, "repeat": repeat, "metric": metric, "value": each}
+                yield {**row, "reason": None if each is not None else absent.get(metric, self.reason), **labels}
+
+    def place(self, suite_file: str) -> str:
+        """Return file and line in the form that editors and terminals link."""
+        file = self.file or suite_file
+        return f"{file}:{self.line}" if self.line else file
+
+
+NO_CASE = CaseReport(id="", outcome="not_run")
+"""What a report shows of a case that it does not have."""
+
+
+class GroupReport(Struct, frozen=True):
+    """A group of cases with the same value of a label.
+
+    Attributes:
+        cases: How many cases.
+        metrics: Metric to value.
+        pass_rate: Share of its cases that passed among those that ran.
+        figures: Calls, tokens, cost and latencies by name, as gates judge them.
+    """
+
+    cases: int
+    metrics: Mapping[str, MetricValue]
+    pass_rate: MetricValue = field(name="(pass rate)", default=UNKNOWN)
+    figures: Mapping[str, MetricValue] = field(name="(figures)", default_factory=dict)
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the group, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
+
+
+class BucketReport(Struct, frozen=True):
     """The cases of a suite that went wrong in one way.
 
     Attributes:
         name: Name of the bucket.
+        evaluator: Label of the evaluator that defines it.
         metric: Metric that decides, as the suite names it.
         limit: Its condition, such as ``< 0.3``.
-        evaluator: Label of the evaluator that defines it.
-        cases: In the order of the suite.
-        general: Whether this is the default bucket of an evaluator that defines none; only the error analysis shows it.
+        cases: Their ids, in the order of the suite.
     """
 
-    name: str
+    name: str = field(name="bucket")
+    evaluator: str = ""
+    metric: str = ""
+    limit: str = ""
+    cases: Sequence[str] = ()
+
+
+class WorstCase(Struct, frozen=True):
+    """A case and its score."""
+
+    id: str
+    score: _AnyNumber
+
+
+class WorstCases(Struct, frozen=True):
+    """The cases that are farthest from the best value of a metric, the worst first."""
+
     metric: str
-    limit: str
-    evaluator: str
-    cases: Sequence[CaseResult]
-    general: bool = False
-
-
-class Changes(Struct, frozen=True):
-    """A suite against another run of it.
-
-    Attributes:
-        against: Name of the other run.
-        metrics: Metric name to difference.
-        notes: Why the runs may not be comparable, and what only one of them has.
-        cases: Cases of the other run, if a report shows their scores.
-        answers: Case id to the answers of the other run, as reports show them, as far as they were kept.
-    """
-
-    against: str
-    metrics: "Mapping[str, Difference]"
-    notes: Sequence[str] = ()
-    cases: Sequence[CaseResult] = ()
-    answers: Mapping[str, Sequence[AnswerShown]] = field(default_factory=dict)
+    cases: Sequence[WorstCase]
 
 
 class StopReport(Struct, frozen=True):
@@ -114,11 +266,11 @@ class StopReport(Struct, frozen=True):
 
     cases: int
     not_needed: int
-    ran_ahead: int
-    confidence: float
+    ran_ahead: int = 0
+    confidence: _AnyNumber = 0.99
     judge_calls: int = 0
     answers: int = 0
-    cost_usd: float | None = None
+    cost_usd: _AnyNumber | None = None
 
 
 class SampleReport(Struct, frozen=True):
@@ -141,58 +293,87 @@ class SampleReport(Struct, frozen=True):
         return f"a sample of {self.cases} of {self.of} cases{strata}{', weighted back' if self.weighted else ''}"
 
 
-class SuiteReport(Struct, frozen=True):
+class Changes(Struct, frozen=True):
+    """A suite against another run of it.
+
+    Attributes:
+        against: Name of the other run.
+        metrics: Metric name to difference.
+        notes: Why the runs may not be comparable, and what only one of them has.
+        cases: Cases of the other run with their scores and answers, if a report shows them.
+    """
+
+    against: str
+    metrics: Mapping[str, Difference]
+    notes: Sequence[str] = ()
+    cases: Sequence[CaseReport] = ()
+
+
+class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One suite, or one variant of it.
 
     Attributes:
         suite: Name, with the variant in brackets.
         path: The file, relative to pytest's rootdir.
-        result: Metrics and cases.
-        gates: Verdicts on gates.
-        total: Number of cases in the file.
-        confidence: Confidence level of the intervals.
+        variant: System or variant of the target, as in the name of the suite; empty if there is only one.
+        description: What the suite file says for readers.
+        counts: Cases by outcome, and ``total``; ``not_run`` includes faulty ones.
+        metrics: Metric to value.
+        lower_is_better: Metrics for which lower is better.
+        clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
+        shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
+        left_out: Number of cases skipped because only predicted ones are wanted.
+        sample: Of how many cases its cases are a sample; ``None`` if they are all.
+        stop: What it left out because its gates were decided; ``None`` if it did not stop.
         usage: Calls of judges and targets; ``None`` if there were none.
         money: What they cost, and what was saved; ``None`` if there were none.
-        snapshot: Verdicts on scores compared with the approved ones.
-        buckets: Cases that went wrong, by kind of error.
+        groups: Label, its value to the group.
         tables: Tables that evaluators declare, filled in.
-        lower_is_better: Metrics for which lower is better.
+        gates: Verdicts on gates.
+        snapshot: Verdicts on scores compared with the approved ones.
+        cases: The cases.
         ranges: Metric to its smallest and largest value, if it has both.
-        shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
-        notes: Case id to location, texts and findings.
         worst: The worst cases; ``None`` if all are perfect.
-        left_out: Number of cases skipped because only predicted ones are wanted.
-        variant: System or variant of the target, as in the name of the suite; empty if there is only one.
+        error_buckets: Cases that went wrong, by kind of error, where an evaluator defines kinds.
+        confidence: Confidence level of the intervals.
+        pass_rate: Share of the cases that passed among those that ran.
+        figures: Calls, tokens, cost and latencies by name, as gates judge them.
+        buckets: All buckets, those of evaluators that define none among them; the error analysis shows these.
         changes: Changes since its scores were approved; ``None`` if no report shows them.
         past: Earlier runs and approvals; ``None`` if no report draws them.
-        recorded_counts: Cases by outcome according to the file that the report was read from, if it was.
-        stop: What it left out because its gates were decided; ``None`` if it did not stop.
-        sample: Of how many cases its cases are a sample; ``None`` if they are all.
     """
 
     suite: str
     path: str
-    result: Result
-    gates: Sequence[GateResult]
-    total: int
-    confidence: float | None = 0.95
-    usage: UsageReport | None = None
-    snapshot: Sequence[SnapshotVerdict] = ()
-    buckets: Sequence[FilledBucket] = ()
-    tables: Sequence[FilledTable] = ()
-    lower_is_better: Sequence[str] = ()
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    shared_inputs: int = 0
-    notes: Mapping[str, CaseNote] = field(default_factory=dict)
-    worst: WorstCases | None = None
-    left_out: int = 0
     variant: str = ""
-    changes: Changes | None = None
-    past: "Timeline | None" = None
-    recorded_counts: Mapping[str, int] = field(default_factory=dict)
-    stop: StopReport | None = None
+    description: str = ""
+    counts: Mapping[str, int]
+    metrics: Mapping[str, MetricValue]
+    lower_is_better: Sequence[str] = ()
+    clusters: Clusters | None = None
+    shared_inputs: int = 0
+    left_out: int = 0
     sample: SampleReport | None = None
+    stop: StopReport | None = None
+    usage: UsageReport | None = None
     money: Money | None = None
+    groups: Annotated[Mapping[str, Mapping[str, GroupReport]], WrittenField.ALWAYS] = field(default_factory=dict)
+    tables: Sequence[FilledTable] = ()
+    gates: Annotated[Sequence[GateResult], WrittenField.ALWAYS] = ()
+    snapshot: Sequence[SnapshotVerdict] = ()
+    cases: Sequence[CaseReport]
+    ranges: Mapping[str, tuple[_AnyNumber, _AnyNumber]] = field(default_factory=dict)
+    worst: WorstCases | None = None
+    error_buckets: Annotated[Sequence[BucketReport], WrittenField.ALWAYS] = ()
+
+    confidence: float | None = field(name="(confidence)", default=0.95)
+    pass_rate: MetricValue = field(name="(pass rate)", default=UNKNOWN)
+    figures: Mapping[str, MetricValue] = field(name="(figures)", default_factory=dict)
+    buckets: Sequence[BucketReport] = field(name="(buckets)", default=())
+    changes: Changes | None = field(name="(changes)", default=None)
+    past: Timeline | None = field(name="(past)", default=None)
+
+    COMPUTED: ClassVar = {"stability": "money"}
 
     @property
     def base_name(self) -> str:
@@ -200,28 +381,20 @@ class SuiteReport(Struct, frozen=True):
         return self.suite.removesuffix(f"[{self.variant}]")
 
     @property
+    def total(self) -> int:
+        """Number of cases in the file."""
+        return max(self.counts.get("total", 0), len(self.cases))
+
+    @property
     def failed(self) -> bool:
         """Whether a case, a gate or a comparison with approved scores failed."""
-        outcomes = {
-            *(each.outcome for each in self.result.cases),
-            *(each.outcome for each in self.gates),
-            *(each.outcome for each in self.snapshot),
-        }
-        return bool(outcomes & {"failed", "errored"})
+        verdicts = (each.outcome for part in (self.cases, self.gates, self.snapshot) for each in part)
+        return not {"failed", "errored"}.isdisjoint(verdicts)
 
     @property
     def gated(self) -> list[str]:
         """Metrics that have gates, each once, in the order of the gates."""
-        return [name for name in gated_metrics(each.gate for each in self.gates) if self.result.find(name) is not None]
-
-    @property
-    def named_buckets(self) -> list[FilledBucket]:
-        """The buckets that evaluators define themselves."""
-        return [each for each in self.buckets if not each.general]
-
-    def note(self, case: str) -> CaseNote:
-        """Return location, texts and findings of a case."""
-        return self.notes.get(case) or CaseNote()
+        return [name for name in gated_metrics(each.gate for each in self.gates) if self.find(name) is not None]
 
     @property
     def interval_name(self) -> str:
@@ -229,49 +402,188 @@ class SuiteReport(Struct, frozen=True):
         return "interval" if self.confidence is None else f"{self.confidence * 100:g}% interval"
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Cases by outcome; ``not_run`` includes faulty ones."""
-        seen: Counter[str] = Counter(case.outcome for case in self.result.cases)
-        outcomes = (each for each in OUTCOMES if seen[each] or each not in (*EXCUSED, "not_needed"))
-        counts = {"total": self.total, **{outcome: seen[outcome] for outcome in outcomes}}
-        counts["not_run"] += self.total - len(self.result.cases)
-        if self.stop is not None:
-            counts["not_run"] -= self.stop.not_needed
-            counts["not_needed"] = self.stop.not_needed
-        return {**counts, **self.recorded_counts}
-
-    @property
     def stability(self) -> dict[str, int]:
         """Cases by status of their repeats; empty if every case ran once."""
-        repeats = [each.details.get("repeats") for each in self.result.cases]
-        found = [each.get("status") for each in repeats if isinstance(each, Mapping)]
-        return {status: found.count(status) for status in STATUSES if status in found}
+        repeats = [each.details.get("repeats") for each in self.cases]
+        statuses = [each.get("status") for each in repeats if isinstance(each, Mapping)]
+        return {status: statuses.count(status) for status in STATUSES if status in statuses}
 
     @property
     def run(self) -> int:
         """How many cases ran."""
         return self.total - self.counts["not_run"] - self.counts.get("not_needed", 0)
 
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the suite, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
 
-class RunReport(Struct, frozen=True):
-    """One run of pytest.
+    def case(self, name: str) -> CaseReport:
+        """Return a case by its id."""
+        return next((each for each in self.cases if each.id == name), NO_CASE)
+
+
+def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None = None) -> dict[str, int]:
+    """Return cases by outcome.
+
+    Args:
+        cases: Those of which something is known.
+        total: Number of cases in the file, faulty ones included.
+        stop: What was left out because all gates were decided.
+    """
+    seen: Counter[str] = Counter(case.outcome for case in cases)
+    outcomes = (each for each in OUTCOMES if seen[each] or each not in (*EXCUSED, "not_needed"))
+    counts = {"total": total, **{outcome: seen[outcome] for outcome in outcomes}}
+    counts["not_run"] += total - seen.total()
+    if stop is not None:
+        counts["not_run"] -= stop.not_needed
+        counts["not_needed"] = stop.not_needed
+    return counts
+
+
+class SystemValue(Struct, frozen=True):
+    """A metric of a system."""
+
+    value: _AnyNumber | None
+    low: _AnyNumber | None = None
+    high: _AnyNumber | None = None
+
+
+class SystemDifference(Struct, frozen=True):
+    """A metric of a system against the reference, over the cases of both.
+
+    Attributes:
+        value: Of the system.
+        baseline: Of the reference.
+        difference: `value` minus `baseline`.
+        low: Lower bound of the interval of `difference`.
+        high: Upper bound.
+        cases: Cases compared.
+        notes: What to keep in mind when reading the numbers.
+        p_value: Of no difference, adjusted by Holm's method; ``None`` where there is no test.
+        wins: Cases that score better than those of the reference.
+        ties: Cases that score the same.
+        losses: Cases that score worse.
+    """
+
+    value: _AnyNumber | None
+    baseline: _AnyNumber | None
+    difference: _AnyNumber | None
+    low: _AnyNumber | None
+    high: _AnyNumber | None
+    cases: int
+    notes: Sequence[str]
+    p_value: _AnyNumber | None
+    wins: int
+    ties: int
+    losses: int
+
+
+class SystemReport(Struct, frozen=True, omit_defaults=True):
+    """A system of a suite.
+
+    Attributes:
+        system: Its name.
+        cases: How many cases it answered.
+        metrics: Metric to value.
+        differences: Metric to difference; empty for the reference itself.
+        groups: Label, its value, metric to value.
+    """
+
+    system: str
+    cases: int
+    metrics: Mapping[str, SystemValue]
+    differences: Mapping[str, SystemDifference] = field(default_factory=dict)
+    groups: Annotated[Mapping[str, Mapping[str, Mapping[str, _AnyNumber | None]]], WrittenField.ALWAYS] = field(
+        default_factory=dict
+    )
+
+
+class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The systems of a suite side by side.
+
+    Attributes:
+        suite: Name of the suite.
+        path: The file, relative to pytest's rootdir.
+        reference: The system that the others are compared with.
+        confidence: Of the intervals of differences.
+        compare_by: Metrics that reports list first, and by group.
+        strengths: Strengths of the systems, for each evaluator that compared them in pairs.
+        systems: The systems.
+        joined: Tables of an evaluator with a column for each system.
+    """
+
+    suite: str
+    path: str
+    reference: str
+    confidence: _AnyNumber
+    compare_by: Sequence[str]
+    strengths: Sequence[Strengths] = ()
+    systems: Sequence[SystemReport]
+
+    joined: Sequence[FilledTable] = field(name="(joined)", default=())
+
+    def has(self, path: str, base_name: str) -> bool:
+        """Return whether a path and a name without system are those of this suite."""
+        return (path, base_name) == (self.path, self.suite)
+
+    @property
+    def title(self) -> str:
+        """The heading of the tables."""
+        return f"{self.suite}: {counted(len(self.systems), 'system')}, compared with {self.reference}"
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
+        names = dict.fromkeys(name for each in self.systems for name in each.metrics if name != PASS_RATE)
+        return list(dict.fromkeys([*self.compare_by, *names, PASS_RATE]))
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Label to its values, for the labels that the systems are reported by."""
+        return {
+            label: sorted({name for each in self.systems for name in each.groups.get(label, {})})
+            for label in dict.fromkeys(label for each in self.systems for label in each.groups)
+        }
+
+
+class RunStart(Struct, frozen=True):
+    """A run of pytest.
 
     Attributes:
         started_at: ISO 8601, UTC.
         duration_s: Seconds.
         version: Version of this package.
-        commit: Commit of the repository, if there is one.
-        suites: Sorted by path and variant.
-        faults: Suite file, relative to pytest's rootdir, to its faults, one line each; sorted by file.
-        systems: Comparisons of systems, for suites that several of them answered.
-        mutation: What suites notice of wrong answers; empty if that was not asked for.
+        commit: Commit of the repository, if any.
     """
 
-    started_at: str
-    duration_s: float
-    version: str
-    commit: str | None
-    suites: Sequence[SuiteReport] = field(default_factory=tuple)
+    started_at: str = ""
+    duration_s: _AnyNumber = 0.0
+    version: str = ""
+    commit: str | None = None
+
+
+class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The report of a run.
+
+    Attributes:
+        schema_version: Of the form.
+        run: The run.
+        suites: Sorted by path and variant.
+        systems: Comparisons of systems, for suites that several of them answered.
+        mutation: What suites notice of wrong answers; empty if that was not asked for.
+        faults: Suite file, relative to pytest's rootdir, to its faults, one line each; sorted by file.
+    """
+
+    schema_version: Annotated[int, WrittenField.ALWAYS] = SCHEMA_VERSION
+    run: Annotated[RunStart, WrittenField.ALWAYS] = RunStart()
+    suites: Annotated[Sequence[SuiteReport], WrittenField.ALWAYS] = ()
+    systems: Sequence[SystemsReport] = ()
+    mutation: Sequence[Survival] = ()
     faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    systems: "Sequence[SystemsReport]" = ()
-    mutation: "Sequence[Survival]" = ()
+
+    COMPUTED: ClassVar = {"money": "suites"}
+
+    @property
+    def money(self) -> Money | None:
+        """What all suites cost, and what was saved; ``None`` if nothing was asked."""
+        return total_money(each.money for each in self.suites)

@@ -11,10 +11,10 @@ from tabulate import tabulate
 
 from pytest_llmeval.core.wording import as_line, counted, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
-from pytest_llmeval.reports.form import RunReport, SuiteReport, count_text
+from pytest_llmeval.reports.failures import repeats_line
+from pytest_llmeval.reports.form import RunReport, SuiteReport, SystemsReport, count_text
 from pytest_llmeval.reports.layout import TextTable
 from pytest_llmeval.reports.mutation import SHOWN_FROM, Survival, findings
-from pytest_llmeval.reports.notes import repeats_line
 from pytest_llmeval.reports.overview import (
     MOST_LINES,
     OverviewRow,
@@ -29,7 +29,7 @@ from pytest_llmeval.reports.overview import (
     rows_of,
     totals,
 )
-from pytest_llmeval.reports.systems import SystemsReport, system_tables
+from pytest_llmeval.reports.systems import system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(
@@ -86,13 +86,13 @@ def _folded(name: str, more: str, lines: Sequence[str]) -> list[str]:
 
 def to_markdown(report: RunReport) -> str:
     """Return the report as GitHub-flavoured Markdown: verdict, suites at a glance, what failed, the rest folded."""
-    commit = f", commit `{report.commit[:12]}`" if report.commit else ""
+    commit = f", commit `{report.run.commit[:12]}`" if report.run.commit else ""
     lines = ["# Evaluation report", "", *_verdict(report)]
     lines += [
-        f"{report.started_at}, {seconds(report.duration_s)}, pytest-llmeval-suite {report.version}{commit}",
+        f"{report.run.started_at}, {seconds(report.run.duration_s)}, pytest-llmeval-suite {report.run.version}{commit}",
         "",
     ]
-    lines += [part for line in money_lines(report.suites) for part in (text(line), "")]
+    lines += [part for line in money_lines(report.money) for part in (text(line), "")]
     suites = sorted(report.suites, key=_urgency)
     if suites:
         rows = [_at_a_glance(row) for row in rows_of(suites)]
@@ -145,7 +145,7 @@ def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
 
 def _counts(suite: SuiteReport) -> str:
     counts = ", ".join(count_text(count, name) for name, count in suite.counts.items() if count and name != "total")
-    return f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.result.pass_rate.value)}"
+    return f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.pass_rate.value)}"
 
 
 def _mutants(survival: Survival) -> list[str]:
@@ -170,7 +170,8 @@ def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
 
 def _suite(suite: SuiteReport) -> list[str]:
     """Return what failed, what changed, the tables of evaluators, and the rest folded."""
-    lines = [f"{text(suite.path)}: {_counts(suite)}", ""]
+    lines = [text(suite.description, cell=False), ""] if suite.description else []
+    lines += [f"{text(suite.path)}: {_counts(suite)}", ""]
     for line in (*asking_lines(suite), *cluster_lines(suite)):
         lines += [text(line), ""]
     gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
@@ -197,7 +198,7 @@ def _suite(suite: SuiteReport) -> list[str]:
 
 def _failing(suite: SuiteReport) -> list[str]:
     """Return a table of the failing cases."""
-    bad = [case for case in suite.result.cases if case.outcome in ("failed", "errored")]
+    bad = [case for case in suite.cases if case.outcome in ("failed", "errored")]
     if not bad:
         return []
     listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:MOST_ROWS]]
@@ -210,7 +211,7 @@ def _details(suite: SuiteReport) -> list[str]:
     lines: list[str] = []
     if metrics := listed_metrics(suite, in_tables=False):
         lines += _drawn(metric_table(suite, metrics))
-    for key in suite.result.groups:
+    for key in suite.groups:
         lines += [f"### By {text(key)}", "", *_drawn(group_table(key, suite))]
     cases = case_table(suite)
     return lines + _error_analysis(suite) + _worst(suite) + (["### Cases", "", *_drawn(cases)] if cases else [])
@@ -218,23 +219,22 @@ def _details(suite: SuiteReport) -> list[str]:
 
 def _notes(suite: SuiteReport) -> list[str]:
     """Return texts and findings of the cases whose texts the report has."""
-    noted = [(case.id, note) for case in suite.result.cases if (note := suite.note(case.id)).has_texts]
-    repeats = {case.id: case.details.get("repeats", {}) for case in suite.result.cases}
+    noted = [case for case in suite.cases if case.has_texts]
     lines = []
-    for case, note in noted[:MOST_ROWS]:
-        texts = note.texts()
-        answers = texts.pop("answers", None)
-        if answers:
-            del texts["prediction"]
-        rows = [(name, as_line(value)) for name, value in texts.items()]
-        for each in answers or ():
-            passed = f", {each['passed']} passed" if "passed" in each else ""
-            rows.append((f"prediction, {counted(each['times'], 'time')}{passed}", as_line(each["prediction"])))
-        lines += [f"#### {text(case)}", "", f"- at {text(note.place(suite.path))}"]
-        lines += [f"- {name}: {text(value)}" for name, value in rows]
-        if "parts_at" in repeats[case]:
-            lines.append(f"- repeats: {text(repeats_line(repeats[case]))}")
-        lines += [f"- {text(line)}" for line in note.findings]
+    for case in noted[:MOST_ROWS]:
+        rows = [
+            (name, value) for name, value in (("input", case.input), ("expected", case.expected)) if value is not None
+        ]
+        for each in case.answers:
+            passed = "" if each.passed is None else f", {each.passed} passed"
+            times = f", {counted(each.times, 'time')}{passed}" if case.several else ""
+            rows.append((f"prediction{times}", each.value))
+        lines += [f"#### {text(case.id)}", "", f"- at {text(case.place(suite.path))}"]
+        lines += [f"- {name}: {text(as_line(value))}" for name, value in rows]
+        repeats = case.details.get("repeats", {})
+        if "parts_at" in repeats:
+            lines.append(f"- repeats: {text(repeats_line(repeats))}")
+        lines += [f"- {text(line)}" for line in case.findings]
         lines.append("")
     if len(noted) > MOST_ROWS:
         lines += [f"... and {len(noted) - MOST_ROWS} more.", ""]
@@ -246,8 +246,8 @@ def _worst(suite: SuiteReport) -> list[str]:
     if suite.worst is None:
         return []
     rows = [
-        (text(case), number(score), "; ".join(map(text, suite.note(case).findings[:MOST_LINES])))
-        for case, score in suite.worst.scores.items()
+        (text(each.id), number(each.score), "; ".join(map(text, suite.case(each.id).findings[:MOST_LINES])))
+        for each in suite.worst.cases
     ]
     metric = text(suite.worst.metric)
     return ["### Worst cases", "", _table(rows, ("case", metric, "what is wrong")), ""]
@@ -256,9 +256,9 @@ def _worst(suite: SuiteReport) -> list[str]:
 def _error_analysis(suite: SuiteReport) -> list[str]:
     """Return a table of the buckets that hold a case."""
     rows = []
-    for each in suite.named_buckets:
+    for each in suite.error_buckets:
         if each.cases:
-            ids = ", ".join(case.id for case in each.cases[:MOST_ROWS])
+            ids = ", ".join(each.cases[:MOST_ROWS])
             rest = f", and {len(each.cases) - MOST_ROWS} more" if len(each.cases) > MOST_ROWS else ""
             condition = f"{each.metric} {each.limit}"
             rows.append((text(each.name), text(condition), str(len(each.cases)), text(ids) + rest))

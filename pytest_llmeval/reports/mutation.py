@@ -1,20 +1,9 @@
 """What a suite notices of wrong answers, as data, sentences and text tables."""
 
-__all__ = (
-    "POWER",
-    "SHOWN_FROM",
-    "GateNotice",
-    "KindOutcome",
-    "Survival",
-    "findings",
-    "survival_json",
-    "survival_lines",
-)
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import ClassVar, Final
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
 
 from pytest_llmeval.core.wording import counted, printable
 
@@ -45,14 +34,16 @@ class KindOutcome(Struct, frozen=True):
     """
 
     name: str
-    why: str
-    advice: str
-    mutants: int
-    survived: int
+    why: str = ""
+    advice: str = ""
+    mutants: int = 0
+    survived: int = 0
     undecided: int = 0
-    low: float | None = None
-    high: float | None = None
+    low: float | int | None = None
+    high: float | int | None = None
     by_evaluator: Mapping[str, int] = field(default_factory=dict)
+
+    COMPUTED: ClassVar = {"rate": "by_evaluator"}
 
     @property
     def decided(self) -> int:
@@ -79,10 +70,10 @@ class GateNotice(Struct, frozen=True):
     """
 
     gate: str
-    share: float | None
-    sure_share: float | None = None
+    share: float | int | None = None
+    sure_share: float | int | None = None
     never: bool = False
-    power: Mapping[str, float] = field(default_factory=dict)
+    power: Mapping[str, float | int] = field(default_factory=dict)
     unjudged: str = ""
 
 
@@ -115,6 +106,13 @@ class Survival(Struct, frozen=True):
     constant: str | None = None
     answers: int = 0
     seed: int = 0
+
+    COMPUTED: ClassVar = {"mutants": "seed", "undecided": "mutants", "rate": "undecided", "findings": "rate"}
+
+    @property
+    def findings(self) -> list[str]:
+        """What is wrong with the suite, a sentence each."""
+        return list(findings(self, SHOWN_FROM))
 
     @property
     def mutants(self) -> int:
@@ -241,12 +239,3 @@ def _noticed(gate: GateNotice) -> str:
         "never with more certainty" if gate.sure_share is None else f"with {POWER:.0%} power from {gate.sure_share:.0%}"
     )
     return f"fails from {gate.share:.0%} broken answers on, {sure}"
-
-
-def survival_json(survival: Survival, limit: float = SHOWN_FROM) -> dict[str, Any]:
-    """Return what a suite notices as JSON data, with the findings."""
-    written: dict[str, Any] = to_builtins(survival)
-    for name in ("kinds", "rewrites"):
-        written[name] = [{**to_builtins(each), "rate": each.rate} for each in getattr(survival, name)]
-    totals = {"mutants": survival.mutants, "undecided": survival.undecided, "rate": survival.rate}
-    return {**written, **totals, "findings": list(findings(survival, limit))}

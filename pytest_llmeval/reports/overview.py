@@ -28,7 +28,7 @@ from pytest_llmeval.core.wording import counted, interval, number, printable, se
 from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.reports.form import OUTCOMES, StopReport, SuiteReport, count_text
 from pytest_llmeval.reports.layout import Line, TextTable, padded, width_of
-from pytest_llmeval.scoring.usage import JudgeUsage, UsageReport, total_money
+from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
 
 MOST_LINES = 3
 """Findings listed for each of the worst cases."""
@@ -101,7 +101,7 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
         cases = str(passed) if passed == suite.total else f"{passed}/{suite.total}"
         holding = sum(each.outcome == "passed" for each in suite.gates)
         gates = str(holding or "-") if holding == len(suite.gates) else f"{holding}/{len(suite.gates)}"
-        yield OverviewRow(suite, (name, cases, gates), judged or list(suite.result.metrics)[:1])
+        yield OverviewRow(suite, (name, cases, gates), judged or list(suite.metrics)[:1])
 
 
 def brief(row: OverviewRow, room: int) -> tuple[str, int]:
@@ -109,7 +109,7 @@ def brief(row: OverviewRow, room: int) -> tuple[str, int]:
 
     The first metric may lose decimals of its interval; the others are written in full or not at all.
     """
-    found = {name: row.suite.result.find(name) for name in row.metrics}
+    found = {name: row.suite.find(name) for name in row.metrics}
     changes = "".join(f"{each}; " for each in _changes(row.suite, room))
     room -= width_of(changes)
     parts: list[str] = []
@@ -267,7 +267,7 @@ def _cascade_lines(suite: SuiteReport, usage: UsageReport) -> Iterator[str]:
         if not each.audit:
             yield f"{shown}; {_NOT_AUDITED}"
             continue
-        error = suite.result.find(f"{label}_cascade_error")
+        error = suite.find(f"{label}_cascade_error")
         audited = f"{each.audited} of {each.sure} sure ones audited"
         if error is None or error.value is None:
             yield f"{shown}, {audited}"
@@ -275,7 +275,7 @@ def _cascade_lines(suite: SuiteReport, usage: UsageReport) -> Iterator[str]:
         bounds = interval(error.low, error.high)
         rate = f"error rate {number(error.value)}{f' ({bounds})' if bounds else ''}"
         yield f"{shown}, {audited}; the large judge disagrees with {each.differing} of these: {rate}"
-        bias = suite.result.find(f"{label}_cascade_bias")
+        bias = suite.find(f"{label}_cascade_bias")
         if bias is not None and bias.low is not None and bias.high is not None and (bias.low > 0 or bias.high < 0):
             yield (
                 f"warning: cascade {printable(label)}: where it is sure, the small judge is too "
@@ -309,16 +309,15 @@ def _latency(percentiles: Mapping[str, float]) -> str:
     return "latency " + ", ".join(f"{name} {seconds(value)}" for name, value in percentiles.items())
 
 
-def money_lines(suites: Sequence[SuiteReport]) -> Iterator[str]:
+def money_lines(money: Money | None) -> Iterator[str]:
     """Yield what a run spent and saved, and what a full run would have cost; nothing where nothing was asked."""
-    money = total_money(each.money for each in suites)
     if money is None:
         return
-    parts = {"judges": money.judges, "simulated users": money.users, "targets": money.targets}
+    parts = {"judges": money.spent.judges, "simulated users": money.spent.users, "targets": money.spent.targets}
     spent = ", ".join(f"{name} {_usd(amount)}" for name, amount in parts.items() if amount != 0)
-    ways = {"what was stored": money.stored, "stopping": money.stop, "cascades": money.cascade}
+    ways = {"what was stored": money.saved.stored, "stopping": money.saved.stop, "cascades": money.saved.cascade}
     saved = ", ".join(f"{_usd(amount)} by {name}" for name, amount in ways.items() if amount != 0)
-    line = f"money: {_usd(money.spent)} USD spent{f' ({spent})' if spent else ''}"
+    line = f"money: {_usd(money.spent.total)} USD spent{f' ({spent})' if spent else ''}"
     yield f"{line}; saved: {saved or '0'}; a full run: {_usd(money.full)}"
 
 
@@ -328,11 +327,9 @@ def _usd(amount: float | None) -> str:
 
 def cluster_lines(suite: SuiteReport) -> Iterator[str]:
     """Yield the design effect of clusters, or a warning about cases that look clustered."""
-    if clusters := suite.result.clusters:
-        text = (
-            f"{counted(len(suite.result.records), 'case')} in {counted(clusters.count, 'cluster')} by {clusters.label}"
-        )
-        effects = {name: value for name, value in clusters.design_effects.items() if name in suite.result.metrics}
+    if clusters := suite.clusters:
+        text = f"{counted(len(suite.cases), 'case')} in {counted(clusters.count, 'cluster')} by {clusters.label}"
+        effects = {name: value for name, value in clusters.design_effects.items() if name in suite.metrics}
         if effects:
             low, high = (pick(effects, key=lambda name: effects[name]) for pick in (min, max))
             span = f"{effects[low]:.2f} ({low})"
@@ -357,7 +354,7 @@ def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bo
         most: Upper limit; metrics with gates are always included.
         in_tables: Whether to repeat metrics of evaluators' tables, for their intervals. Metrics with gates always are.
     """
-    metrics, gated = suite.result.metrics, suite.gated
+    metrics, gated = suite.metrics, suite.gated
     shown = {name for table in suite.tables if table.is_matrix or not in_tables for name in table.metrics}
     unshown = (name for name in metrics if name not in shown)
     chosen = list(dict.fromkeys([*(name for name in gated if name in metrics), *unshown]))
@@ -388,17 +385,17 @@ def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> Text
 
 def group_table(key: str, suite: SuiteReport) -> TextTable:
     """Return the groups of a label, with the metrics of gates first."""
-    names = list(dict.fromkeys([*suite.gated, *suite.result.metrics]))
+    names = list(dict.fromkeys([*suite.gated, *suite.metrics]))
     rows = [
         (name, str(group.cases), *(number(found.value if (found := group.find(metric)) else None) for metric in names))
-        for name, group in suite.result.groups[key].items()
+        for name, group in suite.groups[key].items()
     ]
     return TextTable("", (key, "cases", *names), rows, spare=range(len(names) + 1, 2, -1))
 
 
 def case_table(suite: SuiteReport) -> TextTable | None:
     """Return the cases of a small suite with their scores, those of gates first; ``None`` for any other suite."""
-    cases = suite.result.cases
+    cases = suite.cases
     names = dict.fromkeys([*suite.gated, *listed_metrics(suite)])
     scored = [name for name in names if any(case.metrics.get(name) is not None for case in cases)][:_MOST_SCORES]
     if not scored or not 1 < len(cases) <= _FEW_CASES:

@@ -13,7 +13,7 @@ _COLUMNS = ("suite", "path", "case", "outcome", "system", "repeat", "metric", "v
 
 
 def write_parquet(report: RunReport, path: Path) -> None:
-    """Write the rows of `Result.to_dicts` with ``suite`` and ``path``; labels are columns ``label.NAME``.
+    """Write the rows of `CaseReport.to_rows` with ``suite`` and ``path``; labels are columns ``label.NAME``.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -26,7 +26,8 @@ def write_parquet(report: RunReport, path: Path) -> None:
     rows = [
         {"suite": suite.base_name, "path": suite.path, **row, "system": suite.variant}
         for suite in report.suites
-        for row in suite.result.to_dicts()
+        for case in suite.cases
+        for row in case.to_rows()
     ]
     labels = sorted({name for row in rows for name in row} - set(_COLUMNS))
     kinds = {"repeat": pa.int64(), "value": pa.float64()}

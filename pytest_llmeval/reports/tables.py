@@ -1,15 +1,14 @@
 """The tables that evaluators declare, filled with the numbers of a result."""
 
-__all__ = ("FilledTable", "fill_tables", "join_tables")
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, assert_never
+from typing import Annotated, Any, TypeAlias, assert_never
 
 from msgspec import Struct, field, structs
 
+from pytest_llmeval.core.codec import WrittenField
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Totals
 from pytest_llmeval.core.results import CaseRecord, CaseResult, MetricIndex, Result
@@ -31,37 +30,38 @@ from pytest_llmeval.core.tables import (
 from pytest_llmeval.core.wording import number
 from pytest_llmeval.reports.layout import TextTable
 
-Cell: TypeAlias = str | float | None
+Cell: TypeAlias = str | float | int | None
 TableRow: TypeAlias = Sequence[Cell]
 
 _MOST_ROWS = 50
 _LONGEST = 60
 
 
-class FilledTable(Struct, frozen=True):
+class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A table with its numbers.
 
     Attributes:
         title: The line above it; may be empty.
         headers: Of all columns.
         rows: Texts and numbers; ``None`` for a number that does not exist.
-        metrics: Full names of the metrics that it contains.
+        cases: Row and column of a cell of a confusion matrix, and the ids of its cases.
         left_out: Number of rows beyond the limit.
         note: The line below it; may be empty.
+        metrics: Full names of the metrics that it contains.
         names: Number of leading columns that name the row.
         is_matrix: Whether it is a confusion matrix, whose metrics need no other listing.
-        cases: Row and column of a cell of a confusion matrix to the ids of its cases.
     """
 
-    title: str
+    title: Annotated[str, WrittenField.ALWAYS] = ""
     headers: Sequence[str]
     rows: Sequence[TableRow]
-    metrics: frozenset[str]
+    cases: Sequence[tuple[int, int, Sequence[str]]] = ()
     left_out: int = 0
     note: str = ""
-    names: int = 1
-    is_matrix: bool = False
-    cases: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
+
+    metrics: frozenset[str] = field(name="(metrics)", default=frozenset())
+    names: int = field(name="(names)", default=1)
+    is_matrix: bool = field(name="(is matrix)", default=False)
 
     @property
     def text_columns(self) -> frozenset[int]:
@@ -100,7 +100,9 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
                 left_out = max(0, len(rows) - _MOST_ROWS)
                 note = _note(table, numbers)
                 shown = numbers.shown(table)
-                one = FilledTable(title, headers, rows[:_MOST_ROWS], shown, left_out, note)
+                one = FilledTable(
+                    title=title, headers=headers, rows=rows[:_MOST_ROWS], metrics=shown, left_out=left_out, note=note
+                )
                 if isinstance(table, ConfusionMatrix):
                     one = structs.replace(one, cases=_counted_cases(table, numbers, headers, rows), is_matrix=True)
                 elif isinstance(table, MetricTable):
@@ -134,8 +136,8 @@ def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell
 
 def _counted_cases(
     table: ConfusionMatrix, numbers: "_ResultNumbers", headers: Sequence[str], rows: Sequence[TableRow]
-) -> dict[tuple[int, int], list[str]]:
-    """Return the cases that each cell counts, by the row and the column of the cell."""
+) -> list[tuple[int, int, list[str]]]:
+    """Return row and column of each cell with the cases that it counts."""
     down = {row[0]: place for place, row in enumerate(rows)}
     across = {name: place for place, name in enumerate(headers) if place}
     found: dict[tuple[int, int], list[str]] = {}
@@ -144,7 +146,7 @@ def _counted_cases(
         for (true, predicted), count in read_cells(observation.counts if observation else {}, table.counts).items():
             if count:
                 found.setdefault((down[label_name(true)], across[label_name(predicted)]), []).append(record.id)
-    return dict(sorted(found.items()))
+    return [(*place, ids) for place, ids in sorted(found.items())]
 
 
 def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
     from opentelemetry.trace import Tracer
 
-    from pytest_llmeval.reports.form import RunReport, SuiteReport
+    from pytest_llmeval.reports.form import RunReport
 
 _EVENT: Final = "gen_ai.evaluation.result"
 _SCOPE: Final = "pytest-llmeval-suite"
@@ -68,9 +68,9 @@ class _CaseScore(NamedTuple):
 def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], *, texts: bool) -> Iterator[_CaseScore]:
     """Yield each score of each case, and why there is none where an evaluator failed."""
     for suite in report.suites:
-        for case in suite.result.cases:
+        for case in suite.cases:
             undefined = case.details.get("undefined", {})
-            names = case.metrics or (suite.result.metrics if case.outcome == "errored" else ())
+            names = case.metrics or (suite.metrics if case.outcome == "errored" else ())
             for metric in names:
                 value = case.metrics.get(metric)
                 attributes: dict[str, Any] = {
@@ -89,7 +89,7 @@ def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], 
                     continue  # nothing to judge is no result
                 if metric in case.unmet:
                     attributes["gen_ai.evaluation.score.label"] = "fail"
-                if texts and (said := _said(suite, case.id)):
+                if texts and (said := "\n".join(case.findings)):
                     attributes["gen_ai.evaluation.explanation"] = said
                 yield _CaseScore(attributes, judged.get((suite.path, case.id)))
 
@@ -99,13 +99,9 @@ def _error_type(reason: str) -> str:
     return name if name.isidentifier() else "_OTHER"
 
 
-def _said(suite: "SuiteReport", case: str) -> str:
-    return "\n".join(f"{label}: {line}" for label, lines in suite.note(case).lines.items() for line in lines)
-
-
 def _moment(report: "RunReport") -> int:
     """Return when the run ended, in nanoseconds since 1970."""
-    return int((datetime.fromisoformat(report.started_at).timestamp() + report.duration_s) * 1e9)
+    return int((datetime.fromisoformat(report.run.started_at).timestamp() + report.run.duration_s) * 1e9)
 
 
 def _send_events(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
@@ -181,10 +177,10 @@ def _send_run(report: "RunReport", resource: "Resource") -> bool:
     tracer, memory = _tracer(resource)
     end = _moment(report)
     attributes = {
-        "llmeval.version": report.version,
-        **({"vcs.ref.head.revision": report.commit} if report.commit else {}),
+        "llmeval.version": report.run.version,
+        **({"vcs.ref.head.revision": report.run.commit} if report.run.commit else {}),
     }
-    span = tracer.start_span("llmeval run", attributes=attributes, start_time=end - int(report.duration_s * 1e9))
+    span = tracer.start_span("llmeval run", attributes=attributes, start_time=end - int(report.run.duration_s * 1e9))
     failed = bool(report.faults)
     for suite in report.suites:
         failed = failed or suite.failed

@@ -27,8 +27,8 @@ from pytest_llmeval.reports.overview import (
 )
 
 if TYPE_CHECKING:
+    from pytest_llmeval.reports.form import SystemsReport
     from pytest_llmeval.reports.mutation import Survival
-    from pytest_llmeval.reports.systems import SystemsReport
 
 _FILE_WIDTH = 100
 _READABLE = 160
@@ -83,7 +83,7 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         yield Line("")
     if any(each.kind in ("improved", "new") for suite in report.suites for each in suite.snapshot):
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
-    yield from map(Line, money_lines(report.suites))
+    yield from map(Line, money_lines(report.money))
     if report.suites:
         yield totals(report.suites)
 
@@ -120,7 +120,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
     )
-    yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.result.pass_rate.value)}")
+    yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.pass_rate.value)}")
     yield from map(Line, asking_lines(suite))
     yield from (Line(printable(line), "yellow" * line.startswith("warning")) for line in cluster_lines(suite))
     for table in suite.tables:
@@ -140,7 +140,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         yield from draw(metric_table(suite, listed), width, everything=everything)
     if rest := len(listed_metrics(suite)) - len(listed):
         yield Line(f"{counted(rest, 'more metric')}: -vv")
-    for key, groups in suite.result.groups.items():
+    for key, groups in suite.groups.items():
         if verbosity:
             yield Line("")
             yield from draw(group_table(key, suite), width, everything=everything)
@@ -170,9 +170,9 @@ def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
         return
     yield Line("")
     yield Line(printable(f"worst cases by {suite.worst.metric}"))
-    for case, score in suite.worst.scores.items():
-        yield Line(printable(f"{number(score)}  {case}"))
-        findings = suite.note(case).findings
+    for each in suite.worst.cases:
+        yield Line(printable(f"{number(each.score)}  {each.id}"))
+        findings = suite.case(each.id).findings
         for line in findings[:MOST_LINES]:
             text = f"  {printable(line)}"
             yield Line(text if width_of(text) <= width else cut(text, width - _CUT))
@@ -182,10 +182,10 @@ def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
 
 def _errors(suite: SuiteReport) -> str:
     """Return the sizes of buckets; a name that several evaluators use is prefixed with the evaluator."""
-    often = Counter(each.name for each in suite.named_buckets)
+    often = Counter(each.name for each in suite.error_buckets)
     return ", ".join(
         f"{len(each.cases)} {f'{each.evaluator}.' if often[each.name] > 1 else ''}{each.name}"
-        for each in suite.named_buckets
+        for each in suite.error_buckets
         if each.cases
     )
 

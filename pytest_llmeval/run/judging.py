@@ -17,7 +17,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.gates.limits import EVERYTHING, Gate, GateResult, SnapshotVerdict
 from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.reports.errors import fill_buckets
+from pytest_llmeval.reports.making import fill_buckets
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.run_record import RunRecord

@@ -2,23 +2,21 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-
-from msgspec import structs
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines.comparable import fingerprint
 from pytest_llmeval.baselines.runs import JudgedSuite, MeasuredSuite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, CaseResult, Result
+from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.reports.form import Changes, FilledBucket, RunReport, SuiteReport
-from pytest_llmeval.reports.notes import ReportedTexts, case_notes, without_texts, worst_cases
+from pytest_llmeval.reports.form import CaseReport, Changes, SuiteReport
+from pytest_llmeval.reports.making import answer_fields, case_reports, run_report, suite_report, worst_cases
 from pytest_llmeval.reports.tables import join_tables
 from pytest_llmeval.run.judging import variants_of
 from pytest_llmeval.run.records import different_answers, shown_value
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.gates.statistics.strengths import Strengths
-    from pytest_llmeval.reports.systems import SystemsReport
+    from pytest_llmeval.reports.form import SystemsReport
 
 _MANY_SHARED = 10
 _SHARE_SHARED = 0.1
@@ -51,7 +49,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
             notes.append(f"{next(iter(variants.values())).key.shown}: systems not compared: {fault_of(error)}")
         else:
             compared += [systems] if systems is not None else []
-    run = RunReport(
+    run = run_report(
         iso_time(scope.run),
         round(scope.run.duration, 3),
         __version__,
@@ -71,27 +69,26 @@ def iso_time(run: RunRecord) -> str:
 def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     """Report a judged suite."""
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
-    texts = scope.terms.texts
-    shown = _shown_result(result, texts)
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
     compares = stop is None and scope.terms.compares and scope.keeper.settings(suite)
-    return SuiteReport(
+    return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.shown,
-        shown,
+        result,
         judged.gates,
         judged.collected.total,
         suite.confidence,
-        usage_report(records, cascades),
+        cases=case_reports(result, _shown_cases(suite, records), scope.terms.texts, suite.files),
+        description=suite.description,
+        usage=usage_report(records, cascades),
         snapshot=judged.snapshot.verdicts,
         tables=judged.tables,
-        buckets=_with_cases(judged.buckets, shown.cases),
+        buckets=judged.buckets,
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
-        notes=case_notes(_shown_cases(suite, records), records, texts, suite.files),
         worst=worst_cases(result, suite.metrics, suite.judged_metrics),
         variant=key.variant,
         changes=approved_changes(judged.measured) if compares else None,
@@ -124,20 +121,7 @@ def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | N
     if stop is None:
         return money_of(judged.records, cascades, large)
     money = money_of([*judged.records, *stop.ran_ahead], cascades, large)
-    return money if money is None else structs.replace(money, stop=stop.report.cost_usd)
-
-
-def _shown_result(result: Result, texts: ReportedTexts) -> Result:
-    """Return a result with the details that reports have."""
-    if texts != "none":
-        return result
-    return replace(result, cases=[structs.replace(each, details=without_texts(each.details)) for each in result.cases])
-
-
-def _with_cases(buckets: Iterable[FilledBucket], cases: Iterable[CaseResult]) -> list[FilledBucket]:
-    """Return buckets with other results of the same cases."""
-    by_id = {case.id: case for case in cases}
-    return [structs.replace(each, cases=[by_id[case.id] for case in each.cases]) for each in buckets]
+    return money if money is None else money.with_stop(stop.report.cost_usd)
 
 
 def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
@@ -167,7 +151,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
     from pytest_llmeval.gates.statistics.compare import compare_systems
-    from pytest_llmeval.reports.systems import SystemsReport
+    from pytest_llmeval.reports.systems import systems_report
 
     first = next(iter(ran.values()))
     suite = first.suite
@@ -179,7 +163,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
     joined = join_tables({name: each.tables for name, each in ran.items()})
     compared_by = suite.compared_by or table.metrics[:1]
-    return SystemsReport(name, first.key.shown, table, compared_by, joined, list(_strengths(suite, results)))
+    return systems_report(name, first.key.shown, table, compared_by, joined, list(_strengths(suite, results)))
 
 
 def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengths]":
@@ -213,8 +197,8 @@ def approved_changes(measured: MeasuredSuite) -> Changes | None:
     clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
     confidence = suite.confidence or _CONFIDENCE
     found = differences(pairing, pairing.everything(), names, confidence=confidence, cluster_by=clusters)
-    cases = list(_cases(approved.statistics, suite))
-    return Changes("approved scores", found, list(_notes(pairing)), cases, _answers(measured))
+    cases = list(_cases(approved.statistics, suite, _answers(measured)))
+    return Changes("approved scores", found, list(_notes(pairing)), cases)
 
 
 def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
@@ -236,12 +220,15 @@ def _notes(pairing: "RunPairing") -> Iterator[str]:
         yield f"{counted(pairing.only_baseline, 'case')} only in the approved run, or edited"
 
 
-def _cases(statistics: "CaseStatistics", suite: Suite) -> Iterator[CaseResult]:
-    """Yield the cases of the approved run with their scores."""
+def _cases(
+    statistics: "CaseStatistics", suite: Suite, answers: Mapping[str, Sequence[AnswerShown]]
+) -> Iterator[CaseReport]:
+    """Yield the cases of the approved run with their scores and answers."""
     from pytest_llmeval.scoring.table import Table
 
     scores = Table(suite.metrics, statistics.records).scores
     for row, record in enumerate(statistics.records):
         found = {name: float(column[row]) for name, column in scores.items()}
         metrics = {name: None if math.isnan(score) else score for name, score in found.items() if name != PASS_RATE}
-        yield CaseResult(record.id, record.outcome, metrics, {}, None, 0.0)
+        fields = answer_fields(answers.get(record.id, ()))
+        yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **fields)

@@ -24,7 +24,7 @@ from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.notes import ReportedTexts
+from pytest_llmeval.reports.making import ReportedTexts
 from pytest_llmeval.run.execute import as_approved
 from pytest_llmeval.run.run_record import ItemResult, RunRecord
 from pytest_llmeval.scoring.usage import claim_calls
@@ -161,7 +161,7 @@ class Reported(Struct, frozen=True):
     @property
     def failed(self) -> bool:
         """Whether a case, a verdict or a suite file failed."""
-        cases = (case for suite in self.report.suites for case in suite.result.cases)
+        cases = (case for suite in self.report.suites for case in suite.cases)
         return (
             bool(self.report.faults)
             or any(case.outcome in ("failed", "errored") for case in cases)

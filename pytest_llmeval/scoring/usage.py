@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.codec import WrittenField
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums
@@ -154,11 +155,11 @@ def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
 class JudgeUsage(Struct, frozen=True):
     """Questions to one juror of a panel, and their cost in this run; see `UsageReport`."""
 
-    verdicts: int
-    calls: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
+    verdicts: int = 0
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | int | None = None
 
     @classmethod
     def of(cls, calls: "Sequence[JudgeCall]") -> "JudgeUsage":
@@ -184,7 +185,7 @@ class CascadeUse(Struct, frozen=True):
         differing: Of the audited ones, those with which the large judge disagrees.
     """
 
-    audit: float
+    audit: float | int
     verdicts: int
     unsure: int
     audited: int
@@ -225,17 +226,17 @@ class UsageReport(Struct, frozen=True):
         cascades: Label of an evaluator to what became of its questions, where a cascade judges.
     """
 
-    verdicts: int
-    calls: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    latency_s: "Mapping[str, float] | None"
-    target_latency_s: "Mapping[str, float] | None"
-    target_tokens: float | None = None
-    target_cost_usd: float | None = None
-    jurors: "Mapping[str, JudgeUsage]" = field(default_factory=dict)
-    cascades: "Mapping[str, CascadeUse]" = field(default_factory=dict)
+    verdicts: int = 0
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | int | None = None
+    latency_s: Mapping[str, float | int] | None = None
+    target_latency_s: Mapping[str, float | int] | None = None
+    target_tokens: Annotated[float | int | None, WrittenField.TOGETHER] = None
+    target_cost_usd: Annotated[float | int | None, WrittenField.TOGETHER] = None
+    jurors: Annotated[Mapping[str, JudgeUsage], WrittenField.IF_KNOWN] = field(default_factory=dict)
+    cascades: Annotated[Mapping[str, CascadeUse], WrittenField.IF_KNOWN] = field(default_factory=dict)
 
 
 def usage_report(
@@ -296,44 +297,64 @@ def _percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
     return {f"p{percent}": float(np.percentile(seconds, percent)) for percent in (50, 95)}
 
 
-class Money(Struct, frozen=True):
-    """US dollars; ``None`` where the price of a part is unknown, 0 where there was nothing to pay.
+class SpentMoney(Struct, frozen=True):
+    """Spent in a run.
 
     Attributes:
-        judges: Spent in this run on judges.
+        judges: On judges.
         users: On simulated users.
         targets: On answers of targets.
-        stored: Saved by stored verdicts and recorded answers: what they cost when they were made.
-        stop: Saved by cases that were not needed, at what those that decided cost.
-        cascade: Saved by the calls of the large judge of a cascade that were not made, at the mean price of the others.
     """
 
-    judges: float | None = 0.0
-    users: float | None = 0.0
-    targets: float | None = 0.0
-    stored: float | None = 0.0
-    stop: float | None = 0.0
-    cascade: float | None = 0.0
+    judges: float | int | None = 0.0
+    users: float | int | None = 0.0
+    targets: float | int | None = 0.0
 
-    @classmethod
-    def from_parts(cls, parts: Mapping[str, float | None]) -> "Money":
-        """Return the money of a report that was written, perhaps by a version with fewer or more parts."""
-        return cls(**{name: parts[name] for name in cls.__struct_fields__ if name in parts})
+    COMPUTED: ClassVar = {"total": "targets"}
 
     @property
-    def spent(self) -> float | None:
-        """What this run cost."""
-        return _sum([self.judges, self.users, self.targets])
+    def total(self) -> float | None:
+        """The sum."""
+        return _sum(structs.astuple(self))
+
+
+class SavedMoney(Struct, frozen=True):
+    """Saved in a run.
+
+    Attributes:
+        stored: By stored verdicts and recorded answers: what they cost when they were made.
+        stop: By cases that were not needed, at what those that decided cost.
+        cascade: By the calls of the large judge of a cascade that were not made, at the mean price of the others.
+    """
+
+    stored: float | int | None = 0.0
+    stop: float | int | None = 0.0
+    cascade: float | int | None = 0.0
+
+    COMPUTED: ClassVar = {"total": "cascade"}
 
     @property
-    def saved(self) -> float | None:
-        """What it did not cost."""
-        return _sum([self.stored, self.stop, self.cascade])
+    def total(self) -> float | None:
+        """The sum."""
+        return _sum(structs.astuple(self))
+
+
+class Money(Struct, frozen=True):
+    """US dollars; ``None`` where the price of a part is unknown, 0 where there was nothing to pay."""
+
+    spent: SpentMoney = SpentMoney()
+    saved: SavedMoney = SavedMoney()
+
+    COMPUTED: ClassVar = {"full": "saved"}
 
     @property
     def full(self) -> float | None:
-        """What it would have cost without anything stored, and with the large judge for everything."""
-        return _sum([self.spent, self.saved])
+        """What a run would have cost without anything stored, and with the large judge for everything."""
+        return _sum([self.spent.total, self.saved.total])
+
+    def with_stop(self, saved: float | None) -> "Money":
+        """Return the money of a suite that stopped early."""
+        return structs.replace(self, saved=structs.replace(self.saved, stop=saved))
 
 
 def money_of(
@@ -357,13 +378,12 @@ def money_of(
     recorded = [each.cost_usd for each in usages if each.made == "recorded"]
     left = sum(each.not_asked for each in cascades.values())
     price = _price([call for call in once.values() if call.judge == large_judge]) if left else 0.0
-    return Money(
+    spent = SpentMoney(
         judges=_sum([call.cost_usd for call in fresh if not call.user]),
         users=_sum([call.cost_usd for call in fresh if call.user]),
         targets=_sum([each.cost_usd for each in usages if each.made == "run"]),
-        stored=_sum([*stored, *recorded]),
-        cascade=None if price is None else left * price,
     )
+    return Money(spent, SavedMoney(_sum([*stored, *recorded]), cascade=None if price is None else left * price))
 
 
 def total_money(parts: Iterable[Money | None]) -> Money | None:
@@ -371,7 +391,9 @@ def total_money(parts: Iterable[Money | None]) -> Money | None:
     known = [each for each in parts if each is not None]
     if not known:
         return None
-    return Money(**{name: _sum([getattr(each, name) for each in known]) for name in Money.__struct_fields__})
+    spent = zip(*(structs.astuple(each.spent) for each in known), strict=True)
+    saved = zip(*(structs.astuple(each.saved) for each in known), strict=True)
+    return Money(SpentMoney(*map(_sum, spent)), SavedMoney(*map(_sum, saved)))
 
 
 def _price(calls: "Sequence[JudgeCall]") -> float | None:

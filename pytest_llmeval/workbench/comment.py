@@ -13,11 +13,9 @@ from typing import NamedTuple, TypeVar
 from pytest_llmeval.baselines.stamp import moment_of
 from pytest_llmeval.cli.console import refuse_input, say, write_text
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.core.wording import counted, cut, interval, number, seconds
-from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
+from pytest_llmeval.reports.form import OUTCOMES, CaseReport, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
-from pytest_llmeval.reports.notes import CaseNote
 from pytest_llmeval.reports.overview import MOST_LINES
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.workbench.comment_parts import (
@@ -83,7 +81,7 @@ def _comment(options: Namespace) -> int:
     repository = job_repository(os.environ)
     if options.repository is not None:
         repository = repository._replace(url=options.repository)
-    commits = [options.commit or "", run.commit or ""]
+    commits = [options.commit or "", run.run.commit or ""]
     links = source_links(repository, commits, [suite.path for suite in run.suites])
     _write(comment_text(run, baseline, absent, links), options.output)
     return code
@@ -382,8 +380,8 @@ def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
         yield f"Judge: {counted(min(calls, _MOST), 'call')}, {_beside(judge)}."
     if target[0] is not None:
         yield f"Target: {_beside(target)}."
-    if run.duration_s > 0:
-        yield f"Time: {_beside([seconds(min(each.duration_s, _MOST)) for each in runs])}."
+    if run.run.duration_s > 0:
+        yield f"Time: {_beside([seconds(min(each.run.duration_s, _MOST)) for each in runs])}."
 
 
 def _money(run: RunReport, name: str) -> str | None:
@@ -413,13 +411,13 @@ def _origin(run: RunReport, baseline: RunReport | None, absent: str, links: Sour
 
 
 def _start(run: RunReport, links: SourceLinks) -> str:
-    time, commit = moment_of(run.started_at), run.commit
+    time, commit = moment_of(run.run.started_at), run.run.commit
     shown = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
     return f"{shown}, commit {links.revision(text(commit[:12]), commit)}" if commit else shown
 
 
 def _age(run: RunReport, baseline: RunReport) -> str:
-    now, then = moment_of(run.started_at), moment_of(baseline.started_at)
+    now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
     if now is None or then is None:
         return ""
     age = abs(now - then)
@@ -453,24 +451,23 @@ class _CaseLine(NamedTuple):
     """A case as an item of a list: where it is, what changed, question and answers, and what is wrong."""
 
     suite: SuiteReport
-    case: CaseResult
+    case: CaseReport
     change: str
-    before: CaseNote | None = None
+    before: CaseReport | None = None
 
     @property
     def lacks_old_answer(self) -> bool:
         """Whether only the answer of this run is known."""
-        return self.before is not None and not self.before.answers and bool(self.suite.note(self.case.id).answers)
+        return self.before is not None and not self.before.answers and bool(self.case.answers)
 
     def written(self, links: SourceLinks) -> str:
         """Return the item."""
-        note = self.suite.note(self.case.id)
-        file = note.file or self.suite.path
-        place = links.file(text(note.place(self.suite.path), cell=False), file, note.line)
-        wrong = note.findings[:MOST_LINES] or ([self.case.reason] if self.case.reason else [])
+        case = self.case
+        place = links.file(text(case.place(self.suite.path), cell=False), case.file or self.suite.path, case.line)
+        wrong = case.findings[:MOST_LINES] or ([case.reason] if case.reason else [])
         lines = [
-            f"**{text(self.case.id, cell=False)}** ({place}): {text(self.change, cell=False)}",
-            *question_and_answers(note, self.before),
+            f"**{text(case.id, cell=False)}** ({place}): {text(self.change, cell=False)}",
+            *question_and_answers(case, self.before),
             *(text(cut(each, _FINDING), cell=False) for each in wrong),
         ]
         return f"- {'<br>'.join(lines)}"
@@ -480,7 +477,7 @@ def _regressed_case(found: Regressed) -> _CaseLine:
     return _CaseLine(found.suite, found.case, found.change, found.before)
 
 
-def _failing_case(suite: SuiteReport, case: CaseResult) -> _CaseLine:
+def _failing_case(suite: SuiteReport, case: CaseReport) -> _CaseLine:
     return _CaseLine(suite, case, case.outcome.replace("_", " "))
 
 

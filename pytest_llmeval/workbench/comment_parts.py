@@ -9,21 +9,20 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, ran
-from pytest_llmeval.core.results import PASS_RATE, CaseResult
+from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
+from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import as_line, counted, cut, number
 from pytest_llmeval.gates.statistics.compare import Difference, differences
 from pytest_llmeval.gates.statistics.inference import holm
-from pytest_llmeval.reports.form import EXCUSED, RunReport, SuiteReport
+from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import text
-from pytest_llmeval.reports.notes import CaseNote
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 BAD = ("failed", "errored")
 """Outcomes of cases that make a run fail."""
 _CONFIDENCE = 0.95
 
-SuiteCase: TypeAlias = tuple[SuiteReport, CaseResult]
+SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
 
 
 class Change(NamedTuple):
@@ -48,10 +47,10 @@ class Regressed(NamedTuple):
     """
 
     suite: SuiteReport
-    case: CaseResult
+    case: CaseReport
     change: str
     rank: tuple[bool, bool, bool, float]
-    before: CaseNote = CaseNote()
+    before: CaseReport = NO_CASE
 
 
 class CaseFates(NamedTuple):
@@ -93,7 +92,7 @@ def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
     """Sort cases by whether they fail now, and did in the baseline."""
     found = CaseFates([], [], [], [])
     for suite, before in _with_earlier(run, baseline):
-        for case in suite.result.cases:
+        for case in suite.cases:
             was = before[case.id].outcome if case.id in before else ""
             if case.outcome in BAD:
                 kept = found.still if was in BAD else found.new
@@ -108,11 +107,11 @@ def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
     return found
 
 
-def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[SuiteReport, Mapping[str, CaseResult]]]:
+def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[SuiteReport, Mapping[str, CaseReport]]]:
     """Yield each suite with its cases that ran in the baseline, by id."""
     pairs, (alone, _) = pair_suites(run.suites, () if baseline is None else baseline.suites, named=False)
     for here, there in pairs:
-        yield here, {case.id: case for case in there.result.cases if ran(case)}
+        yield here, {case.id: case for case in there.cases if case.ran}
     for here in alone:
         yield here, {}
 
@@ -124,18 +123,18 @@ def compare_runs(run: RunReport, baseline: RunReport) -> ReportComparison:
     for suites, where in zip(alone, ("this run", "the baseline"), strict=True):
         found.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
     for here, there in pairs:
-        now, then = here.result.metrics, there.result.metrics
+        now, then = here.metrics, there.metrics
         measured = [name for name in now if name in then]
         changed = [name for name in measured if now[name].signature != then[name].signature]
         pair = paired_scores(here, there, [name for name in measured if name not in changed])
         found.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
         found.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
         found.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
-        if pair.here.result.cases:
+        if pair.here.cases:
             _sort(found, pair)
             found.regressed.extend(_regressed(pair))
     for suite, before in _with_earlier(run, baseline):
-        alone_here = (each for each in suite.result.cases if each.outcome in BAD and each.id not in before)
+        alone_here = (each for each in suite.cases if each.outcome in BAD and each.id not in before)
         new = (True, False, False, 0.0)
         found.regressed.extend(
             Regressed(suite, each, f"{each.outcome}; not in the baseline", new) for each in alone_here
@@ -148,7 +147,7 @@ def _left_out(pair: PairedScores) -> Iterator[str]:
     for ids, where in zip(pair.alone, ("this run", "the baseline"), strict=True):
         if ids:
             yield f"{counted(len(ids), 'case')} ran only in {where}"
-    if not pair.here.result.cases:
+    if not pair.here.cases:
         yield "no case ran in both"
 
 
@@ -170,9 +169,9 @@ def _sort(found: ReportComparison, pair: PairedScores) -> None:
 
 
 def _regressed(pair: PairedScores) -> Iterator[Regressed]:
-    before = {case.id: case for case in pair.there.result.cases}
+    before = {case.id: case for case in pair.there.cases}
     gated = set(pair.here.gated)
-    for case in pair.here.result.cases:
+    for case in pair.here.cases:
         old = before[case.id]
         newly = case.outcome in BAD and old.outcome not in BAD
         drops: list[tuple[bool, bool, float, str]] = []
@@ -189,7 +188,7 @@ def _regressed(pair: PairedScores) -> Iterator[Regressed]:
             if metric:
                 parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
             rank = newly, looked_at, bounded, share
-            yield Regressed(pair.here, case, "; ".join(parts), rank, pair.there.note(case.id))
+            yield Regressed(pair.here, case, "; ".join(parts), rank, old)
 
 
 _WORDS = re.compile(
@@ -213,14 +212,14 @@ class _Word(NamedTuple):
     """Whether a space stands before it."""
 
 
-def question_and_answers(now: CaseNote, before: CaseNote | None = None) -> Iterator[str]:
+def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> Iterator[str]:
     """Yield lines of Markdown with the question and the answers, as far as the reports have them.
 
     Args:
         now: What the report shows of the case.
         before: What the baseline shows of it; ``None`` if there is no baseline.
     """
-    notes = [CaseNote() if before is None else before, now]
+    notes = [NO_CASE if before is None else before, now]
     question = next((each.input for each in reversed(notes) if each.input is not None), None)
     if question is not None:
         yield f"asked: {text(cut(_line(question), _LONGEST), cell=False)}"

@@ -63,7 +63,7 @@ def _compare(options: Namespace) -> int:
     if not pairs:
         say(["the reports have no suite in common"], error=True)
         return 2
-    known = dict.fromkeys(name for pair in pairs for suite in pair for name in suite.result.metrics)
+    known = dict.fromkeys(name for pair in pairs for suite in pair for name in suite.metrics)
     unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
     if unknown:
         say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
@@ -71,7 +71,7 @@ def _compare(options: Namespace) -> int:
     verdicts: list[GateResult] = []
     gone = False
     uncompared: list[str] = []
-    labels = {label for here, _ in pairs for record in here.result.records for label in record.labels}
+    labels = {label for here, _ in pairs for case in here.cases for label in case.labels}
     if options.by is not None and options.by not in labels:
         say([unknown_name("label", options.by, labels) if labels else "no case has labels"], error=True)
         return 2
@@ -142,11 +142,11 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
         title += f" against {there.suite} ({there.path})"
     paired = paired_scores(here, there, options.metric)
     here, there, ran_alone, evaluator, pairing, label = paired
-    counts = [counted(len(here.result.cases), "case") + " in both reports"]
+    counts = [counted(len(here.cases), "case") + " in both reports"]
     alone = zip((options.report, options.baseline), ran_alone, strict=True)
     counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
     heading = f"{title}: {', '.join(counts)}; means of case scores"
-    if not here.result.cases:
+    if not here.cases:
         return _ComparedSuite(title, [heading])
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
     found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
@@ -161,7 +161,7 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
         *changed,
     ]
     judged = [name for name, each in found.items() if each.difference is not None]
-    limit, errors = options.max_drop or 0.0, len(here.result.cases)
+    limit, errors = options.max_drop or 0.0, len(here.cases)
     gates = [RegressionGate(name, limit, options.confidence, cluster_by=label, max_errors=errors) for name in judged]
     return _ComparedSuite(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
 
@@ -178,9 +178,9 @@ def _groups(pairing: "RunPairing", names: Sequence[str], options: Namespace, clu
 
 def _most_changed(here: "SuiteReport", there: "SuiteReport", metrics: Sequence[str], count: int) -> Iterator[str]:
     """Yield the cases whose scores changed most, each with the metric that changed most."""
-    before = {case.id: case.metrics for case in there.result.cases}
+    before = {case.id: case.metrics for case in there.cases}
     changes = []
-    for case in here.result.cases:
+    for case in here.cases:
         values = [(case.metrics.get(name), before[case.id].get(name), name) for name in metrics]
         found = [
             (abs(now - then), name, then, now) for now, then, name in values if now is not None and then is not None

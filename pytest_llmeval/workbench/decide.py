@@ -11,10 +11,10 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, CaseResult, GroupResult, Result
+from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.limits import Gate, GateResult
-from pytest_llmeval.reports.form import SuiteReport
+from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.scoring.case_scores import unmet
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.suite import Suite
@@ -62,7 +62,7 @@ class _Deciding:
 
     def __init__(self, recorded: SuiteReport, suite: Suite) -> None:
         self.recorded, self.suite = recorded, suite
-        self.by_id = {case.id: case for case in recorded.result.cases}
+        self.by_id = {case.id: case for case in recorded.cases}
         self.remeasured = dict(_remeasured(recorded, suite))
         self.other_cases = _other_cases(recorded, suite)
         self.undecided = [self.other_cases] if self.other_cases else []
@@ -99,7 +99,7 @@ class _Deciding:
 
     def _unknown(self, metric: str) -> str:
         """Return why the report lacks a metric; empty if it has it."""
-        if metric != PASS_RATE and metric not in self.recorded.result.metrics:
+        if metric != PASS_RATE and metric not in self.recorded.metrics:
             return "the report has no such metric: run the suite"
         return self.remeasured.get(metric, "")
 
@@ -122,7 +122,7 @@ class _Deciding:
     def _unknown_groups(self, gate: Gate, result: Result) -> str:
         if gate.by is None:
             return ""
-        there = {name: group.cases for name, group in self.recorded.result.groups.get(gate.by, {}).items()}
+        there = {name: group.cases for name, group in self.recorded.groups.get(gate.by, {}).items()}
         here = {name: group.cases for name, group in result.groups[gate.by].items()}
         if not there:
             return f"the report has no groups by {gate.by!r}: run the suite"
@@ -146,21 +146,21 @@ class _Deciding:
             cluster_by=self.suite.cluster_by,
         )
         scores: dict[str, FloatArray] = {}
-        for metric in self.recorded.result.metrics:
+        for metric in self.recorded.metrics:
             listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]
             scores[metric] = np.array([np.nan if each is None else each for each in listed], dtype=float)
         groups = {label: self._groups(label, found) for label, found in passed.groups.items()}
-        return replace(passed, metrics=self.recorded.result.metrics, groups=groups, scores={**passed.scores, **scores})
+        return replace(passed, metrics=self.recorded.metrics, groups=groups, scores={**passed.scores, **scores})
 
     def _groups(self, label: str, found: Mapping[str, GroupResult]) -> dict[str, GroupResult]:
-        recorded = self.recorded.result.groups.get(label, {})
+        recorded = self.recorded.groups.get(label, {})
         return {
             name: replace(group, metrics=recorded[name].metrics if name in recorded else {})
             for name, group in found.items()
         }
 
 
-def _other_reasons(case: CaseResult) -> list[str]:
+def _other_reasons(case: CaseReport) -> list[str]:
     """Return why a case failed besides thresholds: a malformed prediction, a test's own assertion."""
     if case.outcome != "failed":
         return []
@@ -169,7 +169,7 @@ def _other_reasons(case: CaseResult) -> list[str]:
 
 
 def _other_cases(recorded: SuiteReport, suite: Suite) -> str:
-    here, there = {case.id for case in suite.cases}, {case.id for case in recorded.result.cases}
+    here, there = {case.id for case in suite.cases}, {case.id for case in recorded.cases}
     parts = []
     if here - there:
         parts.append(f"{counted(len(here - there), 'case')} of the suite not in the report")
@@ -182,7 +182,7 @@ def _other_cases(recorded: SuiteReport, suite: Suite) -> str:
 
 def _remeasured(recorded: SuiteReport, suite: Suite) -> Iterator[tuple[str, str]]:
     """Yield metrics that suite and report measure in different ways, with a message."""
-    for name, value in recorded.result.metrics.items():
+    for name, value in recorded.metrics.items():
         owned = suite.metrics.find(name)
         if owned is not None and not owned.metric.describes(value.signature):
             yield name, f"measured as {value.signature!r}, the suite says {owned.metric.signature!r}: run the suite"

@@ -53,7 +53,8 @@ def _share(text: str) -> float:
 
 def _mutate(options: Namespace) -> int:
     from pytest_llmeval.cli.suite_file import open_noted
-    from pytest_llmeval.reports.mutation import SHOWN_FROM, survival_json, survival_lines
+    from pytest_llmeval.reports.json import published
+    from pytest_llmeval.reports.mutation import SHOWN_FROM, findings, survival_lines
     from pytest_llmeval.run.mutation.making import mutation_of
     from pytest_llmeval.run.mutation.survival import survival_of
     from pytest_llmeval.suite.registry import default_registry
@@ -76,7 +77,8 @@ def _mutate(options: Namespace) -> int:
     for each in results:
         say(survival_lines(each, limit))
     if options.json is not None:
-        data = {"schema_version": 1, "suites": [survival_json(each, limit) for each in results]}
+        suites = [{**published(each), "findings": list(findings(each, limit))} for each in results]
+        data = {"schema_version": 1, "suites": suites}
         write_text(options.json, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
     return 1 if options.fail_over is not None and any((each.rate or 0.0) > limit for each in results) else 0
 

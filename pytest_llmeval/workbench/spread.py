@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.baselines.files import approved_scores, read_statistics, score_file, statistics_file
-from pytest_llmeval.cli.paired import ran, results_of
+from pytest_llmeval.cli.paired import results_of
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import PASS_RATE, UNLABELLED
@@ -108,7 +108,7 @@ class Sources:
         """Names of the metrics that approved run and reports have, without those of families."""
         every = [
             *(self._table.owner if self._table else ()),
-            *(name for _, each in self.reports for name in each.result.metrics),
+            *(name for _, each in self.reports for name in each.metrics),
         ]
         return tuple(name for name in dict.fromkeys(every) if "[" not in name and name != PASS_RATE)
 
@@ -283,9 +283,9 @@ def _recorded(report: str, recorded: SuiteReport, metric: str) -> _Run:
     scores: dict[str, float] = {}
     variances: list[float] = []
     times = 1
-    for case in recorded.result.cases:
+    for case in recorded.cases:
         score = float(case.outcome == "passed") if metric == PASS_RATE else case.metrics.get(metric)
-        if score is None or not ran(case):
+        if score is None or not case.ran:
             continue
         scores[case.id] = score
         repeated = list(_repeats(case.details, metric))

@@ -153,7 +153,7 @@ def test_history_shows_what_runs_cost_and_reports_read_back_say_the_same(
     written = json.loads((judged.project.path / "report.json").read_text("utf-8"))
     (read,) = report.suites
     assert read.money is not None
-    assert (read.money.spent, read.money.full) == (written["money"]["spent"]["total"], written["money"]["full"])
+    assert (read.money.spent.total, read.money.full) == (written["money"]["spent"]["total"], written["money"]["full"])
     capsys.readouterr()
     monkeypatch.chdir(judged.project.path)
     assert main(["history", "s.eval.yaml", "--metric", "total_cost_usd"]) == 0

@@ -9,10 +9,10 @@ import pytest
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
 from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.reports.errors import fill_buckets, to_errors, write_errors
 from pytest_llmeval.reports.files import is_error_report
-from pytest_llmeval.reports.form import RunReport, SuiteReport
-from pytest_llmeval.reports.json import to_json
+from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.json import to_errors, to_json, write_errors
+from pytest_llmeval.reports.making import fill_buckets, run_report, suite_report
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.summary import CaseRecord, summarize
@@ -47,8 +47,8 @@ def report(texts: Mapping[str, str], *labels: str) -> RunReport:
     records.append(CaseRecord("broken", outcome="errored", errors=dict.fromkeys(evaluators, "no"), reason="no answer"))
     result = summarize(evaluators, records, confidence=None)
     buckets = fill_buckets(MetricIndex.of(evaluators), result.cases)
-    suite = SuiteReport("s", "s.eval.yaml", result, list[GateResult](), len(records), None, buckets=buckets)
-    return RunReport("2026-01-01", 0.1, "0", None, [suite])
+    suite = suite_report("s", "s.eval.yaml", result, list[GateResult](), len(records), None, buckets=buckets)
+    return run_report("2026-01-01", 0.1, "0", None, [suite])
 
 
 TEXTS = {"none": "", "some": "one two", "many": "one two three four"}

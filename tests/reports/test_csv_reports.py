@@ -2,7 +2,6 @@
 
 import csv
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,16 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.data.files.writing import csv_lines
 from pytest_llmeval.reports.csv import csv_rows, write_csv
 from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.making import run_report, suite_report
 
 
 def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> SuiteReport:
     result = score(get_evaluator("text", metrics=metrics), cases)
-    return SuiteReport(name, f"{name}.eval.yaml", result, [], len(cases), variant=variant)
+    return suite_report(name, f"{name}.eval.yaml", result, [], len(cases), variant=variant)
 
 
 def run_of(*suites: SuiteReport) -> RunReport:
-    return RunReport("now", 1.0, "1", None, suites)
+    return run_report("now", 1.0, "1", None, suites)
 
 
 RIGHT, HALF = Case("a", expected="x", prediction="x"), Case("b", expected="x y", prediction="x")
@@ -61,15 +61,15 @@ def test_text_that_begins_as_a_formula_is_quoted(start: str, tmp_path: Path) -> 
 
 def test_negative_scores_stay_numbers() -> None:
     one = suite("s", ["f1"], RIGHT)
-    cases = [structs.replace(one.result.cases[0], metrics={"f1": -0.5})]
-    _, line = csv_lines(csv_rows(run_of(structs.replace(one, result=replace(one.result, cases=cases)))))
+    cases = [structs.replace(one.cases[0], metrics={"f1": -0.5})]
+    _, line = csv_lines(csv_rows(run_of(structs.replace(one, cases=cases))))
     assert line == "s,s.eval.yaml,,a,passed,-0.5\n"
 
 
 def test_a_metric_with_the_name_of_a_column_has_another_header() -> None:
     one = suite("s", ["f1"], RIGHT)
-    metrics = {"case": one.result.metrics["f1"]}
-    header, _ = csv_rows(run_of(structs.replace(one, result=replace(one.result, metrics=metrics))))
+    metrics = {"case": one.metrics["f1"]}
+    header, _ = csv_rows(run_of(structs.replace(one, metrics=metrics)))
     assert header == ["suite", "path", "variant", "case", "outcome", "metric:case"]
 
 

@@ -7,11 +7,17 @@ import pytest
 
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, MetricIndex
-from pytest_llmeval.reports.errors import fill_buckets, to_errors
-from pytest_llmeval.reports.form import RunReport, SuiteReport
-from pytest_llmeval.reports.json import to_json
+from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.json import to_errors, to_json
+from pytest_llmeval.reports.making import (
+    ReportedTexts,
+    case_reports,
+    fill_buckets,
+    run_report,
+    suite_report,
+    worst_cases,
+)
 from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.notes import ReportedTexts, case_notes, worst_cases
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.summary import summarize
 
@@ -38,17 +44,17 @@ def report(texts: ReportedTexts, gated: tuple[str, ...] = (), answers: Mapping[s
             )
         )
     result = summarize(metrics, records, confidence=None)
-    suite = SuiteReport(
+    suite = suite_report(
         "s",
         "s.eval.yaml",
         result,
         [],
         len(cases),
         buckets=fill_buckets(metrics, result.cases),
-        notes=case_notes(cases, records, texts, {}),
+        cases=case_reports(result, cases, texts),
         worst=worst_cases(result, metrics, gated),
     )
-    return RunReport("2026-01-01", 0.1, "0", None, [suite])
+    return run_report("2026-01-01", 0.1, "0", None, [suite])
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.gates.limits import Gate, GateResult, SnapshotVerdict, parse_gate
 from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
+from pytest_llmeval.reports.making import case_reports, run_report, suite_report
 from pytest_llmeval.reports.overview import brief, overview, rows_of, totals
 from pytest_llmeval.reports.terminal import render
 
@@ -21,7 +21,7 @@ WIDE = TextTable("", ("name", "a", "b", "c"), [("東京", "1", "22", "333"), ("x
 
 def suite(name: str = "s", gates: Sequence[str] = (), **more: Any) -> SuiteReport:
     judged = [parse_gate(gate).judge(RESULT) for gate in gates]
-    return SuiteReport(name, "s.eval.yaml", RESULT, judged, len(CASES), **more)
+    return suite_report(name, "s.eval.yaml", RESULT, judged, len(CASES), **more)
 
 
 def texts(*suites: SuiteReport, width: int = 80) -> list[str]:
@@ -102,15 +102,15 @@ def test_many_changes_are_counted() -> None:
     ],
 )
 def test_the_metric_of_a_gate_is_found(gate: str) -> None:
-    judged = SuiteReport("s", "s", RESULT, [GateResult(gate, "passed", None, None, "")], 2)
+    judged = suite_report("s", "s", RESULT, [GateResult(gate, "passed", None, None, "")], 2)
     assert judged.gated == ["f1"]
 
 
 def test_what_people_must_see_stays() -> None:
     waiting = GateResult("f1 >= 0.5", "not_judged", None, None, "not judged: 1 of 2 cases ran")
     doubt = SnapshotVerdict("*", "not_comparable", "passed", reason="not comparable: other cases")
-    shown = SuiteReport("s", "s", RESULT, [waiting], 2, snapshot=[doubt], shared_inputs=20, left_out=3)
-    lines = list(render(RunReport("", 0, "", None, [shown]), verbosity=0, width=80))
+    shown = suite_report("s", "s", RESULT, [waiting], 2, snapshot=[doubt], shared_inputs=20, left_out=3)
+    lines = list(render(run_report("", 0, "", None, [shown]), verbosity=0, width=80))
     assert [line.colour for line in lines[1:5]] == ["yellow", "yellow", "yellow", ""]
     assert [line.text[:46] for line in lines[2:-1]] == [
         "s: snapshot not comparable: other cases",
@@ -125,10 +125,8 @@ def test_cases_gates_and_snapshots_are_counted_apart() -> None:
     assert totals([suite(gates=["f1 >= 0.5"]), suite(snapshot=[verdict("f1", "unchanged")])]) == Line(
         "4 cases, 1 gate, 1 snapshot passed", "green"
     )
-    failed = CaseResult("c", "failed", {}, {}, None, 0.0)
-    result = score(get_evaluator("text", metrics=["f1"]), CASES)
-    object.__setattr__(result, "cases", [*result.cases, failed])
-    found = totals([SuiteReport("s", "s", result, [parse_gate("f1 >= 0.9").judge(RESULT)], 3)])
+    cases = [*case_reports(RESULT), CaseReport(id="c", outcome="failed")]
+    found = totals([suite_report("s", "s", RESULT, [parse_gate("f1 >= 0.9").judge(RESULT)], 3, cases=cases)])
     assert found == Line("cases: 2 passed, 1 failed; gates: 1 failed", "red")
 
 

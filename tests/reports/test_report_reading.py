@@ -14,17 +14,32 @@ from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgeCall, JudgingShown, MetricIndex
+from pytest_llmeval.core.results import (
+    AnswerShown,
+    CaseOutcome,
+    CaseRecord,
+    JudgeCall,
+    JudgingShown,
+    MetricIndex,
+    Result,
+)
 from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict, gate_from_mapping, parse_gate
 from pytest_llmeval.gates.statistics.compare import compare_systems
-from pytest_llmeval.reports.errors import fill_buckets
 from pytest_llmeval.reports.form import RunReport, SuiteReport
-from pytest_llmeval.reports.html.page import page_run, to_page
+from pytest_llmeval.reports.html.data import PageRun
+from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.json import to_json, write_json
+from pytest_llmeval.reports.making import (
+    ReportedTexts,
+    case_reports,
+    fill_buckets,
+    run_report,
+    suite_report,
+    worst_cases,
+)
 from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.notes import ReportedTexts, case_notes, worst_cases
 from pytest_llmeval.reports.reading import read_report
-from pytest_llmeval.reports.systems import SystemsReport
+from pytest_llmeval.reports.systems import systems_report
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import usage_report
 
@@ -59,11 +74,8 @@ def records(cases: list[Case], outcomes: list[CaseOutcome]) -> Iterator[CaseReco
         yield record
 
 
-def suite_of(
-    name: str, outcomes: list[CaseOutcome], texts: ReportedTexts = "failing", variant: str = ""
-) -> SuiteReport:
-    """Return the report of a suite with all that a report can hold, but for tables of evaluators."""
-    cases = [
+def cases_of(outcomes: list[CaseOutcome]) -> list[Case]:
+    return [
         Case(
             f"c{number}",
             input=f"question {number}",
@@ -74,26 +86,37 @@ def suite_of(
         )
         for number in range(len(outcomes))
     ]
-    seen = list(records(cases, outcomes))
-    result = summarize({"text": TEXT}, seen, group_by=["kind"], faulty=1, cluster_by="part")
+
+
+def result_of(outcomes: list[CaseOutcome]) -> Result:
+    seen = list(records(cases_of(outcomes), outcomes))
+    return summarize({"text": TEXT}, seen, group_by=["kind"], faulty=1, cluster_by="part")
+
+
+def suite_of(
+    name: str, outcomes: list[CaseOutcome], texts: ReportedTexts = "failing", variant: str = ""
+) -> SuiteReport:
+    """Return the report of a suite with all that a report can hold, but for tables of evaluators."""
+    result = result_of(outcomes)
     gates: list[GateResult] = [
         parse_gate("f1 >= 0.5").judge(result),
         parse_gate("low(pass_rate) >= 0.5").judge(result, "2 of 3 cases ran"),
         gate_from_mapping({"metric": "f1", "min": 1, "by": "kind"}).judge(result),
-        GateResult("drop(f1) <= 0.1", "failed", 0.25, 0.1, "f1 fell", (0.125, 0.5), 7),
+        GateResult("drop(f1) <= 0.1", "failed", 0.25, 0.1, "f1 fell", 7, low=0.125, high=0.5),
     ]
-    return SuiteReport(
+    return suite_report(
         f"{name}[{variant}]" if variant else name,
         f"{name}.eval.yaml",
         result,
         gates,
         len(outcomes) + 1,
-        usage=usage_report(seen),
+        description="Questions of <b>people</b>",
+        usage=usage_report(result.records),
         snapshot=[SnapshotVerdict("f1", "fell", "failed", 0.25, 0.5, "f1 fell"), SnapshotVerdict("*", "new", "passed")],
-        buckets=[structs.replace(each, general=False) for each in fill_buckets(METRICS, result.cases)],
+        buckets=[(each, False) for each, _ in fill_buckets(METRICS, result.cases)],
         lower_is_better=["exact_match"],
         shared_inputs=2,
-        notes=case_notes(cases, seen, texts, {"c0": "cases.jsonl"}),
+        cases=case_reports(result, cases_of(outcomes), texts, {"c0": "cases.jsonl"}),
         worst=worst_cases(result, METRICS, ["f1"]),
         left_out=3,
         variant=variant,
@@ -101,7 +124,7 @@ def suite_of(
 
 
 def run_of(*suites: SuiteReport, **more: Any) -> RunReport:
-    return RunReport("2026-01-02T03:04:05+00:00", 1.25, "0.1.0", "c" * 40, suites, **more)
+    return run_report("2026-01-02T03:04:05+00:00", 1.25, "0.1.0", "c" * 40, suites, **more)
 
 
 def read_back(report: RunReport, folder: Path) -> RunReport:
@@ -122,16 +145,17 @@ def test_what_is_read_is_what_was_written(outcomes: list[CaseOutcome], texts: Re
         again = read_back(report, Path(folder))
         write_json(again, Path(folder) / "again.json")
         assert (Path(folder) / "again.json").read_bytes() == (Path(folder) / "run.json").read_bytes()
-    assert again.suites[0].result.pass_rate == report.suites[0].result.pass_rate
-    assert to_page([page_run(again)]) == to_page([page_run(report)])
+    assert again.suites[0].pass_rate == report.suites[0].pass_rate
+    assert to_page([PageRun("", again)]) == to_page([PageRun("", report)])
 
 
 @pytest.mark.parametrize("texts", ["none", "failing", "all"])
 def test_markdown_from_a_file_is_that_of_the_run(tmp_path: Path, texts: ReportedTexts) -> None:
     one = suite_of("one", ["passed", "failed", "errored", "passed", "not_run"], texts)
     small, big = (suite_of("two", ["passed", each, "passed"], texts, each) for each in ("passed", "failed"))
-    table = compare_systems({each.variant: each.result for each in (small, big)}, "passed", METRICS)
-    systems = SystemsReport("two", "two.eval.yaml", table, ["f1"])
+    middle: tuple[CaseOutcome, ...] = ("passed", "failed")
+    results = {each: result_of(["passed", each, "passed"]) for each in middle}
+    systems = systems_report("two", "two.eval.yaml", compare_systems(results, "passed", METRICS), ["f1"])
     report = run_of(one, small, big, systems=[systems])
     again = read_back(report, tmp_path)
     assert to_markdown(again) == to_markdown(report)
@@ -230,4 +254,4 @@ def test_whatever_a_report_holds_it_is_read_or_refused(data: st.DataObject) -> N
         except SuiteError:
             return
         assert to_markdown(read_back(report, Path(folder))) == to_markdown(report)
-        to_page([page_run(report)])
+        to_page([PageRun("", report)])

@@ -18,7 +18,8 @@ from pytest_llmeval.core.tables import (
     ReportTable,
 )
 from pytest_llmeval.gates.limits import parse_gate
-from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.making import run_report, suite_report
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.reports.terminal import render
@@ -88,8 +89,8 @@ def report_of(
     result = summarize(metrics, records, confidence=None)
     judged = [gate.judge(result, "") for gate in map(parse_gate, gates)]
     tables = fill_tables(metrics, result)
-    suite = SuiteReport("s", "s.eval.yaml", result, judged, len(records), None, tables=tables)
-    return RunReport("2024-06-07T08:09:10+00:00", 1.0, "0.1.0", None, [suite])
+    suite = suite_report("s", "s.eval.yaml", result, judged, len(records), None, tables=tables)
+    return run_report("2024-06-07T08:09:10+00:00", 1.0, "0.1.0", None, [suite])
 
 
 def report(label: str = "retrieval", gates: Iterable[str] = ()) -> RunReport:
@@ -165,7 +166,7 @@ def test_the_cells_of_a_confusion_matrix_are_in_no_list(verbosity: int) -> None:
     assert "verdict_macro_f1" in shown
     assert "confusion[" not in shown
     assert "confusion" not in to_markdown(made)
-    assert "confusion[Supported->Refuted]" in made.suites[0].result.metrics
+    assert "confusion[Supported->Refuted]" in made.suites[0].metrics
 
 
 def test_a_line_below_the_table_explains_metrics_above_one() -> None:
@@ -329,6 +330,6 @@ def test_the_cells_of_a_matrix_know_the_cases_that_they_count() -> None:
     ]
     made = report_of({"emotion": evaluator}, records)
     (table,) = (each for each in made.suites[0].tables if each.title == "Confusion")
-    found = {(table.rows[row][0], table.headers[column]): ids for (row, column), ids in table.cases.items()}
+    found = {(table.rows[row][0], table.headers[column]): ids for row, column, ids in table.cases}
     assert found == {("joy", "joy"): ["a", "c"], ("joy", "anger"): ["b"], ("calm", "(none)"): ["d"]}
-    assert all(table.rows[row][column] == len(ids) for (row, column), ids in table.cases.items())
+    assert all(table.rows[row][column] == len(ids) for row, column, ids in table.cases)

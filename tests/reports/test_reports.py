@@ -13,8 +13,9 @@ from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.limits import gate_from_mapping, parse_gate
 from pytest_llmeval.reports.files import write_reports
-from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.json import to_json, write_json
+from pytest_llmeval.reports.making import run_report, suite_report
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.summary import summarize
@@ -37,14 +38,14 @@ def report(
 ) -> RunReport:
     result = summarize(EVALUATORS, records, group_by=["kind"])
     parsed = [parse_gate(each) if isinstance(each, str) else gate_from_mapping(each) for each in gates]
-    suite = SuiteReport(
+    suite = suite_report(
         "capitals",
         "suites/capitals.eval.yaml",
         result,
         [gate.judge(result, incomplete) for gate in parsed],
         len(records) if total is None else total,
     )
-    return RunReport("2024-06-07T08:09:10+00:00", 1.234, "0.1.0", "0123456789abcdef", [suite])
+    return run_report("2024-06-07T08:09:10+00:00", 1.234, "0.1.0", "0123456789abcdef", [suite])
 
 
 SMALL = report(
@@ -239,13 +240,13 @@ def test_many_failing_cases_are_cut() -> None:
 
 
 def test_a_run_without_suites_says_so() -> None:
-    assert to_markdown(RunReport("now", 0.1, "1", None, [])) == (
+    assert to_markdown(run_report("now", 0.1, "1", None, [])) == (
         "# Evaluation report\n\nnow, 100 ms, pytest-llmeval-suite 1\n\nNo suite ran.\n"
     )
 
 
 def test_faults_of_files_are_listed_and_many_are_cut() -> None:
-    run = RunReport("now", 0.1, "1", None, [], {"a|b.eval.yaml": [f"a:{line}:1  <b> {line}" for line in range(52)]})
+    run = run_report("now", 0.1, "1", None, [], {"a|b.eval.yaml": [f"a:{line}:1  <b> {line}" for line in range(52)]})
     assert to_json(run)["faults"]["a|b.eval.yaml"][1] == "a:1:1  <b> 1"
     table = to_markdown(run).partition("## Faulty files\n\n")[2].splitlines()
     assert table[2].split() == ["|", "a\\|b.eval.yaml", "|", "a:0:1", "\\<b\\>", "0", "|"]
@@ -320,7 +321,7 @@ def test_no_line_of_the_shipped_metrics_is_wider_than_the_terminal(
         for number, kind in enumerate(["single_session_preference", "multi_hop"] * 2)
     ]
     result = score(get_evaluator(name), cases, group_by=["question_type"])
-    run = RunReport("now", 1.0, "1", None, [SuiteReport("s", "s.eval.yaml", result, [], 4)])
+    run = run_report("now", 1.0, "1", None, [suite_report("s", "s.eval.yaml", result, [], 4)])
     assert max(map(len, lines(run, verbosity, width))) <= width
 
 
@@ -348,8 +349,8 @@ def test_of_many_metrics_those_that_gates_judge_are_listed_first() -> None:
     cases = [Case(str(row), expected=label, prediction=label) for row, label in enumerate("abcdef")]
     result = score(evaluator, cases)
     gate = parse_gate("recall[f] > 1").judge(result)
-    suite = SuiteReport("many", "many.eval.yaml", result, [gate], len(cases))
-    run = RunReport("", 0, "", None, [suite])
+    suite = suite_report("many", "many.eval.yaml", result, [gate], len(cases))
+    run = run_report("", 0, "", None, [suite])
     assert any(line.startswith("recall[f]  ") for line in lines(run))
     assert not any(line.startswith("recall[e]  ") for line in lines(run))
     assert f"{len(result.metrics) - 16} more metrics: -vv" in lines(run)
@@ -376,8 +377,8 @@ def test_a_suite_of_one_case_has_no_long_list_of_single_numbers() -> None:
 
     def rows(number: int) -> int:
         cases = [Case(str(place), "q", ["a"], [{"fact": "a"}]) for place in range(number)]
-        suite = SuiteReport("s", "s.eval.yaml", score(evaluator, cases), [], number)
-        lines = [line.text for line in render(RunReport("now", 1.0, "1", None, [suite]), verbosity=1, width=100)]
+        suite = suite_report("s", "s.eval.yaml", score(evaluator, cases), [], number)
+        lines = [line.text for line in render(run_report("now", 1.0, "1", None, [suite]), verbosity=1, width=100)]
         return sum(line.startswith("gold_") for line in lines)
 
     assert rows(1) < 10 < rows(2)

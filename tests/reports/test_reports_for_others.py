@@ -14,7 +14,8 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.gates.limits import GateResult
 from pytest_llmeval.reports.ctrf import to_ctrf
 from pytest_llmeval.reports.files import write_reports
-from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.making import run_report, suite_report
 
 CASES = [
     Case("right", expected="x", prediction="x", labels={"topic": "a"}),
@@ -139,8 +140,8 @@ def run() -> RunReport:
     cases = [result.cases[0], failed, result.cases[2]]
     object.__setattr__(result, "cases", cases)
     gates = [GateResult("f1 >= 0.9", "undecided", 0.8, 0.9, "not enough cases")]
-    suite = SuiteReport("s[gpt]", "s.eval.yaml", result, gates, 3, variant="gpt")
-    return RunReport("2026-01-02T03:04:05+00:00", 1.5, "1", "abc", [suite], {"t.eval.yaml": ["wrong"]})
+    suite = suite_report("s[gpt]", "s.eval.yaml", result, gates, 3, variant="gpt")
+    return run_report("2026-01-02T03:04:05+00:00", 1.5, "1", "abc", [suite], {"t.eval.yaml": ["wrong"]})
 
 
 def test_every_case_gate_and_faulty_file_is_a_test_of_ctrf(tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_metrics_with_intervals_are_a_record_of_every_eval_ever(tmp_path: Path) 
     assert (record["model_info"]["id"], record["evaluation_id"]) == ("gpt", "s/gpt/1767323045")
     rate, f1 = record["evaluation_results"]
     assert (rate["metric_config"]["metric_id"], f1["metric_config"]["metric_id"]) == ("pass_rate", "f1")
-    wanted = run().suites[0].result.metrics["f1"]
+    wanted = run().suites[0].metrics["f1"]
     details = f1["score_details"]
     assert (details["score"], details["details"]["undefined"]) == (wanted.value, "1")
     interval = {"lower": wanted.low, "upper": wanted.high, "confidence_level": 0.95}
@@ -192,7 +193,10 @@ def test_each_system_has_a_record_and_absent_values_are_counted(tmp_path: Path) 
     report = run()
     (suite,) = report.suites
     nothing = score(get_evaluator("text", metrics=["f1"]), CASES[2:])
-    others = [suite, structs.replace(suite, suite="s[a/b]", variant="a/b", result=nothing)]
+    others = [
+        suite,
+        structs.replace(suite, suite="s[a/b]", variant="a/b", metrics=nothing.metrics, pass_rate=nothing.pass_rate),
+    ]
     written = write_reports(structs.replace(report, suites=others), [tmp_path / "x-every-eval-ever.json"])
     names = ["x-every-eval-ever.gpt.json", "x-every-eval-ever.a-b.json"]
     assert written.notes == [
@@ -208,8 +212,8 @@ def test_each_system_has_a_record_and_absent_values_are_counted(tmp_path: Path) 
 def test_scores_are_rows_of_a_parquet_file(tmp_path: Path) -> None:
     cases = [Case("a", expected="x", prediction="x", labels={"topic": "t"}), Case("b", prediction="x")]
     result = score(get_evaluator("text", metrics=["f1"]), cases)
-    suite = SuiteReport("s[gpt]", "s.eval.yaml", result, [], 2, variant="gpt")
-    write_reports(RunReport("now", 1.0, "1", None, [suite]), [tmp_path / "scores.parquet"])
+    suite = suite_report("s[gpt]", "s.eval.yaml", result, [], 2, variant="gpt")
+    write_reports(run_report("now", 1.0, "1", None, [suite]), [tmp_path / "scores.parquet"])
     rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert rows == [
         {

@@ -18,7 +18,7 @@ from pytest_llmeval.baselines.runs import CollectedSuite
 from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.gates.limits import Gate, parse_gate
-from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
@@ -82,7 +82,7 @@ def report(name: str) -> RunReport:
     known = KnownSuites(ROOT, {})
     scope = RunScope(RunRecord(), RunTerms(), known, Keeper(SnapshotMode()), Stamp("2026-01-02", None))
     made = report_of(judge(Collected(suites), scope), scope).report
-    return structs.replace(made, started_at="2026-01-02T00:00:00+00:00", duration_s=1.0, version="")
+    return structs.replace(made, run=RunStart("2026-01-02T00:00:00+00:00", 1.0))
 
 
 def summary(name: str, width: int) -> str:
@@ -135,7 +135,7 @@ def test_markdown_folds_what_is_well_behind_what_fails() -> None:
 
 
 def _scores(name: str) -> dict[str, Any]:
-    return {each.suite: each.result.metrics["overall_score"].value for each in report(name).suites[-2:]}
+    return {each.suite: each.metrics["overall_score"].value for each in report(name).suites[-2:]}
 
 
 def test_the_components_of_systems_stand_beside_each_other() -> None:

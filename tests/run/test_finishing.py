@@ -67,19 +67,19 @@ def test_gates_are_judged_on_the_summed_results() -> None:
     assert [each.outcome for each in report.gates] == ["passed", "failed"]
     assert verdicts(run) == [("s.eval.yaml", "passed"), ("s.eval.yaml", "failed")]
     assert run.failed
-    assert report.result.metrics["length"].value == 9.0
+    assert report.metrics["length"].value == 9.0
 
 
 def test_cases_have_the_labels_of_their_suite_and_those_without_result_did_not_run() -> None:
-    first, second = report_of(gated(), measured("a")).result.records
+    first, second = judge(gated(), measured("a")).judged.suites[0].records
     assert (first.labels, first.outcome) == ({"kind": "short"}, "passed")
     assert (second.outcome, second.reason) == ("not_run", "not selected")
 
 
 def test_a_call_that_cases_share_is_counted_once() -> None:
     call = JudgeCall("k", fresh=True)
-    report = report_of(gated(), measured("a", calls=[call]), measured("b", calls=[call]))
-    assert [each.calls[0].fresh for each in report.result.records] == [True, False]
+    (suite,) = judge(gated(), measured("a", calls=[call]), measured("b", calls=[call])).judged.suites
+    assert [each.calls[0].fresh for each in suite.records] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_the_report_holds_every_suite_and_the_faults_by_file() -> None:
     run = recorded(gated("length >= 1"), measured("a"), measured("b"))
     run.faults = {"z": ["no"], "y": ["none"]}
     report = finished(run, [gated("length >= 1")]).report
-    assert (report.started_at, report.duration_s) == ("2026-01-02T00:00:00+00:00", 1.5)
+    assert (report.run.started_at, report.run.duration_s) == ("2026-01-02T00:00:00+00:00", 1.5)
     assert ([each.suite for each in report.suites], list(report.faults)) == (["s"], ["y", "z"])
 
 

@@ -101,7 +101,7 @@ def test_systems_without_a_common_case_are_not_compared() -> None:
         assert (found.outcome, found.reason) == ("failed", "no case is answered by both 'large' and 'small'")
     table = compare_variants(variants)
     assert table is not None
-    assert [dict(row.against) for row in table.table.rows] == [{}, {}]
+    assert [dict(each.differences) for each in table.systems] == [{}, {}]
 
 
 def test_one_system_alone_has_no_table() -> None:

@@ -379,7 +379,7 @@ def test_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.
     suite = structs.replace(run.suites[0], suite="*" * 80)
     difference = Difference(0.5, 1.0, -0.5, -0.6, -0.4, 0.001, 40, 40, higher_is_better=True, detectable=None)
     changes = [Change(suite, "*" * 20, difference, 0.001)] * 300
-    worse = [Regressed(suite, suite.result.cases[0], "*" * 290, (True, True, True, 1.0))] * 300
+    worse = [Regressed(suite, suite.cases[0], "*" * 290, (True, True, True, 1.0))] * 300
     found = ReportComparison(fell=changes, rose=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300)
     monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
     faulty = structs.replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=[suite] * 300)

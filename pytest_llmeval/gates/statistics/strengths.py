@@ -43,9 +43,9 @@ class Strength:
     """
 
     system: str
-    value: float
-    low: float | None
-    high: float | None
+    value: float | int
+    low: float | int | None = None
+    high: float | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Strengths:
 
     label: str
     systems: Sequence[Strength]
-    ties: float
+    ties: float | int
     pairs: int
     cases: int
 

@@ -1,20 +1,20 @@
 """The HTML page: template, style, script and compressed data in one file that opens from disk, without network."""
 
-__all__ = ("CUT_FROM", "WARN_FROM", "Page", "embedded_json", "inline_hash", "page_run", "to_page", "write_html")
-
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import UNSET, Struct, structs
+
 from pytest_llmeval.core.wording import cut
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport, counts_of
 from pytest_llmeval.reports.html.data import (
     PageRun,
     ViewTexts,
@@ -22,14 +22,14 @@ from pytest_llmeval.reports.html.data import (
     changes_json,
     entry_of,
     index_of,
+    overview_texts,
     past_points,
     run_of,
-    shown_texts,
 )
 from pytest_llmeval.reports.html.worst import worst_changes
-from pytest_llmeval.reports.json import to_json
-from pytest_llmeval.reports.notes import CaseNote
-from pytest_llmeval.services.secrets import masked, secret_values, without
+from pytest_llmeval.reports.json import is_form, published
+from pytest_llmeval.reports.reading import completed
+from pytest_llmeval.services.secrets import secret_values, without
 
 _MEGABYTE = 1_000_000
 WARN_FROM = 20 * _MEGABYTE
@@ -77,7 +77,7 @@ def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: in
         warn_from: Size in bytes from which the page warns about it.
         cut_from: Size in bytes from which texts are dropped: those of passed cases, then all but beginnings, then all.
     """
-    runs = [replace(run, data=_masked(run.data)) for run in runs]
+    runs = [structs.replace(run, report=_masked(run.report)) for run in runs]
     head, pieces, lacking = _fitting(runs, cut_from)
     size = _size(pieces)
     note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
@@ -103,12 +103,12 @@ def _data(
     """Return the head of the page, and what is unpacked later."""
     pieces: list[_Piece] = []
     entries: list[dict[str, Any]] = []
-    every = [suite for run in runs for suite in run.suites]
+    every = [suite for run in runs for suite in run.report.suites]
     for number, run in enumerate(runs):
-        for place, suite in enumerate(run.suites):
+        for place, suite in enumerate(run.report.suites):
             entry = entry_of(suite, number)
-            index = index_of(suite["cases"])
-            texts = (shortened(str(case.get("outcome")), case_texts(case)) for case in suite["cases"])
+            index = index_of(suite.cases)
+            texts = (shortened(case.outcome, case_texts(case)) for case in suite.cases)
             name = f"s{len(entries)}"
             starts = []
             for chunk in chunked(texts):
@@ -127,17 +127,16 @@ def _data(
 
 def _worst(
     found: Mapping[str, Any],
-    suite: Mapping[str, Any],
-    before: Mapping[str, Any] | None,
+    suite: SuiteReport,
+    before: SuiteReport | None,
     shortened: Callable[[str, ViewTexts], ViewTexts],
 ) -> Iterator[dict[str, ViewTexts]]:
     """Yield the texts of the cases that the overview shows, in both runs."""
-    others = {case["id"]: case for case in before["cases"]} if before else {}
+    others = {case.id: case for case in before.cases} if before else {}
     for each in found["cases"]:
-        case = suite["cases"][each["place"]]
-        outcome = str(case.get("outcome"))
-        sides = {"now": case, "before": others.get(case["id"])}
-        yield {name: shortened(outcome, shown_texts(side)) for name, side in sides.items()}
+        case = suite.cases[each["place"]]
+        sides = {"now": case, "before": others.get(case.id)}
+        yield {name: shortened(case.outcome, overview_texts(side)) for name, side in sides.items()}
 
 
 def _whole(_outcome: str, texts: ViewTexts) -> ViewTexts:
@@ -168,15 +167,24 @@ _LEVELS = (
 )
 
 
-def _masked(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _masked(report: RunReport) -> RunReport:
     """Return a report with the values of secrets removed from all texts."""
     secrets = secret_values()
-    text = as_json(data)
-    if without(text, secrets) == text:
-        return data
+    more = [(suite.changes and changes_json(suite.changes), past_points(suite.past)) for suite in report.suites]
+    text = as_json([published(report), more])
+    masked: RunReport = report if without(text, secrets) == text else _without_secrets(report, secrets)
+    return masked
 
-    clean: Mapping[str, Any] = masked(data, secrets)
-    return clean
+
+def _without_secrets(value: Any, secrets: Collection[str]) -> Any:
+    if is_form(type(value)):
+        names = value.__struct_fields__ if isinstance(value, Struct) else [each.name for each in fields(value)]
+        return type(value)(**{name: _without_secrets(getattr(value, name), secrets) for name in names})
+    if isinstance(value, Mapping):
+        return {_without_secrets(name, secrets): _without_secrets(each, secrets) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_secrets(each, secrets) for each in value]
+    return without(value, secrets) if isinstance(value, str) else value
 
 
 def _rendered(head: Mapping[str, Any], pieces: Sequence[_Piece]) -> str:
@@ -226,47 +234,27 @@ def write_html(report: RunReport, path: Path) -> str:
 
 def _with_approved(report: RunReport) -> list[PageRun]:
     """Return the run, and the approved run of the suites that have one."""
-    approved: list[dict[str, Any]] = []
+    approved: list[SuiteReport] = []
     pairs: list[int | None] = []
     for each in report.suites:
-        cases = each.changes.cases if each.changes else ()
+        cases = list(_approved_cases(each))
         pairs.append(len(report.suites) + len(approved) if cases else None)
         if cases:
-            named = {"suite": each.suite, "path": each.path, **({"variant": each.variant} if each.variant else {})}
-            approved.append({**named, "counts": {}, "cases": list(_approved_cases(each))})
-    run = page_run(report, pairs=pairs)
-    return [run, PageRun(_APPROVED, {"suites": approved}, is_baseline=True)] if approved else [run]
+            counts = counts_of(cases, len(cases))
+            approved.append(
+                SuiteReport(
+                    suite=each.suite, path=each.path, variant=each.variant, counts=counts, metrics={}, cases=cases
+                )
+            )
+    run = PageRun("", report, pairs=pairs)
+    return [run, PageRun(_APPROVED, completed(RunReport(suites=approved)), is_baseline=True)] if approved else [run]
 
 
-def page_run(
-    report: RunReport, label: str = "", *, is_baseline: bool = False, pairs: Sequence[int | None] = ()
-) -> PageRun:
-    """Return a run as a page shows it: the JSON report with changes and history.
-
-    Args:
-        report: The run.
-        label: Distinguishes it from the other runs of the page.
-        is_baseline: Whether it only serves as baseline.
-        pairs: For each suite, the index of its counterpart among all suites of the page.
-    """
-    data = to_json(report)
-    suites = [_shown(each, suite) for each, suite in zip(report.suites, data["suites"], strict=True)]
-    return PageRun(label, {**data, "suites": suites}, is_baseline, pairs)
-
-
-def _shown(report: SuiteReport, suite: dict[str, Any]) -> dict[str, Any]:
-    """Return a suite with changes and history, which the JSON report does not have."""
-    changes = {"changes": changes_json(report.changes)} if report.changes else {}
-    return {**suite, **changes, "history": past_points(report.past)}
-
-
-def _approved_cases(suite: SuiteReport) -> Iterator[dict[str, Any]]:
-    """Yield the approved cases with their scores, and with answers where the page has those of the run."""
-    changes = suite.changes
-    for case in changes.cases if changes else ():
-        kept = changes.answers.get(case.id, ()) if changes and suite.note(case.id).has_texts else ()
-        texts = CaseNote(answers=kept).texts()
-        yield {"id": case.id, "outcome": case.outcome, "metrics": dict(case.metrics), **texts}
+def _approved_cases(suite: SuiteReport) -> Iterator[CaseReport]:
+    """Yield the approved cases, with answers where the page has those of the run."""
+    quoted = {case.id for case in suite.cases if case.has_texts}
+    for case in suite.changes.cases if suite.changes else ():
+        yield case if case.id in quoted else structs.replace(case, prediction=UNSET, several=())
 
 
 def as_json(value: Any) -> str:

@@ -1,11 +1,9 @@
 """The cases that the overview shows: those that broke, the worst first, or else those that moved most."""
 
-__all__ = ("MOST_SHOWN", "worst_changes")
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.reports.form import gated_metrics
+from pytest_llmeval.reports.form import NO_CASE, CaseReport, SuiteReport, gated_metrics
 
 _Kind: TypeAlias = Literal["new_failure", "failing", "still_failing", "fell", "rose"]
 
@@ -41,14 +39,14 @@ class _Move(NamedTuple):
         return self.tier, -self.loss, -self.shortfall, self.place
 
 
-def worst_changes(suite: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, Any]:
     """Return the cases of a suite that broke, the worst first; if none did, those that moved most.
 
     New failures come first, then cases that fell by a metric that a gate or an approved score which was not kept looks
     at, then those that failed before as well, then those that fell by other metrics, then those that rose.
 
     Args:
-        suite: A suite of the JSON report.
+        suite: The suite.
         before: The same suite in the approved run or baseline.
 
     Returns:
@@ -56,50 +54,50 @@ def worst_changes(suite: Mapping[str, Any], before: Mapping[str, Any] | None) ->
         ``cases``: ``place`` in the suite, ``kind`` (``new_failure``, ``still_failing``, ``failing`` if nothing is known
         of it before, ``fell``, ``rose``), and ``metric``, ``gated``, ``now`` and ``before`` where a score shows it.
     """
-    others = {case["id"]: case for case in before["cases"]} if before else {}
-    kept = [each["metric"] for each in suite.get("snapshot", ()) if each.get("outcome") == "failed"]
-    gated = [*gated_metrics(gate.get("gate", "") for gate in suite.get("gates", ())), *kept]
+    others = {case.id: case for case in before.cases} if before else {}
+    unapproved = [each.metric for each in suite.snapshot if each.outcome == "failed"]
+    gated = [*gated_metrics(gate.gate for gate in suite.gates), *unapproved]
     scales = _scales(suite, others)
     found = []
-    for place, case in enumerate(suite["cases"]):
-        move = _move(place, case, others.get(case["id"]), gated, scales, set(suite.get("lower_is_better", ())))
+    for place, case in enumerate(suite.cases):
+        move = _move(place, case, others.get(case.id), gated, scales, set(suite.lower_is_better))
         if move is not None:
             found.append(move)
     found.sort(key=lambda each: each.rank)
     kinds = [each.kind for each in found]
-    rows = [_row(each, suite["cases"][each.place], others) for each in found[:MOST_SHOWN]]
+    rows = [_row(each, suite.cases[each.place], others) for each in found[:MOST_SHOWN]]
     fell, rose = kinds.count("fell"), kinds.count("rose")
     return {"failing": len(kinds) - fell - rose, "fell": fell, "rose": rose, "compared": bool(others), "cases": rows}
 
 
-def _scales(suite: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+def _scales(suite: SuiteReport, others: Mapping[str, CaseReport]) -> dict[str, tuple[float, float]]:
     """Return the range of each metric: the possible one where it is known, else that of the scores."""
     known: dict[str, tuple[float, float]] = {}
-    for case in (*suite["cases"], *others.values()):
-        for name, score in case.get("metrics", {}).items():
+    for case in (*suite.cases, *others.values()):
+        for name, score in case.metrics.items():
             if score is not None:
                 low, high = known.get(name, (score, score))
                 known[name] = min(low, score), max(high, score)
-    return known | {name: (low, high) for name, (low, high) in suite.get("ranges", {}).items()}
+    return known | {name: (low, high) for name, (low, high) in suite.ranges.items()}
 
 
 def _move(
     place: int,
-    case: Mapping[str, Any],
-    other: Mapping[str, Any] | None,
+    case: CaseReport,
+    other: CaseReport | None,
     gated: Sequence[str],
     scales: Mapping[str, tuple[float, float]],
     lower: set[str],
 ) -> _Move | None:
     """Return what became of a case; ``None`` if it neither fails nor moved, or is excused."""
-    outcome = case.get("outcome")
+    outcome = case.outcome
     if outcome not in (*_BAD, "passed"):
         return None
     losses = dict(_losses(case, other, scales, lower)) if other is not None else {}
     judged = {name: loss for name, loss in losses.items() if name in gated}
     if outcome in _BAD:
         metric = _largest(judged) or _shown(case, gated) or _largest(losses)
-        was_bad = other is not None and other.get("outcome") in _BAD
+        was_bad = other is not None and other.outcome in _BAD
         kind: _Kind = "failing" if other is None else "still_failing" if was_bad else "new_failure"
         tier = 0 if not was_bad else 1 if _largest(judged) else 2
         loss = max(0.0, losses.get(metric, 0.0))
@@ -118,35 +116,35 @@ def _largest(moves: Mapping[str, float]) -> str:
 
 
 def _losses(
-    case: Mapping[str, Any], other: Mapping[str, Any], scales: Mapping[str, tuple[float, float]], lower: set[str]
+    case: CaseReport, other: CaseReport, scales: Mapping[str, tuple[float, float]], lower: set[str]
 ) -> Iterator[tuple[str, float]]:
     """Yield by how much a case is worse in each metric, as a share of the metric's range; negative if it is better."""
-    for name, now in case.get("metrics", {}).items():
-        then = other.get("metrics", {}).get(name)
+    for name, now in case.metrics.items():
+        then = other.metrics.get(name)
         if now is not None and then is not None:
             low, high = scales[name]
             yield name, (now - then if name in lower else then - now) / ((high - low) or 1.0)
 
 
-def _shown(case: Mapping[str, Any], gated: Sequence[str]) -> str:
+def _shown(case: CaseReport, gated: Sequence[str]) -> str:
     """Return the metric that shows best why a case fails: a missed limit, or what a gate looks at."""
-    scores = case.get("metrics", {})
-    missed = [name for name in case.get("unmet", ()) if scores.get(name) is not None]
+    scores = case.metrics
+    missed = [name for name in case.unmet if scores.get(name) is not None]
     judged = [name for name in gated if scores.get(name) is not None]
     both = [name for name in missed if name in judged]
     return next(iter((*both, *missed, *judged)), "")
 
 
-def _shortfall(name: str, case: Mapping[str, Any], scales: Mapping[str, tuple[float, float]], lower: set[str]) -> float:
-    score = case.get("metrics", {}).get(name)
+def _shortfall(name: str, case: CaseReport, scales: Mapping[str, tuple[float, float]], lower: set[str]) -> float:
+    score = case.metrics.get(name)
     if score is None:
         return 0.0
     low, high = scales[name]
     return float(score - low if name in lower else high - score) / float((high - low) or 1.0)
 
 
-def _row(move: _Move, case: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    then = others.get(case["id"], {}).get("metrics", {}).get(move.metric)
-    now = case.get("metrics", {}).get(move.metric)
+def _row(move: _Move, case: CaseReport, others: Mapping[str, CaseReport]) -> dict[str, Any]:
+    then = others.get(case.id, NO_CASE).metrics.get(move.metric)
+    now = case.metrics.get(move.metric)
     scores = {"now": now, "before": then, "gated": move.gated} if now is not None else {}
     return {"place": move.place, "kind": move.kind, **({"metric": move.metric, **scores} if scores else {})}

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from pytest_llmeval.core.case import ShownPrints, answer_print, shown_prints, shown_text
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.parts import MISSING, Parts
-from pytest_llmeval.core.results import CaseOutcome, CaseResult, JudgingShown
+from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
 from pytest_llmeval.data.formats.human_labels import HumanLabel, LabelScale
 from pytest_llmeval.gates.limits import GateFormError, parse_gate
-from pytest_llmeval.reports.form import SuiteReport
-from pytest_llmeval.reports.notes import CaseNote
+from pytest_llmeval.reports.form import CaseReport, JudgingReport, SuiteReport
 from pytest_llmeval.reports.review.picking import inclusion_probabilities, picked, shuffled
 
 _ANSWERED = ("passed", "failed", "xfailed", "known_failure")
@@ -144,15 +143,14 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
     label = _reviewed(suites, evaluator)
     _check_texts(suites)
     limits = [_limits(suite) for suite in suites]
-    judgings = [each for suite in suites for note in suite.notes.values() for each in note.judgings]
+    judgings = [each for suite in suites for case in suite.cases for each in case.judgings]
     low, high = _scale([each.score for each in judgings if each.evaluator == label])
     found: dict[ShownPrints, ReviewItem] = {}
     cut = set()
     for suite, known in zip(suites, limits, strict=True):
-        for case in suite.result.cases:
-            note = suite.note(case.id)
+        for case in suite.cases:
             near = _near(case, known)
-            for each in _of_case(case, note, label, (low, high)) if note.answers else ():
+            for each in _of_case(case, label, (low, high)) if case.answers else ():
                 item = replace(each, near=near, outcomes=((case.id, case.outcome),))
                 if any(map(is_cut, (item.question, item.answer, item.reference))):
                     cut.add(item.prints)
@@ -163,7 +161,7 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
 
 def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | None:
     """Return the label of the judge that is reviewed; ``None`` where no judge asks about answers."""
-    asked = (each for suite in suites for note in suite.notes.values() for each in note.judgings)
+    asked = (each for suite in suites for case in suite.cases for each in case.judgings)
     labels = list(dict.fromkeys(each.evaluator for each in asked if "answer" in each.question))
     if evaluator is not None and evaluator not in labels:
         known = (
@@ -174,24 +172,22 @@ def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | Non
 
 
 def _check_texts(suites: Sequence[SuiteReport]) -> None:
-    cases = [
-        (suite.note(case.id), case) for suite in suites for case in suite.result.cases if case.outcome in _ANSWERED
-    ]
-    lacking = sum(not note.answers for note, _ in cases)
+    cases = [case for suite in suites for case in suite.cases if case.outcome in _ANSWERED]
+    lacking = sum(not case.answers for case in cases)
     if lacking:
         raise LlmevalError(
             f"found {lacking} of {counted(len(cases), 'answered case')} without texts, expected those of all, so that "
             "every answer can be picked: run with --llmeval-texts=all"
         )
-    if any("repeats" in case.details for _, case in cases):
+    if any("repeats" in case.details for case in cases):
         raise LlmevalError("found repeated cases, expected one answer to each: run without repeats")
 
 
-def _of_case(case: CaseResult, note: CaseNote, label: str | None, scale: tuple[float, float]) -> Iterator[ReviewItem]:
+def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) -> Iterator[ReviewItem]:
     """Yield the answer to a case, or those of its turns."""
-    prediction = note.answers[0].value
-    asked: dict[str, list[JudgingShown]] = {}
-    for each in note.judgings:
+    prediction = case.answers[0].value
+    asked: dict[str, list[JudgingReport]] = {}
+    for each in case.judgings:
         if each.evaluator == label and "answer" in each.question:
             asked.setdefault(json.dumps(each.question, sort_keys=True), []).append(each)
     if not asked:
@@ -199,24 +195,24 @@ def _of_case(case: CaseResult, note: CaseNote, label: str | None, scale: tuple[f
         answer = prediction if found is MISSING else found
         contexts = Parts().find("contexts", prediction)
         more = {} if contexts is MISSING else {"contexts": shown_text(contexts)}
-        yield _item(case.id, {}, note, answer, more)
+        yield _item(case, {}, answer, more)
     low, high = scale
     for judgings in asked.values():
         fields = judgings[0].question
         more = {name: text for name, text in fields.items() if name not in (*_SHOWN, *_OF_THE_JUDGE)}
         scores = tuple((each.score - low) / (high - low) for each in judgings if each.score is not None)
-        yield replace(_item(case.id, fields, note, prediction, more), scores=scores)
+        yield replace(_item(case, fields, prediction, more), scores=scores)
 
 
-def _item(case: str, fields: Mapping[str, str], note: CaseNote, answer: Any, more: Mapping[str, str]) -> ReviewItem:
-    given = note.input
+def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mapping[str, str]) -> ReviewItem:
+    given = case.input
     asked = given.get("question", given) if isinstance(given, Mapping) else given
     return ReviewItem(
         shown_prints(fields, given, answer),
-        (case,),
+        (case.id,),
         fields.get("question") or shown_text(asked),
         fields.get("answer", shown_text(answer)),
-        fields.get("reference") or shown_text(_expected(note.expected)),
+        fields.get("reference") or shown_text(_expected(case.expected)),
         more,
     )
 
@@ -255,11 +251,11 @@ def _limits(suite: SuiteReport) -> dict[str, list[float]]:
             continue
         name = parsed.metric.removeprefix("corrected(").removesuffix(")") if "(" in parsed.metric else parsed.metric
         found.setdefault(name, []).extend(bound.limit for bound in parsed.bounds)
-    scores = {name: {case.metrics.get(name) for case in suite.result.cases} - {None} for name in found}
+    scores = {name: {case.metrics.get(name) for case in suite.cases} - {None} for name in found}
     return {name: limits for name, limits in found.items() if scores[name] - {0.0, 1.0}}
 
 
-def _near(case: CaseResult, limits: Mapping[str, Sequence[float]]) -> float:
+def _near(case: CaseReport, limits: Mapping[str, Sequence[float]]) -> float:
     """Return how near the scores of a case are to limits, from 0 to 1."""
     known = [(case.metrics.get(name), limit) for name, some in limits.items() for limit in some]
     return max([0.0, *(1 - abs(score - limit) / _NEAR for score, limit in known if score is not None)])

@@ -30,7 +30,7 @@ from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.reports.notes import ReportedTexts
+from pytest_llmeval.reports.making import ReportedTexts
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.shards.selection import shard_of
 from pytest_llmeval.suite.suite import SuiteKey

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import Browser, case, report, suite
+from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval.reports.html import page
-from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 
 FIGURES = (Path(page.__file__).parent / "assets" / "figures.js").read_text(encoding="utf-8")
@@ -78,6 +77,7 @@ def test_numbers_have_the_decimals_asked_for_and_no_negative_zero(
 
 
 METRIC = {"value": 0.162193, "mean": 0.162193, "low": 0.0, "high": 0.3244, "scored": 2, "undefined": 0, "missing": 0}
+METRIC |= {"errored": 0, "signature": ""}
 
 
 @pytest.fixture
@@ -85,9 +85,9 @@ def opened(browser: Browser, tmp_path: Path) -> Browser:
     gate = {"gate": "f1 >= 0.5", "outcome": "failed", "value": 0.162193, "limit": 0.5}
     reason = "f1 is 0.1622, expected >= 0.5000, 0.1622.3 of v0.1622"
     cases = [case("a", "failed", 0.162193, reason="f1 0.1622, limit >= 0.3"), case("b", f1=0.9)]
-    made = suite(cases, gates=[{**gate, "reason": reason}], metrics={"f1": {**METRIC, "errored": 0, "signature": ""}})
+    made = suite(cases, gates=[{**gate, "reason": reason}], metrics={"f1": METRIC})
     path = tmp_path / "page.html"
-    path.write_text(to_page([PageRun("", report(made))]).html, encoding="utf-8")
+    path.write_text(to_page([page_run("", report(made))]).html, encoding="utf-8")
     browser.open(path)
     return browser
 
@@ -117,7 +117,7 @@ def test_of_metrics_with_the_same_value_the_one_that_a_sentence_names_has_its_de
     reasons = ["f1 is 0.8750", "wins is 0.8750", "f1 0.8750 -> 0.8750 beside wins 0.8750"]
     gates = [{"gate": "recall >= 1", "outcome": "failed", "value": None, "reason": reason} for reason in reasons]
     made = suite([case("a", f1=0.875)], gates=gates, metrics=metrics)
-    (tmp_path / "page.html").write_text(to_page([PageRun("", report(made))]).html, encoding="utf-8")
+    (tmp_path / "page.html").write_text(to_page([page_run("", report(made))]).html, encoding="utf-8")
     browser.open(tmp_path / "page.html")
     assert browser.texts(".gate p") == [
         "failed: f1 is 0.875",

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import Browser, case, report, suite
+from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 
 HOSTILE = (
@@ -114,7 +113,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         suite(cases[:1], "__proto__"),
     ]
     path = tmp_path_factory.mktemp("pages") / "hostile.html"
-    html = to_page([PageRun("", report(*suites, faults={HOSTILE[0]: [HOSTILE[1]]}))]).html
+    html = to_page([page_run("", report(*suites, faults={HOSTILE[0]: [HOSTILE[1]]}))]).html
     path.write_text(html, encoding="utf-8", errors="backslashreplace")
     return path
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from axe_selenium_python import Axe
-from pages import Browser, case, report, suite
+from msgspec import structs
+from pages import Browser, case, page_run, report, suite
 
+from pytest_llmeval.gates.statistics.compare import Difference
+from pytest_llmeval.reports.form import Changes
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 
@@ -19,15 +22,8 @@ GATES = [
     {"gate": "f1 >= 0.9", "outcome": "failed", "value": 0.6, "limit": 0.9, "reason": "f1 is 0.6000, expected >= 0.9"},
 ]
 KEPT = {"metric": "f1", "kind": "fell_beyond", "outcome": "failed", "value": 0.6, "approved": 1.0}
-CHANGE = {"metric": "f1", "kind": "unclear", "baseline": 1.0, "value": 0.6, "difference": -0.4, "low": -0.9}
-CHANGES = {
-    "against": "approved scores",
-    "notes": [],
-    "metrics": [
-        {**CHANGE, "high": 0.1, "p_value": 0.2, "cases": 3},
-        {**CHANGE, "metric": "em", "high": 0.1, "p_value": 0.2, "cases": 3},
-    ],
-}
+CHANGE = Difference(0.6, 1.0, -0.4, -0.9, 0.1, 0.2, 3, 3, higher_is_better=True, detectable=None)
+CHANGES = Changes("approved scores", {"f1": CHANGE, "em": CHANGE})
 QUESTION = {"question": "How long does a refund take?"}
 
 
@@ -41,10 +37,12 @@ def before_and_now() -> list[PageRun]:
     ]
     base = [case("broke", prediction={"text": old}), case("fell", prediction="Here"), case("fine")]
     reason = "fell from 1 to 0.600000, worse by 0.400000; tolerance 0"
-    made = suite(cases, gates=GATES, snapshot=[{**KEPT, "reason": reason}], changes=CHANGES)
+    made = suite(cases, gates=GATES, snapshot=[{**KEPT, "reason": reason}])
+    current = page_run("", report(made), pairs=[1])
+    suites = [structs.replace(each, changes=CHANGES) for each in current.report.suites]
     return [
-        PageRun("", report(made), pairs=[1]),
-        PageRun("approved run", report(suite(base)), is_baseline=True),
+        structs.replace(current, report=structs.replace(current.report, suites=suites)),
+        page_run("approved run", report(suite(base)), is_baseline=True),
     ]
 
 
@@ -144,8 +142,8 @@ def test_without_a_failure_the_overview_says_so_and_shows_what_moved(
     def made(scores: list[float]) -> dict[str, Any]:
         return report(suite([case(f"c{place}", f1=score) for place, score in enumerate(scores)]))
 
-    runs = [PageRun("", made(now), pairs=[None if before is None else 1])]
-    runs += [PageRun("base", made(before), is_baseline=True)] if before else []
+    runs = [page_run("", made(now), pairs=[None if before is None else 1])]
+    runs += [page_run("base", made(before), is_baseline=True)] if before else []
     (tmp_path / "page.html").write_text(to_page(runs).html, encoding="utf-8")
     browser.open(tmp_path / "page.html")
     assert browser.texts(".worst h3") == [title]
@@ -173,7 +171,7 @@ def test_on_a_narrow_screen_before_and_now_stand_below_the_name_of_the_metric(na
 def test_a_table_that_goes_on_beyond_its_edge_shows_it_until_its_end(narrow: Browser, tmp_path: Path) -> None:
     headers = ["true / predicted", *(f"a rather long class {number}" for number in range(6))]
     table = {"title": "Kinds", "headers": headers, "rows": [["a rather long class 0", 1, 2, 3, 4, 5, 6]]}
-    (tmp_path / "page.html").write_text(to_page([PageRun("", report(suite([case("a")], tables=[table])))]).html)
+    (tmp_path / "page.html").write_text(to_page([page_run("", report(suite([case("a")], tables=[table])))]).html)
     narrow.open(tmp_path / "page.html", "view=numbers")
     marked = (
         "['data-more-before', 'data-more-after']"

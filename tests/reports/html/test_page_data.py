@@ -10,16 +10,21 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from pages import case, head_of, report, suite
+from pages import case, head_of, page_run, report, suite, suite_report
 
-from pytest_llmeval.reports.html.data import PageRun, entry_of, index_of, number_line, verdict_of
+from pytest_llmeval.core.results import MetricValue
+from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.reports.html.data import entry_of, index_of, number_line, verdict_of
 from pytest_llmeval.reports.html.page import Page, to_page
 
-METRICS = {"f1": {"value": 0.7, "low": 0.6, "high": 0.8}, "pass_rate": {"value": 1.0, "low": 0.9, "high": 1.0}}
+METRICS = {
+    "f1": MetricValue(0.7, None, 0.6, 0.8, 9, 0, 0, 0),
+    "pass_rate": MetricValue(1.0, None, 0.9, 1.0, 9, 0, 0, 0),
+}
 
 
 def page_of(*suites: dict[str, Any], **limits: int) -> Page:
-    return to_page([PageRun("", report(*suites))], **limits)
+    return to_page([page_run("", report(*suites))], **limits)
 
 
 def pieces_of(page: Page) -> dict[str, Any]:
@@ -42,46 +47,62 @@ def pieces_of(page: Page) -> dict[str, Any]:
         ),
         ({"gate": "gain(mean(f1)) >= 0.01, against small"}, {"operator": ">=", "relative": True}),
         ({"gate": "summary"}, {}),
-        ({}, {}),
+        ({"gate": ""}, {}),
     ],
 )
 def test_the_line_of_a_gate_has_its_operator_and_the_interval_of_its_value(
     gate: dict[str, Any], line: dict[str, Any]
 ) -> None:
-    assert number_line(gate, METRICS) == line
+    assert number_line(GateResult(outcome="passed", **gate), METRICS) == line
 
 
 def test_a_run_fails_by_a_gate_an_approved_score_a_case_or_a_faulty_file() -> None:
     fine = suite([case("a")])
-    assert verdict_of(report(fine)) == "passed"
-    assert verdict_of(report(fine, suite([case("a", "failed")]))) == "failed"
-    assert verdict_of(report(fine, suite([case("a", "errored")]))) == "failed"
-    assert verdict_of(report(suite([case("a")], gates=[{"gate": "f1 >= 1", "outcome": "failed"}]))) == "failed"
-    assert verdict_of(report(suite([case("a")], snapshot=[{"metric": "f1", "outcome": "failed"}]))) == "failed"
-    assert verdict_of(report(fine, faults={"b.eval.yaml": ["b.eval.yaml:1: found nothing"]})) == "failed"
+    assert verdict_of(page_run("", report(fine)).report) == "passed"
+    assert verdict_of(page_run("", report(fine, suite([case("a", "failed")]))).report) == "failed"
+    assert verdict_of(page_run("", report(fine, suite([case("a", "errored")]))).report) == "failed"
+    assert (
+        verdict_of(page_run("", report(suite([case("a")], gates=[{"gate": "f1 >= 1", "outcome": "failed"}]))).report)
+        == "failed"
+    )
+    assert (
+        verdict_of(page_run("", report(suite([case("a")], snapshot=[{"metric": "f1", "outcome": "failed"}]))).report)
+        == "failed"
+    )
+    assert (
+        verdict_of(page_run("", report(fine, faults={"b.eval.yaml": ["b.eval.yaml:1: found nothing"]})).report)
+        == "failed"
+    )
 
 
 def test_a_run_that_is_not_whole_or_empty_is_not_judged() -> None:
-    assert verdict_of(report(suite([case("a"), case("b", "not_run", None)]))) == "not_judged"
-    assert verdict_of(report(suite([case("a")], gates=[{"gate": "f1 >= 1", "outcome": "not_judged"}]))) == "not_judged"
-    assert verdict_of(report()) == "not_judged"
+    assert verdict_of(page_run("", report(suite([case("a"), case("b", "not_run", None)]))).report) == "not_judged"
+    assert (
+        verdict_of(
+            page_run("", report(suite([case("a")], gates=[{"gate": "f1 >= 1", "outcome": "not_judged"}]))).report
+        )
+        == "not_judged"
+    )
+    assert verdict_of(page_run("", report()).report) == "not_judged"
 
 
 def test_the_pass_rate_is_over_the_cases_that_ran() -> None:
     cases = [case("a"), case("b", "failed"), case("c", "not_run", None), case("d", "skipped", None)]
-    rate = entry_of(suite(cases), 0)["pass_rate"]
+    rate = entry_of(suite_report(suite(cases)), 0)["pass_rate"]
     assert rate["value"] == 0.5
     assert rate["low"] < 0.5 < rate["high"]
     assert rate["scored"] == 2
 
 
 def test_a_report_without_counts_is_counted() -> None:
-    counts = entry_of(suite([case("a"), case("b", "failed")], counts={}), 0)["counts"]
-    assert counts == {"total": 2, "passed": 1, "failed": 1}
+    counts = entry_of(suite_report(suite([case("a"), case("b", "failed")], counts={})), 0)["counts"]
+    assert {name: count for name, count in counts.items() if count} == {"total": 2, "passed": 1, "failed": 1}
 
 
 def test_columns_keep_what_is_absent_apart_from_zero() -> None:
-    index = index_of([case("a", f1=0.0, labels={"x": "1"}), case("b", "errored", None, reason="no")])
+    index = index_of(
+        suite_report(suite([case("a", f1=0.0, labels={"x": "1"}), case("b", "errored", None, reason="no")])).cases
+    )
     assert index["metrics"] == {"f1": [0.0, None]}
     assert index["labels"] == {"x": {"values": ["1"], "codes": [0, -1]}}
     assert index["outcomes"] == {"values": ["passed", "errored"], "codes": [0, 1]}

@@ -4,10 +4,11 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pages import Browser, case, head_of, report, suite
+from msgspec import structs
+from pages import Browser, case, head_of, page_run, report, suite
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.html.data import PageRun, past_points
+from pytest_llmeval.reports.html.data import past_points
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.timeline import Point, Timeline, timeline_of
 
@@ -48,7 +49,9 @@ def test_a_page_of_a_report_has_the_history_beside_it(here: Path) -> None:
 
 def test_the_history_of_a_metric_is_drawn_with_its_approvals_and_breaks(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    page.write_text(to_page([PageRun("", report(suite([case("a")], history=past_points(PAST))))]).html)
+    run = page_run("", report(suite([case("a")])))
+    suites = [structs.replace(each, past=PAST) for each in run.report.suites]
+    page.write_text(to_page([structs.replace(run, report=structs.replace(run.report, suites=suites))]).html)
     browser.open(page, "view=numbers")
     assert browser.find(".sparkline").get_attribute("aria-label") == "3 runs, from 0.50 to 0.70"
     assert browser.texts(".sparkline .approved title") == ["2026-11-02 00:00: 0.60 (approved)"]

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pages import Browser, case, report, suite
+from msgspec import structs
+from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.reports.tables import FilledTable
 
 TEXTS = {"input": "Where?", "expected": "Tokyo", "prediction": "In Kyoto"}
 CASES = [
@@ -22,7 +25,7 @@ GATE = {"gate": "f1 >= 0.6", "outcome": "failed", "value": 0.58, "limit": 0.6, "
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "report.html"
-    path.write_text(to_page([PageRun("", report(suite(CASES, gates=[GATE])))]).html, encoding="utf-8")
+    path.write_text(to_page([page_run("", report(suite(CASES, gates=[GATE])))]).html, encoding="utf-8")
     return path
 
 
@@ -120,8 +123,10 @@ def test_a_browser_that_cannot_unpack_the_cases_says_so_below_the_verdict(browse
 
 
 def test_a_view_of_damaged_data_says_so_and_leaves_the_others(browser: Browser, tmp_path: Path) -> None:
-    damaged = suite(CASES, tables=[{"title": "x", "headers": 3, "rows": "y"}])
-    (tmp_path / "damaged.html").write_text(to_page([PageRun("", report(damaged))]).html, encoding="utf-8")
+    whole = page_run("", report(suite(CASES)))
+    table: Any = FilledTable(title="x", headers=3, rows="y")  # type: ignore[arg-type]
+    damaged = structs.replace(whole.report, suites=[structs.replace(whole.report.suites[0], tables=[table])])
+    (tmp_path / "damaged.html").write_text(to_page([PageRun("", damaged)]).html, encoding="utf-8")
     browser.open(tmp_path / "damaged.html", "view=numbers")
     assert browser.find("[role=alert]").text.startswith("This view cannot be drawn: ")
     browser.go("view=cases")

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from axe_selenium_python import Axe
-from pages import Browser, case, report, suite
+from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 
 ASKED = ["Hello", "Where is my order?", "I want a refund.", "Thanks.", "Bye."]
@@ -35,7 +34,7 @@ TALK = case("talk", "failed", 0.5, input=SCRIPT, prediction=BAD, lines=LINES, de
 
 
 def opened(browser: Browser, folder: Path, suites: Sequence[dict[str, Any]], view: str = "case=0/talk") -> Browser:
-    (folder / "page.html").write_text(to_page([PageRun("", report(*suites))]).html, encoding="utf-8")
+    (folder / "page.html").write_text(to_page([page_run("", report(*suites))]).html, encoding="utf-8")
     browser.open(folder / "page.html", f"view=cases&{view}")
     return browser
 
@@ -108,8 +107,8 @@ def test_systems_and_runs_are_aligned_turn_by_turn(browser: Browser, tmp_path: P
     opened(browser, tmp_path, systems)
     assert browser.texts(".aligned .heads h3") == ["✓ small f1 0.25", "✓ large f1 0.75"]
     assert browser.texts(".step.first b") == ["turn 3"]
-    runs = [PageRun("now", report(suite([TALK])), pairs=[1])]
-    runs += [PageRun("base", report(suite([case("talk", prediction=GOOD)])), is_baseline=True)]
+    runs = [page_run("now", report(suite([TALK])), pairs=[1])]
+    runs += [page_run("base", report(suite([case("talk", prediction=GOOD)])), is_baseline=True)]
     (tmp_path / "compared.html").write_text(to_page(runs).html, encoding="utf-8")
     browser.open(tmp_path / "compared.html", "view=cases&case=0/talk")
     assert browser.texts(".aligned .heads h3") == ["before", "now"]

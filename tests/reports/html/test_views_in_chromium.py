@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from axe_selenium_python import Axe
-from pages import Browser, case, report, suite
+from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
 from pytest_llmeval.gates.limits import parse_gate
-from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.run.judging import JUDGES_OFF
 
@@ -137,7 +136,7 @@ def test_usual_sentences_of_the_data_are_said_in_chinese_and_others_as_they_are(
     reasons = [parse_gate(gate).judge(result, "").reason for gate in ("f1 >= 0.5", "f1 <= 0.5", "em >= 1")]
     reasons += [parse_gate("f1 >= 0.5").judge(result, why).reason for why in ("1 of 4 cases ran", JUDGES_OFF)]
     gates = [{"gate": "g", "outcome": "failed", "value": None, "reason": each} for each in reasons]
-    made = to_page([PageRun("run", report(suite([case("a")], gates=gates)))], cut_from=1)
+    made = to_page([page_run("run", report(suite([case("a")], gates=gates)))], cut_from=1)
     (tmp_path / "page.html").write_text(made[0], encoding="utf-8")
     browser.driver.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "x", "acceptLanguage": "zh-CN"})
     try:
@@ -205,7 +204,7 @@ def test_a_large_page_unpacks_the_columns_of_its_cases_and_the_piece_of_the_case
     browser: Browser, tmp_path: Path
 ) -> None:
     cases = [case(f"c{place}", f1=place / 10_000, input="q" * 100) for place in range(10_000)]
-    (tmp_path / "large.html").write_text(to_page([PageRun("", report(suite(cases)))]).html)
+    (tmp_path / "large.html").write_text(to_page([page_run("", report(suite(cases)))]).html)
     script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTED})
     try:
         browser.open(tmp_path / "large.html", "view=cases&sort=-f1")
@@ -227,7 +226,7 @@ def test_a_case_shows_the_answers_of_all_systems_and_is_filtered_by_system(brows
         suite([case("c", f1=score, prediction=f"of {name}")], f"s[{name}]", path="s.eval.yaml", variant=name)
         for name, score in (("small", 0.25), ("large", 0.75))
     ]
-    (tmp_path / "systems.html").write_text(to_page([PageRun("", report(*systems))]).html)
+    (tmp_path / "systems.html").write_text(to_page([page_run("", report(*systems))]).html)
     browser.open(tmp_path / "systems.html", "view=cases")
     browser.choose("system", "large")
     assert browser.run("return document.querySelector('[data-case]').getAttribute('href')").endswith("case=1%2Fc")
@@ -254,7 +253,7 @@ def test_strengths_of_systems_stand_below_their_table(browser: Browser, tmp_path
     }
     compared = {"suite": "s", "path": "s.eval.yaml", "reference": "small", "confidence": 0.95, "compare_by": ["f1"]}
     data = report(*systems, systems=[{**compared, "systems": rows, "strengths": [strengths]}])
-    (tmp_path / "strengths.html").write_text(to_page([PageRun("", data)]).html)
+    (tmp_path / "strengths.html").write_text(to_page([page_run("", data)]).html)
     browser.open(tmp_path / "strengths.html", "view=numbers")
     assert "Strengths by pairwise (Bradley-Terry with ties)" in browser.texts("section h2")
     assert [each for each in browser.texts("tbody tr") if each.startswith("<b>")] == [
@@ -267,28 +266,28 @@ def test_mutants_have_a_tab_of_their_own_where_there_are_some(browser: Browser, 
     kind = {"name": "number", "why": hostile, "advice": "", "mutants": 4, "survived": 1, "undecided": 0, "rate": 0.25}
     mutants = {
         "suite": hostile,
-        "mutants": 4,
-        "rate": 0.25,
-        "findings": [f"number: {hostile}"],
         "left_out": [hostile],
         "kinds": [{**kind, "low": 0.05, "high": 0.7}],
-        "rewrites": [{**kind, "name": "case", "rate": 0.0, "low": 0.0, "high": 0.5}],
+        "rewrites": [{**kind, "name": "case", "survived": 0, "low": 0.0, "high": 0.5}],
         "gates": [
             {"gate": "f1 >= 0.9", "share": 0.25, "sure_share": 0.5, "never": False, "unjudged": ""},
             {"gate": "bias >= 0", "share": None, "sure_share": None, "never": True, "unjudged": ""},
         ],
     }
     path = tmp_path / "m.html"
-    path.write_text(to_page([PageRun("", {**run([1.0, 0.2]), "mutation": [mutants]})]).html, encoding="utf-8")
+    path.write_text(to_page([page_run("", {**run([1.0, 0.2]), "mutation": [mutants]})]).html, encoding="utf-8")
     browser.open(path, "view=mutants")
     assert browser.texts("nav.tabs a[aria-current]") == ["Mutants"]
     assert browser.texts("#main h2") == [hostile]
-    assert browser.texts("#main ul.findings li") == [f"number: {hostile}"]
+    assert browser.texts("#main ul.findings li") == [
+        f"number: 1 of 4 pass although {hostile}",
+        "gate bias >= 0: passes even if all answers are broken: raise it, or judge another metric",
+    ]
     cells = browser.texts("#main td")
     assert cells[:6] == ["number", hostile, "4", "25%", "5%..70%", "0"]
     assert cells[-3:] == ["bias >= 0", "never fails", "–"]
     assert browser.complaints() == []
-    path.write_text(to_page([PageRun("", run([1.0, 0.2]))]).html, encoding="utf-8")
+    path.write_text(to_page([page_run("", run([1.0, 0.2]))]).html, encoding="utf-8")
     browser.open(path, "view=mutants")
     assert "Mutants" not in browser.texts("nav.tabs a")
     assert browser.texts("section.suite h2, details.suite summary")

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from pages import case, report, suite
+from pages import case, page_run, report, suite, suite_report
 
-from pytest_llmeval.reports.html.data import PageRun, entry_of
+from pytest_llmeval.reports.html.data import entry_of
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.html.worst import MOST_SHOWN, worst_changes
 
@@ -20,7 +20,9 @@ def scored(
 
 def shown(now: list[dict[str, Any]], before: list[dict[str, Any]] | None = None, **more: Any) -> list[tuple[str, ...]]:
     """Return ids, kinds and metrics of the cases that are shown."""
-    found = worst_changes(suite(now, gates=GATES, **more), suite(before) if before else None)
+    found = worst_changes(
+        suite_report(suite(now, gates=GATES, **more)), suite_report(suite(before)) if before else None
+    )
     return [(now[each["place"]]["id"], each["kind"], each.get("metric", "")) for each in found["cases"]]
 
 
@@ -44,7 +46,7 @@ def test_new_failures_come_before_falls_old_failures_other_metrics_and_rises() -
         ("fell", "fell", "f1"),
         ("old", "still_failing", "f1"),
     ]
-    found = worst_changes(suite(now, gates=GATES), suite(before))
+    found = worst_changes(suite_report(suite(now, gates=GATES)), suite_report(suite(before)))
     assert (found["failing"], found["fell"], found["rose"], found["compared"]) == (4, 2, 1, True)
     assert found["cases"][0] == {
         "place": 3,
@@ -60,7 +62,9 @@ def test_a_case_that_fell_in_a_metric_of_no_gate_is_behind_and_says_so() -> None
     before = [scored("slow"), scored("wrong")]
     now = [scored("slow", speed=0.0), scored("wrong", f1=0.9)]
     assert shown(now, before) == [("wrong", "fell", "f1"), ("slow", "fell", "speed")]
-    assert worst_changes(suite(now, gates=GATES), suite(before))["cases"][1]["gated"] is False
+    assert (
+        worst_changes(suite_report(suite(now, gates=GATES)), suite_report(suite(before)))["cases"][1]["gated"] is False
+    )
 
 
 def test_a_metric_whose_approved_score_was_not_kept_counts_as_a_gated_one() -> None:
@@ -119,12 +123,12 @@ def test_equal_cases_stay_in_order_and_five_are_shown() -> None:
     ],
 )
 def test_a_gate_beyond_its_limit_never_looks_as_one_that_is_kept(gate: dict[str, Any], look: str) -> None:
-    (found,) = entry_of(suite([case("a")], gates=[gate]), 0)["gates"]
+    (found,) = entry_of(suite_report(suite([case("a")], gates=[gate])), 0)["gates"]
     assert (found["look"], found["metric"]) == (look, "f1")
 
 
 def test_only_the_subject_of_a_page_has_cases_in_the_overview() -> None:
     run, base = report(suite([scored("a", "failed", 0.1)])), report(suite([scored("a")]))
-    html = to_page([PageRun("now", run, pairs=[1]), PageRun("base", base, is_baseline=True)]).html
+    html = to_page([page_run("now", run, pairs=[1]), page_run("base", base, is_baseline=True)]).html
     assert 'id="s0w"' in html
     assert 'id="s1w"' not in html
