@@ -85,12 +85,19 @@ def published(value: Any) -> Any:
     return dict(_written(value)) if is_form(type(value)) else value
 
 
-def _written(form: Any) -> Iterator[tuple[str, Any]]:
+def published_without(form: Any, key: str) -> dict[str, Any]:
+    """Return a part of the form as JSON data, without one of its keys."""
+    return dict(_written(form, key))
+
+
+def _written(form: Any, left_out_key: str = "") -> Iterator[tuple[str, Any]]:
     kind: Any = type(form)
     declared = form_fields(kind)
     together = [each for each in declared.values() if each.written is WrittenField.TOGETHER]
     lacks_all = all(each.lacks(getattr(form, each.name)) for each in together)
     for key, each in declared.items():
+        if key == left_out_key:
+            continue
         value = getattr(form, each.name)
         left_out = lacks_all if each.written is WrittenField.TOGETHER else each.written is WrittenField.IF_KNOWN
         if not left_out or not each.lacks(value):

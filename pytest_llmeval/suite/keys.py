@@ -97,7 +97,12 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Annotated[str | None, Key("name of the suite in reports", "the file name up to `.eval.`", python=None)]
     ] = None
     description: Annotated[
-        str, Key("a text for readers of the file", type=str | None, read=lambda _, text: text or "")
+        str,
+        Key(
+            "a text for readers, which JSON, Markdown and HTML reports show",
+            type=str | None,
+            read=lambda _, text: text or "",
+        ),
     ] = ""
     target: Annotated[
         "TargetSpec | None",

@@ -1,6 +1,7 @@
 """JSON reports read back: what was written is written again, byte for byte, and every other report drawn from it."""
 
 import json
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -21,14 +22,15 @@ from pytest_llmeval.core.results import (
     JudgeCall,
     JudgingShown,
     MetricIndex,
+    MetricValue,
     Result,
 )
 from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict, gate_from_mapping, parse_gate
 from pytest_llmeval.gates.statistics.compare import compare_systems
 from pytest_llmeval.reports.form import RunReport, SuiteReport
-from pytest_llmeval.reports.html.data import PageRun
+from pytest_llmeval.reports.html.data import PageRun, entry_of
 from pytest_llmeval.reports.html.page import to_page
-from pytest_llmeval.reports.json import to_json, write_json
+from pytest_llmeval.reports.json import form_fields, to_json, write_json
 from pytest_llmeval.reports.making import (
     ReportedTexts,
     case_reports,
@@ -41,7 +43,7 @@ from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.reports.systems import systems_report
 from pytest_llmeval.scoring.summary import summarize
-from pytest_llmeval.scoring.usage import usage_report
+from pytest_llmeval.scoring.usage import UsageReport, usage_report
 
 SAMPLE = Path(__file__).parent / "samples" / "report.json"
 """Written by version 0.1.0: suites of recorded answers, repeats, systems, a confusion matrix, strengths of systems."""
@@ -255,3 +257,26 @@ def test_whatever_a_report_holds_it_is_read_or_refused(data: st.DataObject) -> N
             return
         assert to_markdown(read_back(report, Path(folder))) == to_markdown(report)
         to_page([PageRun("", report)])
+
+
+DOCUMENTED = {"A suite.": SuiteReport, "A metric (": MetricValue, "`usage` (": UsageReport}
+
+
+@pytest.mark.parametrize("start", DOCUMENTED)
+def test_the_documentation_has_the_fields_of_the_form(start: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
+    _, _, table = text.partition(f"\n{start}")
+    rows = table.split("\n\n")[1].splitlines()[2:]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in rows))) == sorted(
+        form_fields(DOCUMENTED[start])
+    )
+
+
+def test_a_field_of_the_form_is_in_json_and_page_and_is_read(tmp_path: Path) -> None:
+    report = run_of(suite_of("s", ["passed", "failed", "errored"]))
+    entry = entry_of(read_back(report, tmp_path).suites[0], 0)
+    written = to_json(report)["suites"][0]
+    assert set(written) <= set(form_fields(SuiteReport))
+    assert {name for name, value in written.items() if value} <= set(entry)
+    assert entry["description"] == written["description"] == "Questions of <b>people</b>"
+    assert r"Questions of \<b\>people\</b\>" in to_markdown(report)

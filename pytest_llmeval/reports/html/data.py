@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
 from pytest_llmeval.gates.limits import GateFormError, GateResult, parse_gate
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, SuiteReport, gated_metrics
-from pytest_llmeval.reports.json import published
+from pytest_llmeval.reports.json import published, published_without
 from pytest_llmeval.reports.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def entry_of(suite: SuiteReport, run: int) -> dict[str, Any]:
         run: Number of its run on the page.
     """
     metrics = {**suite.metrics, PASS_RATE: suite.pass_rate}
-    form = published(structs.replace(suite, cases=()))
+    form = published_without(suite, "cases")
     return {
         "run": run,
         **{name: value for name, value in form.items() if value not in _NOTHING},

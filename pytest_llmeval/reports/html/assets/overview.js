@@ -91,6 +91,7 @@ async function drawSuite(number_, place, open) {
   const link = (outcome) => linkTo({ ...NO_FILTERS, view: "cases", suite: place, outcome, system: systemOf(number_), sort: "" });
   const title = [sign(entry.verdict), " ", entry.suite];
   const body = [
+    entry.description && h("p", { class: "description" }, entry.description),
     h("p", { class: "path" }, entry.path),
     drawCounts(number_, link),
     drawNotices(entry),
