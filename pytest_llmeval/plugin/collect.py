@@ -1,7 +1,5 @@
 """Collection of suite files: each case becomes a test function, so that all pytest features apply."""
 
-__all__ = ("CaseItem", "EvalModule", "FixtureJudge", "link_followers", "over_suite")
-
 import types
 from collections.abc import Iterable, Sequence
 from itertools import takewhile

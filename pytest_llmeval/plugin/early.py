@@ -1,7 +1,5 @@
 """Decide whether fixtures allow early calls of targets and judges."""
 
-__all__ = ("may_ask_early", "outlives_its_test")
-
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,17 +1,5 @@
 """Fixtures for suites and for Python tests."""
 
-__all__ = (
-    "EvalCase",
-    "case",
-    "eval_case",
-    "evaluate",
-    "evaluators",
-    "judge",
-    "judge_client",
-    "llmeval_target",
-    "score_snapshot",
-)
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +7,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
-    from pytest_llmeval.plugin.ask_judge import AskJudge
-    from pytest_llmeval.plugin.evaluate import Evaluate
+    from pytest_llmeval.plugin.evaluate import AskJudge, Evaluate
     from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
     from pytest_llmeval.run.job import LoadedCase
 
@@ -150,7 +137,7 @@ def judge(request: pytest.FixtureRequest) -> "AskJudge":
     Who judges is said on the command line or in pytest's configuration, or by the fixture ``judge_client``. Recorded
     judgements lie in ``__llmeval__/`` beside the test file.
     """
-    from pytest_llmeval.plugin.ask_judge import AskJudge
+    from pytest_llmeval.plugin.evaluate import AskJudge
     from pytest_llmeval.plugin.suite_loader import RUNNER
 
     if RUNNER not in request.config.stash:

@@ -1,7 +1,5 @@
 """The pytest plugin: short hooks that call plain functions. Without ``--llmeval`` it does nothing."""
 
-__all__ = ()
-
 import gc
 import os
 import sys
@@ -104,9 +102,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         worker: Whether this process is one of xdist's workers.
     """
     from pytest_llmeval.plugin.progress import CaseCounter
-    from pytest_llmeval.plugin.stopping import StopHooks, StopWatchHooks, ordered
+    from pytest_llmeval.plugin.stopping import StopHooks, StopWatchHooks, Termination, ordered
     from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER, SuiteLoader
-    from pytest_llmeval.plugin.termination import Termination
 
     runner = make_runner(config)
     judges_off = runner.options.mode == "off"
@@ -215,7 +212,7 @@ class ItemHooks:
         from pytest_llmeval.plugin.payload import hand_over, keys_of, require_score
         from pytest_llmeval.plugin.presentation import make_presentable
         from pytest_llmeval.plugin.pytest_private import deselected_by_pytest
-        from pytest_llmeval.plugin.shards import leave_to_others, note_selection
+        from pytest_llmeval.plugin.session import leave_to_others, note_selection
 
         self._leave_to_others = leave_to_others
         self._note_selection = note_selection
@@ -364,7 +361,7 @@ class ControllerHooks:
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[object]) -> None:
         """Measure the overhead of workers if all are on this machine and each test runs once."""
         if config.getoption("numprocesses") and config.getoption("dist") != "each":
-            from pytest_llmeval.plugin.worker_time import WorkerTime
+            from pytest_llmeval.plugin.progress import WorkerTime
 
             config.pluginmanager.register(WorkerTime(self._run, len(specs)), "llmeval_worker_time")
 

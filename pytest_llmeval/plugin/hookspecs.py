@@ -1,7 +1,5 @@
 """Hooks that this plugin calls, for ``conftest.py`` files and other plugins to implement."""
 
-__all__ = ("pytest_llmeval_register",)
-
 from typing import TYPE_CHECKING
 
 import pytest

@@ -1,24 +1,5 @@
 """What items hand to their test reports: the results of their cases, and the judgements that these used."""
 
-__all__ = (
-    "CASE_FIXTURES",
-    "CATEGORY",
-    "KNOWN",
-    "RESULT",
-    "UNNEEDED",
-    "UNNEEDED_CATEGORY",
-    "case_of",
-    "conclude",
-    "failure_text",
-    "hand_over",
-    "keep_judgements",
-    "keys_of",
-    "part_of",
-    "require_score",
-    "take_judgements",
-    "take_results",
-)
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING

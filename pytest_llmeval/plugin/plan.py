@@ -1,7 +1,5 @@
 """``--llmeval-plan``: say what the collected cases would call, and run none of them."""
 
-__all__ = ("PlanHooks", "refuse_without_meaning", "stay_in_one_process")
-
 import itertools
 import json
 from collections.abc import Iterable, Iterator

@@ -1,16 +1,5 @@
 """What a run prints: failing cases, verdicts as test reports, and the summary."""
 
-__all__ = (
-    "CATEGORIES",
-    "RepeatedErrors",
-    "VerdictReport",
-    "category_of",
-    "emit",
-    "make_presentable",
-    "print_summary",
-    "verdict_report",
-)
-
 import copy
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence

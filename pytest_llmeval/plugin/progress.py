@@ -1,6 +1,4 @@
-"""Progress of a run: a line below pytest's own on a terminal, and at most a line a minute in a log."""
-
-__all__ = ("CaseCounter", "Progress", "described")
+"""Progress of a run on a terminal or in a log, and a note on the overhead of workers."""
 
 import os
 import shutil
@@ -8,16 +6,18 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import pytest
-from msgspec import Struct, field
 
 from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.plugin.payload import case_of
 from pytest_llmeval.plugin.pytest_private import terminal_file
+from pytest_llmeval.plugin.session import Run
 from pytest_llmeval.services.activity import Activity, Snapshot
 
 _FIRST_S: Final = 2.0
@@ -32,7 +32,7 @@ _BACK: Final = "\x1b8"
 _ERASE: Final = f"\x1b7\x1b[1B\r\x1b[2K{_BACK}"
 
 
-class CaseCounter(Struct, eq=False):
+class CaseCounter(msgspec.Struct, eq=False):
     """Hooks of every process: count the cases of the run and those that are done."""
 
     activity: Activity
@@ -53,7 +53,7 @@ class CaseCounter(Struct, eq=False):
             self.activity.done += 1
 
 
-class Progress(Struct, eq=False):
+class Progress(msgspec.Struct, eq=False):
     """Hooks of the main process. Not registered with ``-q``.
 
     Attributes:
@@ -72,8 +72,8 @@ class Progress(Struct, eq=False):
     _counts_since: float = 0.0
     _done: int = 0
     _shown: bool = False
-    _lock: Any = field(default_factory=threading.Lock)
-    _over: threading.Event = field(default_factory=threading.Event)
+    _lock: Any = msgspec.field(default_factory=threading.Lock)
+    _over: threading.Event = msgspec.field(default_factory=threading.Event)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
@@ -186,3 +186,68 @@ def _rounded(seconds: float) -> str:
     if seconds < 2 * _MINUTE:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / _MINUTE)} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+_OUTSIDE: Final = 1.4
+"""In one process, tests of half a millisecond or more take at most about so many times what pytest measures for them.
+
+Shorter ones take more, but handling their reports keeps the main process of a run with workers busy for longer still.
+"""
+
+
+@dataclass(eq=False)
+class WorkerTime:
+    """Hooks of the main process of a run with ``-n``.
+
+    Attributes:
+        run: Gets the line among its notes.
+        workers: How many there are.
+        clock: Seconds.
+    """
+
+    run: Run
+    workers: int
+    clock: Callable[[], float] = time.monotonic
+    _begun: float = field(init=False)
+    _ready: float = 0.0
+    _first: float | None = None
+    _last: float = 0.0
+    _tests_s: float = 0.0
+    _lost: bool = False
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self) -> None:
+        """Note that a worker has started."""
+        self._ready = self.clock()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, error: object) -> None:
+        """Note a crashed worker, since restarting takes time."""
+        self._lost = self._lost or bool(error)
+
+    def pytest_runtest_logstart(self) -> None:
+        """Note when tests began."""
+        if self._first is None:
+            self._first = self.clock()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up what tests took in workers; verdicts come from this process."""
+        if hasattr(report, "worker_id"):
+            self._tests_s += report.duration
+            self._last = self.clock()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Note it if the run would clearly be faster without workers; collection takes one process no longer."""
+        complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not self._lost
+        if not complete or self._first is None or not self.run.record.items:
+            return
+        spent_s = (self._ready - self._begun) + (self._last - self._first)
+        if spent_s > _OUTSIDE * self._tests_s and session.config.get_verbosity() >= 0:
+            self.run.notes.append(
+                f"this run is faster without -n: its tests took {self._tests_s:.2f} s together, starting "
+                f"{counted(self.workers, 'worker')} and running tests in them {spent_s:.2f} s"
+            )

@@ -1,19 +1,5 @@
 """All uses of pytest's private names; each function gives the reason for it."""
 
-__all__ = (
-    "COLUMNS",
-    "SyntheticModule",
-    "deselected_by_pytest",
-    "fixture_info",
-    "know_passing",
-    "load_conftests",
-    "record_whole_name",
-    "terminal_columns",
-    "terminal_file",
-    "terminal_width",
-    "worker_process",
-)
-
 import sys
 import types
 from collections.abc import Iterable

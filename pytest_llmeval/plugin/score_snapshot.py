@@ -1,7 +1,5 @@
 """Score snapshots of Python tests: compared in the process of the test, approved in the main process."""
 
-__all__ = ("PythonScores", "ScoreSnapshot")
-
 import json
 import math
 import re

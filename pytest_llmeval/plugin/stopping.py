@@ -1,15 +1,17 @@
-"""Runs that stop when their gates are decided: order of items, looks at gates, and cases that are not needed."""
+"""Runs that end early: on SIGTERM, or when the gates of suites are decided."""
 
-__all__ = ("StopHooks", "StopWatchHooks", "ordered")
-
+import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +21,7 @@ from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.baselines.stamp import head_commit
 from pytest_llmeval.plugin.options import shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, case_of
+from pytest_llmeval.plugin.pytest_private import worker_process
 from pytest_llmeval.run.run_record import Item
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.run_settings import NOT_NEEDED
@@ -187,3 +190,52 @@ class StopWatchHooks:
         """Remove what was posted."""
         if self._board.folder is not None:
             shutil.rmtree(self._board.folder, ignore_errors=True)
+
+
+class Termination:
+    """Turns SIGTERM into a keyboard interrupt, in every process of a run."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._workers: dict[str, int] = {}
+        self._session: pytest.Session | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Install the handler, unless there is one already or signals are not available."""
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            self._session = session
+            signal.signal(signal.SIGTERM, self._end)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self, node: Any) -> None:
+        """Note a worker on this machine."""
+        process = worker_process(node)
+        if process is not None:
+            self._workers[node.gateway.id] = process
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Forget a worker that has ended, since another process may get its id."""
+        self._workers.pop(node.gateway.id, None)
+
+    def pytest_unconfigure(self) -> None:
+        """Restore the default handler."""
+        if self._session is not None:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a process that the target forked
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        assert self._session is not None
+        if self._session.shouldstop == "SIGTERM":
+            return  # the run ends already: a second interrupt would cut off what it writes
+        # Where Python loses an exception, as in the callback of a weak reference, the run ends after this test.
+        self._session.shouldstop = "SIGTERM"
+        for process in self._workers.values():
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        raise KeyboardInterrupt("SIGTERM")

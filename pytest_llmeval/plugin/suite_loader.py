@@ -1,7 +1,5 @@
 """Loading of suite files, once per process, with the evaluators that conftests register."""
 
-__all__ = ("LOADER", "RUNNER", "SuiteLoader")
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
