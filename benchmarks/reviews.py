@@ -17,8 +17,7 @@ from pytest_llmeval.core.case import ShownPrints
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import excess_counts, weight_counts
-from pytest_llmeval.reports.review.items import ReviewItem
-from pytest_llmeval.reports.review.picking import inclusion_probabilities, picked
+from pytest_llmeval.reports.review.items import ReviewItem, inclusion_probabilities, picked
 from pytest_llmeval.scoring.table import Table
 
 SEED, ANSWERS, PICKED, HISTORIES = 17, 200, 40, 500

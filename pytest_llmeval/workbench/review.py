@@ -120,7 +120,7 @@ def _write(review: "Review", options: Namespace) -> int:
 
 
 def _serve(review: "Review", options: Namespace) -> int:
-    from pytest_llmeval.reports.review.kept import LabelFile
+    from pytest_llmeval.reports.review.items import LabelFile
     from pytest_llmeval.reports.review.page import review_page
     from pytest_llmeval.services.loopback import LoopbackServer
 

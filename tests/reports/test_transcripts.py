@@ -6,8 +6,7 @@ import pytest
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.reports.failures import explain
-from pytest_llmeval.reports.transcript import transcript_lines
+from pytest_llmeval.reports.failures import explain, transcript_lines
 
 
 def talk(turns: int) -> list[dict[str, Any]]:

@@ -3,21 +3,87 @@
 __all__ = ("Review", "ReviewItem", "review_items", "review_of")
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import accumulate
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core.case import ShownPrints, answer_print, shown_prints, shown_text
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.codec import decode
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.parts import MISSING, Parts
 from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
-from pytest_llmeval.data.formats.human_labels import HumanLabel, LabelScale
+from pytest_llmeval.data.files.writing import rewrite
+from pytest_llmeval.data.formats.human_labels import SCALES, HumanLabel, LabelScale, label_line, read_labels
 from pytest_llmeval.gates.limits import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, JudgingReport, SuiteReport
-from pytest_llmeval.reports.review.picking import inclusion_probabilities, picked, shuffled
+from pytest_llmeval.services.loopback import RefusedError
+
+BASE: Final = 0.5
+"""Share of the picks that is spread evenly: no answer weighs more than twice as much as in an even choice."""
+
+
+def inclusion_probabilities(worth: Sequence[float], size: int) -> list[float]:
+    """Return the probability with which each answer is picked: half of it even, half in proportion to its worth.
+
+    Args:
+        worth: What a label of each would teach, at least 0.
+        size: How many are picked.
+
+    Returns:
+        Numbers above 0, at most 1, whose sum is `size`, or 1 each where there are no more answers.
+
+    >>> inclusion_probabilities([0, 0, 1, 3], 2)
+    [0.25, 0.25, 0.5, 1.0]
+    """
+    count = len(worth)
+    if size >= count:
+        return [1.0] * count
+    total = sum(worth)
+    shares = [BASE / count + (1 - BASE) * each / total if total else 1 / count for each in worth]
+    certain: set[int] = set()
+    while True:
+        rest = sum(share for place, share in enumerate(shares) if place not in certain)
+        factor = (size - len(certain)) / rest
+        more = {place for place, share in enumerate(shares) if place not in certain and factor * share >= 1}
+        if not more:
+            return [1.0 if place in certain else factor * share for place, share in enumerate(shares)]
+        certain |= more
+
+
+def picked(probabilities: Sequence[float], names: Sequence[str], seed: int) -> list[int]:
+    """Pick answers with these probabilities: systematic sampling of answers in random order (Goodman and Kish 1950).
+
+    Args:
+        probabilities: Their sum is the number that is picked.
+        names: Of the answers, each once. The picks depend on names and seed alone, not on the order.
+        seed: Any whole number.
+
+    Returns:
+        Places of the picks, in rising order.
+    """
+    order = shuffled(names, seed, "order")
+    ends = list(accumulate(probabilities[place] for place in order))
+    start = _number(seed, "start", "") / 2**256
+    chosen = (bisect_left(ends, start + step) for step in range(round(ends[-1]) if ends else 0))
+    return sorted({order[min(place, len(order) - 1)] for place in chosen})
+
+
+def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[int]:
+    """Return the places of names in a random order, which depends on names, seed and purpose alone."""
+    return sorted(range(len(names)), key=lambda place: (_number(seed, purpose, names[place]), names[place]))
+
+
+def _number(seed: int, purpose: str, name: str) -> int:
+    text = f"{seed} {purpose} {name}"
+    return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest())
+
 
 _ANSWERED = ("passed", "failed", "xfailed", "known_failure")
 _SHOWN = ("question", "answer", "reference")
@@ -259,3 +325,85 @@ def _near(case: CaseReport, limits: Mapping[str, Sequence[float]]) -> float:
     """Return how near the scores of a case are to limits, from 0 to 1."""
     known = [(case.metrics.get(name), limit) for name, some in limits.items() for limit in some]
     return max([0.0, *(1 - abs(score - limit) / _NEAR for score, limit in known if score is not None)])
+
+
+class _SentLabel(Struct, frozen=True, forbid_unknown_fields=True):
+    item: int
+    label: str | int | None
+    note: str = ""
+
+
+class _SentLabels(Struct, frozen=True, forbid_unknown_fields=True):
+    annotator: str
+    labels: list[_SentLabel]
+
+
+class LabelFile:
+    """The labels of a review in a file, beside those of other reviews.
+
+    Args:
+        review: What is labelled; a page can only say which of its items it means.
+        path: The file, which need not be there yet.
+    """
+
+    def __init__(self, review: Review, path: Path) -> None:
+        self.review = review
+        self.path = path
+
+    def labels(self) -> Sequence[HumanLabel]:
+        """Return what the file has.
+
+        Raises:
+            SuiteError: It has faults.
+        """
+        return read_labels([(self.path, str(self.path))]) if self.path.exists() else []
+
+    def read(self, annotator: str) -> str:
+        """Return the lines of one person in this review: people do not see those of others.
+
+        Raises:
+            RefusedError: The file has faults.
+        """
+        try:
+            found = self.labels()
+        except SuiteError as error:
+            raise RefusedError(str(error)) from None
+        return "".join(map(label_line, (each for each in found if self._is_own(each, annotator))))
+
+    def save(self, body: bytes) -> None:
+        """Write what a person says, in place of what the person has said before.
+
+        Args:
+            body: JSON: the annotator, and the labels by number of the item.
+
+        Raises:
+            RefusedError: It says something that the page does not, or the file has faults.
+            OSError: The file cannot be written; then it is as it was.
+        """
+        try:
+            sent = decode(body, _SentLabels)
+        except (ValueError, RecursionError) as error:
+            raise RefusedError(f"found no labels ({error})") from None
+        if not sent.annotator.strip():
+            raise RefusedError("annotator: found an empty text, expected a name")
+        new = [self._label(sent.annotator, each) for each in sent.labels]
+
+        def make() -> str:
+            others = [each for each in self.labels() if not self._is_own(each, sent.annotator)]
+            return "".join(map(label_line, [*others, *new]))
+
+        try:
+            rewrite(self.path, make)
+        except SuiteError as error:
+            raise RefusedError(str(error)) from None
+
+    def _is_own(self, label: HumanLabel, annotator: str) -> bool:
+        return label.annotator == annotator and label.review == self.review.id
+
+    def _label(self, annotator: str, sent: _SentLabel) -> HumanLabel:
+        if not 0 <= sent.item < len(self.review.items):
+            raise RefusedError(f"item: found {sent.item}, expected less than {len(self.review.items)}")
+        known = SCALES[self.review.scale]
+        if sent.label is not None and (sent.label not in known or isinstance(sent.label, bool)):
+            raise RefusedError(f"label: found {sent.label!r}, expected one of {', '.join(map(str, known))}, or null")
+        return self.review.label(sent.item, annotator, sent.label, sent.note)

@@ -11,8 +11,7 @@ from pages import Browser
 from reviews import answered, labels_of, lines, review
 
 from pytest_llmeval.data.formats.human_labels import read_labels
-from pytest_llmeval.reports.review.items import Review
-from pytest_llmeval.reports.review.kept import LabelFile
+from pytest_llmeval.reports.review.items import LabelFile, Review
 from pytest_llmeval.reports.review.page import review_page
 from pytest_llmeval.services.loopback import LoopbackServer, RefusedError
 
