@@ -110,7 +110,7 @@ def _objects(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Itera
 
 def _type(schema: Mapping[str, Any]) -> str:
     """Return the Python type of a JSON Schema."""
-    if "anyOf" in schema or "oneOf" in schema:
+    if schema.get("type") != "object" and ("anyOf" in schema or "oneOf" in schema):
         kinds = dict.fromkeys(_type(each) for each in schema.get("anyOf") or schema["oneOf"])
         return " | ".join(kind for kind in kinds if kind != "int" or "float" not in kinds)
     if "enum" in schema or "const" in schema:

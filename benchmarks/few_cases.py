@@ -5,7 +5,7 @@ small losses that rare large gains make up for. Whoever sees none of the rare ca
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -15,8 +15,9 @@ from pytest_llmeval import Case, Evaluator, Metric, Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import excess_counts
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.drop import DropGate, GainGate, SafeGate
+from pytest_llmeval.gates.families import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import estimate
 from pytest_llmeval.gates.statistics.inference import FEW_CHANGED, Bootstrap, least_tail
@@ -69,8 +70,8 @@ def paired(now: Array, before: Array, clusters: int = 0) -> RunPairing:
     return RunPairing(recorded(now, clusters), recorded(before, clusters), {"plain": Plain()})
 
 
-def passes(gate: RegressionGate, now: Array, before: Array, clusters: int = 0) -> bool:
-    return judge_regressions([examine(gate, paired(now, before, clusters))])[0].outcome == "passed"
+def passes(gate: ChangeGate, now: Array, before: Array, clusters: int = 0) -> bool:
+    return judge_together([gate.examine(paired(now, before, clusters))])[0].outcome == "passed"
 
 
 def collapse(size: int, share: float, jitter: float) -> Callable[[np.random.Generator], Scores]:
@@ -116,8 +117,8 @@ def clustered(size: int, clusters: int, drop: float) -> Callable[[np.random.Gene
     return draw
 
 
-SAFE = RegressionGate("score", 0.02, rule="proven_safe")
-DROP = RegressionGate("score", 0.0)
+SAFE = SafeGate("score", 0.02)
+DROP = DropGate("score", 0.0)
 CELLS = (
     ("60 cases, jitter 0.01, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(60, 0.03, 0.01), 0),
     ("200 cases, jitter 0.01, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(200, 0.03, 0.01), 0),
@@ -133,17 +134,17 @@ CELLS = (
 
 
 def error(
-    gate: RegressionGate, draw: Callable[[np.random.Generator], Scores], clusters: int = 0, runs: int = RUNS
+    gate: ChangeGate, draw: Callable[[np.random.Generator], Scores], clusters: int = 0, runs: int = RUNS
 ) -> float:
     """Return how often a gate errs: it passes by ``proven_safe``, or fails by ``proven_drop``."""
     rng = np.random.default_rng(SEED)
     if clusters:
-        gate = RegressionGate(gate.metric, gate.max_drop, rule=gate.rule, cluster_by="talk")
+        gate = replace(gate, cluster_by="talk")
     wrong = gate.rule == "proven_safe"
     return sum(passes(gate, *draw(rng), clusters) == wrong for _ in range(runs)) / runs
 
 
-def by_resamples(gate: RegressionGate, now: Array, before: Array, clusters: int) -> bool:
+def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> bool:
     """Return whether a gate would err by resamples and the number of changed cases alone."""
     pairing, metric = paired(now, before, clusters), Metric("score")
     label = "talk" if clusters else None
@@ -183,7 +184,7 @@ def power(kind: str, size: int, drop: float, rule: str) -> float:
     """Return how often a drop is established, or an equally good run is proven safe of so large a one."""
     rng = np.random.default_rng([SEED, size, round(1000 * drop)])
     drops = rule == "proven_drop"
-    gate = RegressionGate("score", 0.0 if drops else drop, rule=rule)  # type: ignore[arg-type]
+    gate = DropGate("score", 0.0) if drops else SafeGate("score", drop)
     runs = (ordinary(kind, size, drop if drops else 0.0, rng) for _ in range(POWER_RUNS))
     return sum(passes(gate, *each) != drops for each in runs) / POWER_RUNS
 
@@ -244,14 +245,14 @@ SYSTEMS, SYSTEM_CASES, SYSTEM_RUNS = 10, 200, 150
 def systems_cell() -> str:
     """Say in how many histories some of ten equal systems is established to be better than the first."""
     rng = np.random.default_rng(SEED)
-    gate = RegressionGate("score", 0.0, rule="proven_safe", gains=True, against="first")
+    gate = GainGate("score", 0.0, against="first")
     together = alone = 0
     for _ in range(SYSTEM_RUNS):
         chance = 0.2 + 0.7 * rng.beta(4, 2, SYSTEM_CASES)
         runs = [rng.beta(5 * chance, 5 * (1 - chance)) for _ in range(SYSTEMS)]
-        findings = [examine(gate, paired(each, runs[0])) for each in runs[1:]]
-        together += any(each.outcome == "passed" for each in judge_regressions(findings))
-        alone += any(judge_regressions([each])[0].outcome == "passed" for each in findings)
+        findings = [gate.examine(paired(each, runs[0])) for each in runs[1:]]
+        together += any(each.outcome == "passed" for each in judge_together(findings))
+        alone += any(judge_together([each])[0].outcome == "passed" for each in findings)
     return (
         f"of {SYSTEMS} equal systems, some gain is established in {together / SYSTEM_RUNS:.3f} of the histories by "
         f"gates that are judged together, in {alone / SYSTEM_RUNS:.3f} by gates that are not"

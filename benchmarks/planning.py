@@ -14,9 +14,9 @@ from tabulate import tabulate
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.people import corrected_mean
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.families import judge_together
 from pytest_llmeval.gates.power import Plan, ScoreSpread, measured_spread
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.gates.statistics.anytime import Look, Watch, watch
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
@@ -196,11 +196,11 @@ def _changed_judge(rng: np.random.Generator, size: int, drop: float) -> tuple[bo
     assert moved.high is not None
     shift = {"score": Shift(moved.difference, moved.low, moved.high)}
     pairs = (_pairing(current, old), _pairing(current, old, shift), _pairing(current, judged))
-    mixed, across, alone = (judge_regressions([examine(_GATE, each)])[0].outcome == "failed" for each in pairs)
+    mixed, across, alone = (judge_together([_GATE.examine(each)])[0].outcome == "failed" for each in pairs)
     return mixed, across, alone
 
 
-_GATE = RegressionGate("score", 0.0)
+_GATE = DropGate("score", 0.0)
 
 
 def _pairing(here: Array, there: Array, shifts: Mapping[str, Shift] | None = None) -> RunPairing:

@@ -13,9 +13,10 @@ import numpy as np
 
 from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core.results import Result
-from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.families import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.intervals import Resampled, resampled_interval
@@ -43,10 +44,10 @@ def run(seed: int) -> Result:
     return score(get_evaluator("text"), cases, confidence=None)
 
 
-def judge(here: Result, there: Result, gates: list[RegressionGate]) -> list[GateResult]:
+def judge(here: Result, there: Result, gates: list[ChangeGate]) -> list[GateResult]:
     """Judge gates as a run does, from the records of its cases on."""
     pairing = RunPairing(CaseStatistics.of(here.records), CaseStatistics.of(there.records), here.evaluators)
-    return judge_regressions([examine(gate, pairing) for gate in gates])
+    return judge_together([gate.examine(pairing) for gate in gates])
 
 
 def seconds(work: Callable[[], object]) -> str:
@@ -61,12 +62,11 @@ def seconds(work: Callable[[], object]) -> str:
 def main() -> None:
     here, there = run(1), run(2)
     names = [list(here.metrics)[number % len(here.metrics)] for number in range(GATES)]
-    gates = [RegressionGate(name, 0.001 * number) for number, name in enumerate(names)]
+    gates = [DropGate(name, 0.001 * number) for number, name in enumerate(names)]
     means = [
-        RegressionGate(name, 0.001 * number, statistic="mean" if number % 2 else "value")
-        for number, name in enumerate(names)
+        DropGate(name, 0.001 * number, statistic="mean" if number % 2 else "value") for number, name in enumerate(names)
     ]
-    grouped = [RegressionGate(name, 0.001 * number, by="topic") for number, name in enumerate(names)]
+    grouped = [DropGate(name, 0.001 * number, by="topic") for number, name in enumerate(names)]
     print(f"{CASES} cases, {resample_count(CASES)} resamples; processor seconds of {ROUNDS} rounds")
     for name, work in (
         (f"{COUNTS} counts, {COUNTS - 1} intervals", intervals),

@@ -22,10 +22,10 @@ from scipy.stats import ttest_1samp
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.gates.early.evidence import CaseUnits
-from pytest_llmeval.gates.early.verdicts import PartScores, decide_gate
-from pytest_llmeval.gates.limits import Gate, parse_gate
-from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
+from pytest_llmeval.gates.contract import Gate
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.early import CaseUnits, PartScores, decide_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.suite.run_settings import StopSettings
 
 SIZES = (20, 100, 500, 2000)
@@ -35,7 +35,7 @@ METRIC = Metric("score", averaged=True)
 LEVEL = 1 - StopSettings().confidence
 
 
-def early(gate: Gate | RegressionGate, scores: FloatArray, units: CaseUnits) -> tuple[str, int]:
+def early(gate: Gate, scores: FloatArray, units: CaseUnits) -> tuple[str, int]:
     """Return the verdict before the last block and after how many cases it was given, or nothing and all cases."""
     cases, block = len(scores), StopSettings().block_of(len(scores))
     last = max(0, -(-cases // block) - 1) * block
@@ -90,7 +90,7 @@ def drops(seeds: int) -> Iterator[tuple[object, ...]]:
         ("continuous, max_drop 0.05", shifts, 1, 0.05),
     )
     for name, draw, size, allowed in kinds:
-        gate = regression_from_mapping({"metric": "score", "max_drop": allowed})
+        gate = DropGate("score", allowed)
         for cases in SIZES:
             for drop in DIFFERENCES:
                 found = []

@@ -1,6 +1,6 @@
 """Runs of cases whose scores are given, and gates on them."""
 
-__all__ = ("Answers", "binary", "gate", "judge", "noisy", "pairing", "run")
+__all__ = ("Answers", "binary", "gate", "gate_of", "judge", "noisy", "pairing", "run")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ import numpy as np
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, Sums, score
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.gates.families import judge_together
+from pytest_llmeval.gates.rules import RULES, read_gate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 
@@ -57,12 +58,19 @@ def pairing(here: Result, there: Result) -> RunPairing:
     return RunPairing(CaseStatistics.exact(here.records), CaseStatistics.exact(there.records), here.evaluators)
 
 
-def judge(gate: RegressionGate, here: Result, there: Result, **said: str) -> GateResult:
-    return judge_regressions([examine(gate, pairing(here, there), **said)])[0]
+def judge(gate: ChangeGate, here: Result, there: Result, **said: str) -> GateResult:
+    return judge_together([gate.examine(pairing(here, there), **said)])[0]
 
 
-def gate(max_drop: float = 0.0, **others: Any) -> RegressionGate:
-    return RegressionGate(**{"metric": "score", "max_drop": max_drop, **others})
+def gate(max_drop: float = 0.0, *, rule: str = "proven_drop", **others: Any) -> ChangeGate:
+    rules: list[Any] = [each for each in RULES if each.tags == ("max_drop",) and each.rule == rule]
+    made: ChangeGate = rules[0](**{"metric": "score", "max_drop": max_drop, **others})
+    return made
+
+
+def gate_of(entry: Mapping[str, Any]) -> Any:
+    """The gate of a mapping form whose types are right."""
+    return read_gate(entry, lambda kind, values: kind(**values))
 
 
 def binary(worse: int, better: int, same: int) -> tuple[Result, Result]:

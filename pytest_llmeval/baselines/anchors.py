@@ -15,8 +15,8 @@ from pytest_llmeval.baselines.verdicts import alike
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, number, several
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
+from pytest_llmeval.gates.change import ChangeGate, GateEvidence
+from pytest_llmeval.gates.drop import DriftGate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
@@ -161,7 +161,7 @@ def _better(pairing: RunPairing, suite: Suite, metric: str) -> bool:
 
 
 def drift_findings(
-    gates: Sequence[RegressionGate],
+    gates: Sequence[ChangeGate],
     measured: MeasuredSuite,
     approved: SuiteScores,
     scores: Path,
@@ -183,19 +183,19 @@ def drift_findings(
         if isinstance(pairing, str):
             yield GateEvidence(gate, reason=pairing)
         elif anchor is not None:
-            yield replace(examine(gate, pairing), doubt=_since(gate, approved, anchor))
+            yield replace(gate.examine(pairing), doubt=_since(gate, approved, anchor))
 
 
 def anchored_gates(
-    gates: Sequence[RegressionGate],
+    gates: Sequence[ChangeGate],
     measured: MeasuredSuite,
     approved: SuiteScores,
     scores: Path,
     texts: Mapping[Path, str] | None = None,
-) -> Iterator[tuple[RegressionGate, RunPairing | str]]:
+) -> Iterator[tuple[ChangeGate, RunPairing | str]]:
     """Yield the gates on drift with the runs that they compare, or why an anchor cannot be used."""
     known: dict[str, RunPairing | str] = {}
-    for gate in (each.drift for each in gates):
+    for gate in map(DriftGate.of, gates):
         anchor = approved.anchor_of(gate.metric)
         if anchor is None:
             continue
@@ -232,7 +232,7 @@ def _measured(pairing: RunPairing, label: str) -> bool:
     return any({label, ""} & {*record.observations, *record.errors} for record in records)
 
 
-def _since(gate: RegressionGate, approved: SuiteScores, anchor: Anchor) -> str:
+def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
     """Say how far the approved value has come since the anchor."""
     before = anchor.values.get(gate.metric)
     first = (anchor.time, anchor.commit, before)

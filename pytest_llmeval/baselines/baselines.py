@@ -16,11 +16,9 @@ from pytest_llmeval.baselines.runs import MeasuredSuite, RunWatch, SnapshotJudge
 from pytest_llmeval.baselines.scores import SuiteScores
 from pytest_llmeval.baselines.verdicts import alike, changed_cases, changed_measure, changed_signature, not_comparable
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
+from pytest_llmeval.gates.change import ChangeGate, GateEvidence
+from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
-from pytest_llmeval.gates.watched_gates import watched
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 
 
@@ -83,7 +81,7 @@ def examine_regressions(
     return [*findings, *drift_findings(sure, measured, baseline.approved, scores)], watch
 
 
-def early_pairings(measured: MeasuredSuite, keeper: Keeper) -> Iterator[tuple[RegressionGate, RunPairing | None]]:
+def early_pairings(measured: MeasuredSuite, keeper: Keeper) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
     """Yield the gates against a baseline, those on drift among them, each with the runs that it compares.
 
     Args:
@@ -104,7 +102,7 @@ def early_pairings(measured: MeasuredSuite, keeper: Keeper) -> Iterator[tuple[Re
 
 
 def _approved_drift(
-    gates: Sequence[RegressionGate], measured: MeasuredSuite, pending: PendingFile | None
+    gates: Sequence[ChangeGate], measured: MeasuredSuite, pending: PendingFile | None
 ) -> Iterator[GateEvidence]:
     """Yield the drift of a run that is being approved: what an approval accepts since the last one, it does not forget.
 
@@ -123,33 +121,30 @@ def _watched(
     findings: Sequence[GateEvidence], measured: MeasuredSuite, keeper: Keeper, approval: str
 ) -> tuple[list[GateEvidence], RunWatch | None]:
     """Judge the gates that weigh all runs since the approval; return this run's part in them."""
-    if not any(finding.gate.rule == "anytime" and finding.examined for finding in findings):
+    if not any(finding.gate.weighs_runs and finding.examined for finding in findings):
         return list(findings), None
     watch = RunWatch(approval, fingerprint(measured.statistics.text))
     earlier = earlier_looks(keeper.root, measured.key, watch)
     out = []
     looks = {}
     for finding in findings:
-        if finding.gate.rule == "anytime":
-            judged, look = watched(finding, earlier.get(str(finding.gate), ()))
-            out.append(judged)
-            if look is not None:
-                looks[str(finding.gate)] = look
-        else:
-            out.append(finding)
+        judged, look = finding.gate.weigh(finding, earlier.get(str(finding.gate), ()))
+        out.append(judged)
+        if look is not None:
+            looks[str(finding.gate)] = look
     return out, replace(watch, looks=looks)
 
 
 def _examined(
-    gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[SnapshotVerdict], incomplete: str
+    gate: ChangeGate, baseline: _Baseline, verdicts: Sequence[SnapshotVerdict], incomplete: str
 ) -> GateEvidence:
     doubts = [each for each in verdicts if each.kind == "not_comparable" and each.metric in (EVERYTHING, gate.metric)]
     refused = [each.reason for each in doubts if each.metric == gate.metric and each.outcome == "failed"]
     if refused and (gate.partial or not incomplete):
         return GateEvidence(gate, reason=refused[0])
     # Runs that are weighed together already tell how lucky the last approved one was.
-    pooled = baseline.pooled if gate.rule != "anytime" else None
-    found = examine(gate, pooled or baseline.pairing, incomplete, baseline.absent)
+    pooled = None if gate.weighs_runs else baseline.pooled
+    found = gate.examine(pooled or baseline.pairing, incomplete, baseline.absent)
     notes = [f"the baseline is the mean of the last {baseline.runs} approved runs"] if pooled else []
     return replace(found, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
 

@@ -34,7 +34,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted, interval
 from pytest_llmeval.data.files.writing import has_text
-from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.gates.statistics.compare import Difference, differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.suite.run_settings import SnapshotSettings
@@ -227,10 +227,10 @@ def _gated(measured: MeasuredSuite) -> Callable[[str], bool]:
 
 def _undecided(measured: MeasuredSuite, metric: str) -> bool:
     """Return whether none of the gates on a metric could have established a drop: then its snapshot speaks."""
-    from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+    from pytest_llmeval.gates.families import judge_together
 
     gates = measured.suite.regressions
-    verdicts = judge_regressions([examine(gate, measured.pairing) for gate in gates])
+    verdicts = judge_together([gate.examine(measured.pairing) for gate in gates])
     judged = zip(gates, verdicts, strict=True)
     return all(verdict.undecided for gate, verdict in judged if gate.metric == metric and not gate.by)
 

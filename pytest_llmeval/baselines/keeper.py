@@ -9,7 +9,7 @@ from msgspec import Struct
 from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.baselines.runs import JudgedSuite, MeasuredSuite, SnapshotJudgement
 from pytest_llmeval.baselines.stamp import Stamp
-from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

@@ -15,7 +15,7 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.files import PendingFile
     from pytest_llmeval.baselines.scores import SuiteScores
-    from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
+    from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
     from pytest_llmeval.gates.statistics.anytime import Look
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift

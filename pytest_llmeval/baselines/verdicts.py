@@ -25,7 +25,7 @@ from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.baselines.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.wording import counted, limit
-from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
 from pytest_llmeval.judge.cascade import is_cascade
 from pytest_llmeval.judge.panel import is_panel, replaced_jurors

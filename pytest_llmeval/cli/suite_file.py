@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args, get_type_hints
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import EvaluatorError, Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.wording import counted, unknown_name
-from pytest_llmeval.gates.regression import never_decided
+from pytest_llmeval.gates.drop import never_decided
 from pytest_llmeval.judge.panel import jurors_of
 from pytest_llmeval.judge.prices import is_retired
 from pytest_llmeval.suite import SUITE_FILES

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.gates.statistics.anytime import watch_shifts
 from pytest_llmeval.gates.statistics.significance import POWER, detectable_shift
-from pytest_llmeval.gates.watched_gates import watch_shifts
 from pytest_llmeval.scoring.intervals import normal_cdf, normal_quantile
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.plugin.payload import CATEGORY, UNNEEDED_CATEGORY, case_of, part_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.form import RunReport

@@ -20,7 +20,7 @@ from pytest_llmeval.baselines.stamp import Stamp, day_of, head_commit
 from pytest_llmeval.baselines.verdicts import compare_scores, vanished
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.gates.limits import SnapshotVerdict
+from pytest_llmeval.gates.contract import SnapshotVerdict
 from pytest_llmeval.plugin.presentation import VerdictReport, emit
 from pytest_llmeval.suite.run_settings import Tolerance
 

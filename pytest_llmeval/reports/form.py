@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from pytest_llmeval.core.codec import WrittenField
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, Clusters, MetricValue
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.statistics.strengths import Strengths
 from pytest_llmeval.reports.mutation import Survival
 from pytest_llmeval.reports.tables import FilledTable

@@ -8,7 +8,7 @@ from msgspec import UNSET, structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import ErrorBucket
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, CaseResult, GroupResult, MetricIndex, Result
-from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.form import (
     FAILING,
     AnswerReport,

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
-from pytest_llmeval.gates.limits import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.reports.form import OUTCOMES, StopReport, SuiteReport, count_text
 from pytest_llmeval.reports.layout import Line, TextTable, padded, width_of
 from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.wording import counted, cut, number, printable
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.overview import (

@@ -28,8 +28,6 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, number
-from pytest_llmeval.gates.limits import Gate
-from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.run.job import taken, target_scores, unknown_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
@@ -270,13 +268,12 @@ def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, 
     How far is measured in shares of the metric's range; metrics without one come last.
     """
     found: list[tuple[bool, float, str, str]] = []
-    for gate in (*suite.gates, *suite.regressions, *suite.named_gates):
+    for gate in suite.ordered_gates:
         score, (low, high) = scores.get(gate.metric), suite.metrics.ranges([gate.metric]).get(gate.metric, (0.0, 0.0))
         if score is None or gate.system not in ("", suite.system):
             continue
         best = low if suite.metrics.lower_is_better(gate.metric) else high
-        drops = [best] if isinstance(gate, RegressionGate) and high > low else []
-        limits = [each.limit for each in gate.bounds if not each.holds(score)] if isinstance(gate, Gate) else drops
+        limits = gate.shortfalls(score, best if high > low else None)
         short = max((abs(each - score) for each in limits), default=0.0)
         if short > TOLERANCE:
             share = short / (high - low) if high > low else short

@@ -17,7 +17,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.folders import OWN_FOLDER, WORKING_FOLDER
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import remove_leftovers
-from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.files import WrittenReports, write_reports
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.run.judging import judge, left_to_others

@@ -33,8 +33,7 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.gates.regression import Statistic
+from pytest_llmeval.gates.contract import GateResult, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, Shift, dependence, subject_of
 from pytest_llmeval.judge.options import JudgeOptions
@@ -146,7 +145,7 @@ class Migration:
 
     def gates(self) -> Iterator[tuple[GateResult, GateResult]]:
         """Yield the verdicts on gates by both judges, where they differ; gates on what asking took are left out."""
-        for gate in self.suite.gates:
+        for gate in self.suite.limit_gates:
             owned = self.suite.metrics.find(gate.metric)
             if gate.metric != PASS_RATE and (owned is None or owned.label == USAGE):
                 continue

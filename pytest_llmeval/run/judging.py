@@ -15,8 +15,8 @@ from pytest_llmeval.baselines.runs import (
 )
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, suggest
-from pytest_llmeval.gates.limits import EVERYTHING, Gate, GateResult, SnapshotVerdict
-from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.reports.making import fill_buckets
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.execute import is_skipped
@@ -27,7 +27,7 @@ from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.regression_verdicts import GateEvidence
+    from pytest_llmeval.gates.change import GateEvidence
 
 JUDGES_OFF = "judges are off"
 
@@ -138,7 +138,7 @@ def judge_suite(collected: CollectedSuite, scope: RunScope) -> JudgedSuite:
             gate.max_skipped,
             gate.judge(measured.result, judged.incomplete, unjudged if _declared(gate.metric, suite) in off else ""),
         )
-        for gate in suite.gates
+        for gate in suite.limit_gates
     ]
     regressions, watch = _regressions(measured, scope.keeper, snapshot, judged.incomplete, unjudged)
     return replace(judged, snapshot=snapshot, gates=[*gates, *regressions], watch=watch)
@@ -151,11 +151,11 @@ def _regressions(
     if not measured.suite.regressions:
         return [], None
     from pytest_llmeval.baselines.baselines import examine_regressions
-    from pytest_llmeval.gates.regression_verdicts import judge_regressions
+    from pytest_llmeval.gates.families import judge_together
 
     evidence, watch = examine_regressions(measured, keeper, snapshot, incomplete, unjudged)
     gates = []
-    for each, verdict in zip(evidence, judge_regressions(evidence), strict=True):
+    for each, verdict in zip(evidence, judge_together(evidence), strict=True):
         moved = snapshot.moved_limits.get(each.gate.metric)
         change = f"; limits changed since the approval: {moved}" if moved else ""
         marked = replace(verdict, reason=f"{verdict.reason}{change}")
@@ -241,23 +241,21 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     suite = variants[first].suite
     if not (suite.named_gates or suite.between):
         return {}
-    from pytest_llmeval.gates.regression_verdicts import GateEvidence, judge_regressions
+    from pytest_llmeval.gates.families import judge_together
 
+    results: dict[str, list[GateResult]] = {}
     for gate in suite.named_gates:
-        against = gate.against if isinstance(gate, RegressionGate) else ""
-        missing = [name for name in (gate.system, against) if name and name not in variants]
+        missing = [name for name in (gate.system, gate.against) if name and name not in variants]
         if not missing or gate.system in suite.systems.keys() - variants.keys():
             continue
-        waiting = RegressionGate(gate.metric, 0.0) if isinstance(gate, Gate) else gate
-        reason = f"not judged: no system {missing[0]!r} ran"
         place = gate.system if gate.system in variants else first
-        found.append((place, str(gate), GateEvidence(waiting, outcome="not_judged", reason=reason)))
+        waiting = gate.result("not_judged", None, f"not judged: no system {missing[0]!r} ran")
+        results.setdefault(place, []).append(waiting)
     for gate in suite.between:
         named = [gate.system] if gate.system else [name for name in variants if name != gate.against]
         if gate.against in variants:
             found += [(each, str(gate), _between(gate, variants[each], variants)) for each in named if each in variants]
-    results: dict[str, list[GateResult]] = {}
-    for (system, name, evidence), result in zip(found, judge_regressions([each for *_, each in found]), strict=True):
+    for (system, name, evidence), result in zip(found, judge_together([each for *_, each in found]), strict=True):
         verdict = replace(result, gate=name)
         for each in (system, evidence.gate.against):
             if each in variants:
@@ -288,8 +286,8 @@ def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> Ga
     return replace(verdict, outcome="failed", reason=reason, undecided=False)
 
 
-def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":
-    from pytest_llmeval.gates.regression_verdicts import GateEvidence, examine
+def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":
+    from pytest_llmeval.gates.change import GateEvidence
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing
 
@@ -304,4 +302,4 @@ def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, J
     run, baseline = (CaseStatistics.exact(each.records) for each in (system, other))
     pairing = RunPairing(run, baseline, system.suite.metrics)
     absent = f"no case is answered by both {system.key.variant!r} and {gate.against!r}"
-    return examine(gate, pairing if pairing.paired else None, incomplete, absent)
+    return gate.examine(pairing if pairing.paired else None, incomplete, absent)

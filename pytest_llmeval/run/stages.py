@@ -20,7 +20,7 @@ from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.reports.form import RunReport

@@ -31,7 +31,7 @@ from pytest_llmeval.suite.systems import Only, System
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
     from pytest_llmeval.core.evaluator import Evaluator
-    from pytest_llmeval.gates.limits import Gate
+    from pytest_llmeval.gates.contract import Gate
     from pytest_llmeval.scoring.case_scores import Limit
     from pytest_llmeval.targets.spec import TargetSpec
 

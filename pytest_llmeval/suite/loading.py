@@ -17,11 +17,8 @@ from pytest_llmeval.data.files.folders import searching_within
 from pytest_llmeval.data.files.places import display_path, render_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.base import Source, case_id, id_fault, json_text
-from pytest_llmeval.gates.limits import Gate
-from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.suite.keys import KEYS, SuiteEntry
-from pytest_llmeval.suite.limit_faults import check_name_faults
 from pytest_llmeval.suite.model_settings import (
     ConversationSpec,
     SimulatedUser,
@@ -33,9 +30,9 @@ from pytest_llmeval.suite.model_settings import (
 )
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.run_settings import read_sample
-from pytest_llmeval.suite.settings import CaseEntry, SettingsReader
+from pytest_llmeval.suite.settings import CaseEntry, SettingsReader, check_name_faults
 from pytest_llmeval.suite.suite import Suite, sampled
-from pytest_llmeval.suite.systems import Loaded, System, SystemReader, names_system, without_gold, without_predictions
+from pytest_llmeval.suite.systems import Loaded, System, SystemReader, without_gold, without_predictions
 
 T = TypeVar("T")
 
@@ -130,14 +127,12 @@ class _Loader(SettingsReader):
             "conversation": conversation,
             "systems": {},
             "sample": None,
-            "gates": tuple(gate for gate in gates if isinstance(gate, Gate) and not names_system(gate)),
+            "gates": gates,
             "group_by": tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
         }
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
             path=self.path,
-            regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate) and not names_system(gate)),
-            named_gates=tuple(gate for gate in gates if names_system(gate)),
             on=self.on,
             turns=self.turns,
             checked=checked,
@@ -145,7 +140,7 @@ class _Loader(SettingsReader):
         )
         sample = read_sample(self, entry.sample)
         broken = bool(self.faults)
-        if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.gates):
+        if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.limit_gates):
             self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
             broken = True
         self.faults += row_faults

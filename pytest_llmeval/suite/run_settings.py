@@ -17,7 +17,7 @@ from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describ
 from pytest_llmeval.reports.form import SampleReport
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.early.evidence import CaseUnits
+    from pytest_llmeval.gates.early import CaseUnits
     from pytest_llmeval.suite.settings import SettingsReader
 
 
@@ -194,7 +194,7 @@ class CaseOrder(Struct, frozen=True, dict=True):
         """What was ordered at random."""
         import numpy as np
 
-        from pytest_llmeval.gates.early.evidence import CaseUnits
+        from pytest_llmeval.gates.early import CaseUnits
 
         return CaseUnits(np.array(self.numbers, dtype=np.intp))
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter
 
+from pytest_llmeval.gates.rules import gate_schema
 from pytest_llmeval.judge.cascade import CascadeRule
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.suite.keys import KEYS, Key, SuiteEntry
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.run_settings import SnapshotEntry, ToleranceEntry
-from pytest_llmeval.suite.settings import CaseEntry, GateEntry, LimitEntry
+from pytest_llmeval.suite.settings import CaseEntry, LimitEntry
 from pytest_llmeval.suite.systems import MatrixSpec, ModelSpec, PredictionsSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
@@ -216,7 +217,7 @@ GRAMMARS: Final[Mapping[str, Callable[[Registry, dict[str, Any]], dict[str, Any]
     "case": _case,
     "check": lambda *_: {"$ref": "#/$defs/Check"},
     "evaluator": _evaluators,
-    "gate": lambda _, definitions: _schema(GateEntry, definitions),
+    "gate": lambda *_: gate_schema(),
     "limits": _limits,
     "snapshot": _snapshot,
     "source": _sources,

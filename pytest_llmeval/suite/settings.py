@@ -1,6 +1,6 @@
 """The settings of a suite file: evaluators, limits, gates, repeats, checks, files beside it. Collects all faults."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,37 +10,24 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, SuiteError, format_error, origin
-from pytest_llmeval.core.evaluator import APPROVED, Evaluator
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, check_regular, read_json
 from pytest_llmeval.data.files.validation import STRICT, describe
 from pytest_llmeval.data.formats.base import shown_path
-from pytest_llmeval.gates.limits import Gate, GateFormError, gate_from_mapping, parse_gate
-from pytest_llmeval.gates.regression import (
-    REGRESSION_KEYS,
-    Adjustment,
-    Alternative,
-    GateRule,
-    RegressionGate,
-    SignificanceTest,
-    Undecided,
-    clustered,
-    regression_from_mapping,
-)
-from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.scoring.case_scores import Limit
-from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
-from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
-from pytest_llmeval.suite.limit_faults import (
-    drop_fault,
+from pytest_llmeval.gates.faults import (
     gate_form_fault,
     limit_form_fault,
     mapping_form_fault,
     range_fault,
     subject_fault,
 )
+from pytest_llmeval.judge.panel import PanelSpec
+from pytest_llmeval.scoring.case_scores import Limit
+from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
+from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.model_settings import JudgeReader, MessageEntry, script_fault, script_of
 from pytest_llmeval.suite.registry import Registry, using
 
@@ -48,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators.checks.contract import Check
     from pytest_llmeval.evaluators.checks.evaluator import Checks
     from pytest_llmeval.evaluators.checks.reading import CheckReader
+    from pytest_llmeval.gates.contract import Gate
     from pytest_llmeval.targets.spec import TargetSpec
 
 
@@ -88,37 +76,6 @@ class LimitEntry:
 
     min: float | None = None
     max: float | None = None
-
-
-@dataclass(frozen=True)
-class GateEntry:
-    """A gate in its mapping form."""
-
-    __pydantic_config__: ClassVar = STRICT
-
-    metric: str
-    min: float | None = None
-    max: float | None = None
-    by: str | None = None
-    min_cases: int = 1
-    max_errors: int = 0
-    max_skipped: int = 0
-    partial: bool = False
-    max_drop: float | None = None
-    max_drift: float | None = None
-    confidence: float | None = None
-    rule: GateRule | None = None
-    test: SignificanceTest | None = None
-    cluster_by: str | None = None
-    alternative: Alternative | None = None
-    primary: bool | None = None
-    adjust: Adjustment | None = None
-    min_scored: int | None = None
-    max_left_out: int | None = None
-    system: str | None = None
-    against: str | None = None
-    min_gain: float | None = None
-    undecided: Undecided | None = None
 
 
 class SettingsReader(JudgeReader):
@@ -343,9 +300,9 @@ class SettingsReader(JudgeReader):
             self.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
         return Limit(checked.min, checked.max)
 
-    def read_gates(self, entries: Sequence[Any], cluster_by: str | None) -> tuple[Gate | RegressionGate, ...]:
+    def read_gates(self, entries: Sequence[Any], cluster_by: str | None) -> "tuple[Gate, ...]":
         """Read ``gates``; those against a baseline have the clusters of the suite."""
-        gates: dict[str, Gate | RegressionGate] = {}
+        gates: dict[str, Gate] = {}
         for number, entry in enumerate(entries):
             place: tuple[str | int, ...] = ("gates", number)
             gate = self._gate(entry, place, cluster_by)
@@ -358,7 +315,7 @@ class SettingsReader(JudgeReader):
             gates[name] = replace(gate, line=self.document.locate(place)[0])
         return tuple(gates.values())
 
-    def _check_gate(self, gate: Gate | RegressionGate, entry: Any, place: tuple[str | int, ...]) -> None:
+    def _check_gate(self, gate: "Gate", entry: Any, place: tuple[str | int, ...]) -> None:
         """Refuse a gate on an unknown metric, or with a limit that its metric cannot reach."""
         subject = (*place, "metric") if isinstance(entry, Mapping) else place
         judged = any(each.asks for each in self.metrics.evaluators.values())
@@ -366,51 +323,27 @@ class SettingsReader(JudgeReader):
         if fault := self.metric_fault(gate.metric, extra):
             text = gate.metric if isinstance(entry, Mapping) else entry
             self.fault(subject, subject_fault(text, gate.metric, self.metrics) or fault)
-        elif isinstance(gate, RegressionGate):
-            if gate.metric in SUITE_METRICS[1:]:
-                known = "expected a metric of an evaluator: costs and latencies have no approved value"
-                self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
-            owned = self.metrics.find(gate.metric)
-            if not gate.against and owned is not None and APPROVED in owned.evaluator.opponents:
-                known = "expected a limit such as a min: it compares with the approved answers itself"
-                self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
-            change = ("min_gain", gate.least_gain) if gate.gains else ("max_drop", gate.max_drop)
-            for key, allowed in (change, ("max_drift", gate.max_drift)):
-                if allowed is not None and (fault := drop_fault(key, gate.metric, allowed, self.metrics)):
-                    self.fault((*place, key), fault)
-        else:
-            for bound in gate.bounds:
-                found, key = ("", "min" if ">" in bound.operator else "max")
-                if isinstance(entry, str):
-                    found, key = repr(entry), ""
-                if fault := range_fault(gate.metric, bound.limit, self.metrics, found):
-                    self.fault((*place, key) if key else place, fault)
+            return
+        for key, fault in gate.misfits(self.metrics, entry if isinstance(entry, str) else ""):
+            self.fault((*place, key) if key else place, fault)
 
-    def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> Gate | RegressionGate | None:
-        try:
-            if isinstance(entry, str):
-                return parse_gate(entry)
-            if isinstance(entry, Mapping):
-                return self._gate_from_mapping(entry, place, cluster_by)
-            fault = f"found {describe(entry)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
-        except GateFormError:
-            fault = gate_form_fault(entry, self.metrics)
-        except ValueError as error:
-            fault = str(error)
-        self.fault(place, fault)
-        return None
+    def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> "Gate | None":
+        from pytest_llmeval.gates.limit import GateFormError
+        from pytest_llmeval.gates.rules import GateFault, known_keys, read_gate
 
-    def _gate_from_mapping(
-        self, entry: Mapping[str, Any], place: tuple[str | int, ...], cluster_by: str | None
-    ) -> Gate | RegressionGate | None:
-        if fault := mapping_form_fault(entry, [each.name for each in fields(GateEntry)], self.metrics):
-            raise ValueError(fault)
-        checked = self.check(GateEntry, entry, place)
-        if checked is None:
+        if isinstance(entry, Mapping) and (fault := mapping_form_fault(entry, list(known_keys()), self.metrics)):
+            self.fault(place, fault)
             return None
-        if any(key in entry for key in REGRESSION_KEYS):
-            return clustered(regression_from_mapping(vars(checked)), cluster_by)
-        return gate_from_mapping(vars(checked))
+        try:
+            return read_gate(entry, lambda kind, values: self.check(kind, values, place), cluster_by)
+        except GateFormError:
+            self.fault(place, gate_form_fault(entry, self.metrics))
+        except GateFault as error:
+            for key, fault in error.faults:
+                self.fault((*place, key) if key else place, fault, key=error.at_key)
+        except ValueError as error:
+            self.fault(place, str(error))
+        return None
 
     def read_target(self, entry: Any) -> "TargetSpec | None":
         """Read ``target``."""
@@ -530,3 +463,27 @@ def _check_names(metrics: MetricIndex) -> None:
             if metrics.find(metrics.full_name(label, name)) is None:
                 known = [each.metric.name for each in metrics.declared[label]]
                 raise ValueError(f"{what}: {unknown_name('metric', name, known)}")
+
+
+def check_name_faults(
+    entry: Any, gates: "Sequence[Gate]", checks: "Checks"
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield place and message of each limit on ``check[NAME]`` for a name that no check has: nothing would miss it.
+
+    Args:
+        entry: A suite file without faults.
+        gates: Its gates.
+        checks: The evaluator of its checks.
+    """
+    known = [checks.metric_of(name) for name in sorted(checks.names)]
+    limited: dict[tuple[str | int, ...], str] = {}
+    for number, gate in enumerate(gates):
+        form = ("metric",) if isinstance(entry.gates[number], Mapping) else ()
+        limited["gates", number, *form] = gate.metric
+    limited |= {("thresholds", metric): metric for metric in entry.thresholds}
+    for number, case in enumerate(entry.cases):
+        limited |= {("cases", number, "thresholds", metric): metric for metric in case.get("thresholds") or ()}
+    for place, metric in limited.items():
+        if metric.startswith("check[") and metric not in known:
+            expected = f"expected one of {', '.join(known)}{suggest(metric, known)}"
+            yield place, f"found the unknown metric {metric!r}, {expected}"

@@ -5,7 +5,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -16,10 +16,8 @@ from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.limits import Gate
-from pytest_llmeval.gates.regression import (
-    RegressionGate,
-)
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.judge.panel import PanelSpec, jurors_of
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability
@@ -29,6 +27,9 @@ from pytest_llmeval.suite.run_settings import CaseOrder, SampleSettings, StopSet
 from pytest_llmeval.suite.systems import System
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates.change import ChangeGate
+    from pytest_llmeval.gates.contract import Gate, GateSource
+    from pytest_llmeval.gates.limit import LimitGate
     from pytest_llmeval.suite.systems import ModelSystem
 
 
@@ -44,7 +45,6 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     Attributes:
         name: Of the suite, in reports.
         path: The file.
-        regressions: Limits on how much a metric may have fallen since the baseline.
         types: Part of a case to the type that Python tests get it in.
         checked: Whether some of its cases have checks.
         faults: Faults that do not concern every case; the good cases run, but gates are not judged.
@@ -54,14 +54,13 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         system: The system that answers, once one is chosen.
         model: Answers in place of a target, if that system is a model.
         left_out: How many cases are left out because they have no prediction.
-        named_gates: Gates of one system, and between two; `gates` and `regressions` hold for every system.
+        gated_as: The system, or the variant of the target, whose gates hold besides those of all.
         files: Case id to the data file whose line the case has; other cases stand in the suite file.
         order: In which its cases run if it stops when its gates are decided; ``None`` where all of them run.
     """
 
     name: str
     path: Path
-    regressions: tuple[RegressionGate, ...] = ()
     types: Mapping[str, Any] = {}
     checked: bool = False
     faults: tuple[Fault, ...] = ()
@@ -71,7 +70,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     system: str = ""
     model: "ModelSystem | None" = None
     left_out: int = 0
-    named_gates: tuple[Gate | RegressionGate, ...] = ()
+    gated_as: str = ""
     files: Mapping[str, str] = {}
     order: CaseOrder | None = None
 
@@ -88,24 +87,44 @@ class Suite(SuiteKeys, frozen=True, dict=True):
 
     def gated(self, variant: str) -> "Suite":
         """Return the suite with the gates of one system or variant besides those of all."""
-        own = [gate for gate in self.named_gates if gate.system == variant and not _is_between(gate)]
-        if not own:
-            return self
-        gates = (*self.gates, *(gate for gate in own if isinstance(gate, Gate)))
-        return replace(
-            self, gates=gates, regressions=(*self.regressions, *(each for each in own if not isinstance(each, Gate)))
-        )
+        own = any(gate.system == variant and not gate.against for gate in self.gates)
+        return replace(self, gated_as=variant) if own else self
+
+    def _gates_on(self, source: "GateSource") -> "tuple[Gate, ...]":
+        """Return the gates on one source that hold for every system, then those of this one."""
+        gates = [gate for gate in self.gates if gate.source == source]
+        own = (gate for gate in gates if gate.system and gate.system == self.gated_as)
+        return (*(gate for gate in gates if not gate.system), *own)
 
     @property
-    def between(self) -> list[RegressionGate]:
+    def limit_gates(self) -> "tuple[LimitGate, ...]":
+        """The gates with limits on scores, for every system and for this one."""
+        return cast("tuple[LimitGate, ...]", self._gates_on("scores"))
+
+    @property
+    def regressions(self) -> "tuple[ChangeGate, ...]":
+        """The gates against a baseline, for every system and for this one."""
+        return cast("tuple[ChangeGate, ...]", self._gates_on("baseline"))
+
+    @property
+    def between(self) -> "tuple[ChangeGate, ...]":
         """The gates between two systems."""
-        return [gate for gate in self.named_gates if isinstance(gate, RegressionGate) and gate.against]
+        return cast("tuple[ChangeGate, ...]", tuple(gate for gate in self.gates if gate.source == "systems"))
+
+    @property
+    def named_gates(self) -> "tuple[Gate, ...]":
+        """The gates of one system, and between two."""
+        return tuple(gate for gate in self.gates if gate.names_system)
+
+    @property
+    def ordered_gates(self) -> "tuple[Gate, ...]":
+        """All gates: those with limits first, then those of drops, then those of single systems, each once."""
+        return tuple({id(each): each for each in (*self.limit_gates, *self.regressions, *self.named_gates)}.values())
 
     @property
     def judged_metrics(self) -> list[str]:
         """The metrics of the gates, each once: those with limits first, then those of drops and of single systems."""
-        judged = [gate.metric for gates in (self.gates, self.regressions, self.named_gates) for gate in gates]
-        return list(dict.fromkeys(judged))
+        return list(dict.fromkeys(gate.metric for gate in self.ordered_gates))
 
     @property
     def compared_by(self) -> Sequence[str]:
@@ -206,7 +225,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     @property
     def can_fail(self) -> bool:
         """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
-        if self.thresholds or self.gates or self.regressions or self.named_gates:
+        if self.thresholds or self.gates:
             return True
         return self.checked or any(case.thresholds for case in self.cases)
 
@@ -240,10 +259,6 @@ def _answered_by(suite: Suite, name: str, system: System) -> Suite:
         system=name,
         left_out=system.left_out,
     )
-
-
-def _is_between(gate: Gate | RegressionGate) -> bool:
-    return isinstance(gate, RegressionGate) and bool(gate.against)
 
 
 class SuiteKey(NamedTuple):
@@ -307,14 +322,14 @@ def group_of(key: SuiteKey, suite: Suite) -> StopGroup:
     return StopGroup(key.shown, key.test, "" if suite.systems and not key.test else key.variant)
 
 
-def early_gates(suite: Suite) -> Sequence[Gate | RegressionGate]:
+def early_gates(suite: Suite) -> Sequence[Gate | ChangeGate]:
     """Return the gates of a suite that decide when it stops: of all systems, and between them."""
     return (*suite.gates, *suite.regressions, *suite.named_gates)
 
 
 def stop_fault(suite: Suite) -> str:
     """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing."""
-    gates = early_gates(suite)
+    gates = suite.ordered_gates
     if not gates:
         return "it has no gates"
     if suite.bulk:
@@ -327,22 +342,20 @@ def stop_fault(suite: Suite) -> str:
     return f"{faults[0]} (and {counted(len(faults) - 1, 'more gate')})" if len(faults) > 1 else "".join(faults)
 
 
-def _gate_fault(suite: Suite, gate: Gate | RegressionGate) -> str:
+def _gate_fault(suite: Suite, gate: "Gate") -> str:
     """Say why a gate cannot be judged before all cases have run, or nothing."""
-    from pytest_llmeval.gates.early.verdicts import early_fault
-
     found, label = suite.metrics.find(gate.metric), _cluster_label(suite)
     metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if found is None else found.metric
-    if isinstance(gate, RegressionGate) and gate.cluster_by not in (None, label):
+    if gate.cluster_by not in (None, label):
         return f"cases are ordered by {label}, and not by {gate.cluster_by}"
     if found is not None and gate.statistic == "value" and found.label in suite.turns:
         return f"a conversation has several turns; mean({gate.metric}) can be judged early"
-    return early_fault(gate, metric)
+    return gate.early_fault(metric)
 
 
 def _cluster_label(suite: Suite) -> str | None:
     """Return the label whose cases are ordered together."""
-    own = (gate.cluster_by for gate in early_gates(suite) if isinstance(gate, RegressionGate) and gate.cluster_by)
+    own = (gate.cluster_by for gate in suite.ordered_gates if gate.cluster_by)
     return suite.cluster_by or next(own, None)
 
 

@@ -16,8 +16,6 @@ from pytest_llmeval.data.files.folders import matching_files
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
 from pytest_llmeval.data.formats.base import ABSENT, Source, id_fault, json_text, pick, shown_path
-from pytest_llmeval.gates.limits import Gate
-from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.judge.spec import JudgeSpec
 
 if TYPE_CHECKING:
@@ -242,11 +240,6 @@ class SystemReader(Struct, frozen=True):
         if not found.cases and not found.faults:
             self.reader.fault(("systems", spec.name), "found no prediction for any case, expected at least one")
         return found
-
-
-def names_system(gate: Gate | RegressionGate) -> bool:
-    """Return whether a gate is about one system, or about two."""
-    return bool(gate.system) or (isinstance(gate, RegressionGate) and bool(gate.against))
 
 
 def without_gold(rows: Sequence[Case], recorded: Iterable[Loaded]) -> list[Case]:

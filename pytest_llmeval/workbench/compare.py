@@ -10,8 +10,8 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.limits import GateResult
-    from pytest_llmeval.gates.regression_verdicts import GateEvidence
+    from pytest_llmeval.gates.change import GateEvidence
+    from pytest_llmeval.gates.contract import GateResult
     from pytest_llmeval.gates.statistics.compare import Difference
     from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.reports.form import SuiteReport
@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _compare(options: Namespace) -> int:
     from pytest_llmeval.cli.paired import pair_suites
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.gates.regression_verdicts import judge_regressions
+    from pytest_llmeval.gates.families import judge_together
 
     try:
         here, there = (_chosen(report) for report in (options.report, options.baseline))
@@ -78,7 +78,7 @@ def _compare(options: Namespace) -> int:
     for pair in pairs:
         found = _suite(*pair, options)
         say(found.lines)
-        verdicts += judge_regressions(found.tests)
+        verdicts += judge_together(found.tests)
         gone = gone or found.vanished
         if not found.tests and not found.vanished:
             uncompared.append(found.name)
@@ -133,8 +133,7 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
     """Compare the cases of a suite that ran in both reports."""
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.gates.regression import RegressionGate
-    from pytest_llmeval.gates.regression_verdicts import examine
+    from pytest_llmeval.gates.drop import DropGate
     from pytest_llmeval.gates.statistics.compare import differences
 
     title = f"{here.suite} ({here.path})"
@@ -162,8 +161,10 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
     ]
     judged = [name for name, each in found.items() if each.difference is not None]
     limit, errors = options.max_drop or 0.0, len(here.cases)
-    gates = [RegressionGate(name, limit, options.confidence, cluster_by=label, max_errors=errors) for name in judged]
-    return _ComparedSuite(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
+    gates = [
+        DropGate(name, limit, confidence=options.confidence, cluster_by=label, max_errors=errors) for name in judged
+    ]
+    return _ComparedSuite(title, lines, [gate.examine(pairing) for gate in gates], bool(vanished))
 
 
 def _groups(pairing: "RunPairing", names: Sequence[str], options: Namespace, cluster_by: str | None) -> Iterator[str]:

@@ -13,8 +13,9 @@ from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
-from pytest_llmeval.gates.limits import split_statistic
-from pytest_llmeval.gates.watched_gates import EARLIER_RUNS, WATCHED_RUNS
+from pytest_llmeval.gates.contract import split_statistic
+from pytest_llmeval.gates.drop import WATCHED_RUNS
+from pytest_llmeval.gates.statistics.anytime import EARLIER_RUNS
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.power import Plan

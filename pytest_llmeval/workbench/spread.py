@@ -14,12 +14,11 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import PASS_RATE, UNLABELLED
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.limits import split_statistic
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.gates.power import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
-from pytest_llmeval.gates.regression import RegressionGate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import columns_of
-from pytest_llmeval.gates.watched_gates import WATCHED_RUNS
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.intervals import present
@@ -117,18 +116,18 @@ class Sources:
         """Names of the metrics of gates against a baseline."""
         return tuple(dict.fromkeys(gate.subject for gate in self.suite.regressions))
 
-    def gates(self, name: str) -> "Sequence[RegressionGate | None]":
+    def gates(self, name: str) -> "Sequence[ChangeGate | None]":
         """Return the gates on the drop of a metric that test different things; ``None`` for a metric without any."""
-        found = {(gate.rule, gate.by): gate for gate in reversed(self.suite.regressions) if gate.subject == name}
+        found = {(type(gate), gate.by): gate for gate in reversed(self.suite.regressions) if gate.subject == name}
         return list(reversed(found.values())) or [None]
 
-    def together(self, gate: RegressionGate) -> int:
+    def together(self, gate: ChangeGate) -> int:
         """Return how many gates are judged together with a gate, itself included."""
         if not gate.claims:
             return 1
         return sum(each.claims and each.primary is gate.primary for each in self.suite.regressions)
 
-    def groups(self, gate: RegressionGate) -> Sequence[int]:
+    def groups(self, gate: ChangeGate) -> Sequence[int]:
         """Return the sizes of the groups that a gate judges on their own."""
         from collections import Counter
 
@@ -186,7 +185,7 @@ def planned(
     confidence: float | None,
     cluster_by: str | None,
     stated: tuple[float | None, float | None] | None,
-    gate: RegressionGate | None = None,
+    gate: ChangeGate | None = None,
 ) -> Planned:
     """Plan the test of a metric.
 
@@ -213,18 +212,17 @@ def planned(
     if gate is None:
         plan = Plan(spread, confidence or 0.95, room=room, cluster=cluster)
         return Planned(title, plan, basis, cluster)
-    safe = gate.rule == "proven_safe"
     sizes = sources.groups(gate)
     plan = Plan(
         spread,
         confidence or gate.interval_confidence,
-        0.0 if safe else gate.max_drop,
-        WATCHED_RUNS[-1] if gate.rule == "anytime" else 0,
-        tests=sources.together(gate) * (max(1, len(sizes)) if gate.claims else 1) if gate.rule != "anytime" else 1,
+        gate.tolerated,
+        gate.watched_runs,
+        tests=sources.together(gate) * (max(1, len(sizes)) if gate.claims else 1),
         room=room,
         share=min(sizes) / len(sources.suite.cases) if sizes else 1.0,
         cluster=cluster,
-        safe=safe,
+        safe=gate.proves_safety,
     )
     return Planned(title, plan, basis, cluster, groups=len(sizes), gates=sources.together(gate))
 

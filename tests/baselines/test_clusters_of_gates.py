@@ -8,16 +8,14 @@ from comparisons import pairing, run
 
 from pytest_llmeval.baselines.anchors import gate_clusters
 from pytest_llmeval.baselines.judged_scores import weigh_rises
-from pytest_llmeval.gates.limits import SnapshotVerdict
-from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.contract import SnapshotVerdict
+from pytest_llmeval.gates.drop import DropGate
 
 ROSE = SnapshotVerdict("score", "improved", "passed", reason="rose from 0 to 0.2: improved")
 
 
 def suite(*clusters: str | None, own: str | None = None) -> Any:
-    return SimpleNamespace(
-        regressions=[RegressionGate("score", 0.02, cluster_by=each) for each in clusters], cluster_by=own
-    )
+    return SimpleNamespace(regressions=[DropGate("score", 0.02, cluster_by=each) for each in clusters], cluster_by=own)
 
 
 def test_the_gate_says_what_belongs_together() -> None:

@@ -13,7 +13,7 @@ from pytest_llmeval.baselines.scores import Cases, Score, SuiteScores
 from pytest_llmeval.baselines.verdicts import compare_scores, first_approved, judge_scores
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.gates.limits import SnapshotVerdict
+from pytest_llmeval.gates.contract import SnapshotVerdict
 from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.gates.early.evidence import CaseUnits, evidence_above, first_reached
+from pytest_llmeval.gates.early import CaseUnits, evidence_above, first_reached
 
 LEVEL = 0.05
 SEEDS = 400

@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from comparisons import gate_of
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.gates.early.evidence import CaseUnits
-from pytest_llmeval.gates.early.verdicts import EarlyVerdict, PartScores, decide_gate, early_fault
-from pytest_llmeval.gates.limits import Gate, gate_from_mapping, parse_gate
-from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import Gate
+from pytest_llmeval.gates.early import CaseUnits, EarlyVerdict, PartScores, decide_gate
+from pytest_llmeval.gates.limit import parse_gate
 
 F1 = Metric("f1", averaged=True)
 LEVEL = 0.05
@@ -24,12 +25,12 @@ def part(
     return PartScores(group, every, scores, flags.get("errored", nothing), flags.get("left_out", nothing))
 
 
-def verdict(gate: Gate | RegressionGate, scores: FloatArray, of: int, **flags: FloatArray) -> EarlyVerdict | None:
+def verdict(gate: Gate, scores: FloatArray, of: int, **flags: FloatArray) -> EarlyVerdict | None:
     return decide_gate(gate, [part(np.asarray(scores), of, **flags)], CaseUnits(np.arange(of)), F1, LEVEL)
 
 
-def drop(**keys: object) -> RegressionGate:
-    return regression_from_mapping({"metric": "f1", **keys})
+def drop(**keys: object) -> ChangeGate:
+    return gate_of({"metric": "f1", **keys})
 
 
 def test_a_gate_that_is_clearly_met_passes_before_the_end() -> None:
@@ -52,7 +53,7 @@ def test_scores_near_the_limit_decide_nothing() -> None:
 
 
 def test_a_gate_with_two_limits_needs_both() -> None:
-    gate = gate_from_mapping({"metric": "f1", "min": 0.2, "max": 0.95})
+    gate = gate_of({"metric": "f1", "min": 0.2, "max": 0.95})
     near = np.array([0.95, 0.94, 0.96] * 14)
     assert verdict(gate, near, 200) is None
     found = verdict(gate, np.full(42, 0.5), 200)
@@ -61,7 +62,7 @@ def test_a_gate_with_two_limits_needs_both() -> None:
 
 
 def test_one_bad_group_fails_a_gate_and_all_good_ones_pass_it() -> None:
-    gate = gate_from_mapping({"metric": "f1", "min": 0.5, "by": "topic"})
+    gate = gate_of({"metric": "f1", "min": 0.5, "by": "topic"})
     first = np.arange(200) % 2 == 0
     units = CaseUnits(np.arange(200))
 
@@ -89,7 +90,7 @@ def test_an_error_decides_at_once_since_it_does_not_go_away() -> None:
 
 
 def test_enough_cases_must_have_a_score() -> None:
-    gate = gate_from_mapping({"metric": "f1", "min": 0.5, "min_scored": 38})
+    gate = gate_of({"metric": "f1", "min": 0.5, "min_scored": 38})
     found = verdict(gate, np.full(40, 0.9), 200)
     assert found is not None
     assert found.cases == 38
@@ -163,8 +164,8 @@ def test_runs_as_good_as_the_baseline_rarely_fail(cases: int, size: int) -> None
         (drop(max_drop=0.1, rule="anytime"), F1, "weighs whole runs"),
     ],
 )
-def test_what_can_be_judged_early(gate: Gate | RegressionGate, metric: Metric | None, fault: str) -> None:
-    found = early_fault(gate, metric)
+def test_what_can_be_judged_early(gate: Gate, metric: Metric | None, fault: str) -> None:
+    found = gate.early_fault(metric)
     assert fault in found
     assert bool(found) == bool(fault)
 

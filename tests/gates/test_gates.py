@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparisons import gate_of
 
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
-from pytest_llmeval.gates.limits import Gate, ScoreLimit, gate_from_mapping, parse_gate, split_statistic
+from pytest_llmeval.gates.contract import Gate, split_statistic
+from pytest_llmeval.gates.limit import LimitGate, ScoreLimit, parse_gate
 
 VALUES = (0.05, 0.2, 0.35, 0.5, 0.9)
 NOTHING = MetricValue(None, None, None, None, 0, 0, 0, 0)
@@ -35,17 +37,17 @@ def result(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("f1 >= 0.7", Gate("f1", (ScoreLimit(">=", 0.7),))),
-        ("  f1>=.7 ", Gate("f1", (ScoreLimit(">=", 0.7),))),
-        ("latency_s < 1e2", Gate("latency_s", (ScoreLimit("<", 100.0),))),
-        ("bias <= -0.5", Gate("bias", (ScoreLimit("<=", -0.5),))),
-        ("n == 3.", Gate("n", (ScoreLimit("==", 3.0),))),
-        ("mean(rougeL) >= 0.6", Gate("rougeL", (ScoreLimit(">=", 0.6),), "mean")),
-        ("p10( f1 ) > 0.2", Gate("f1", (ScoreLimit(">", 0.2),), "p10")),
-        ("p100(f1) >= 1", Gate("f1", (ScoreLimit(">=", 1.0),), "p100")),
-        ("f1[not good] >= 0.5", Gate("f1[not good]", (ScoreLimit(">=", 0.5),))),
-        ("low(other.f1[(x)]) > 0", Gate("other.f1[(x)]", (ScoreLimit(">", 0.0),), "low")),
-        ("p101(f1) > 0", Gate("p101(f1)", (ScoreLimit(">", 0.0),))),
+        ("f1 >= 0.7", LimitGate("f1", (ScoreLimit(">=", 0.7),))),
+        ("  f1>=.7 ", LimitGate("f1", (ScoreLimit(">=", 0.7),))),
+        ("latency_s < 1e2", LimitGate("latency_s", (ScoreLimit("<", 100.0),))),
+        ("bias <= -0.5", LimitGate("bias", (ScoreLimit("<=", -0.5),))),
+        ("n == 3.", LimitGate("n", (ScoreLimit("==", 3.0),))),
+        ("mean(rougeL) >= 0.6", LimitGate("rougeL", (ScoreLimit(">=", 0.6),), statistic="mean")),
+        ("p10( f1 ) > 0.2", LimitGate("f1", (ScoreLimit(">", 0.2),), statistic="p10")),
+        ("p100(f1) >= 1", LimitGate("f1", (ScoreLimit(">=", 1.0),), statistic="p100")),
+        ("f1[not good] >= 0.5", LimitGate("f1[not good]", (ScoreLimit(">=", 0.5),))),
+        ("low(other.f1[(x)]) > 0", LimitGate("other.f1[(x)]", (ScoreLimit(">", 0.0),), statistic="low")),
+        ("p101(f1) > 0", LimitGate("p101(f1)", (ScoreLimit(">", 0.0),))),
     ],
 )
 def test_gates_are_read(text: str, expected: Gate) -> None:
@@ -102,7 +104,7 @@ def test_a_gate_is_written_as_it_was_typed_and_read_back(text: str) -> None:
     ],
 )
 def test_the_mapping_form_says_the_same(mapping: dict[str, Any], text: str) -> None:
-    gate = gate_from_mapping(mapping)
+    gate = gate_of(mapping)
     assert str(gate) == text
     assert (gate.min_cases, gate.max_errors, gate.partial) == (
         mapping.get("min_cases", 1),
@@ -126,7 +128,7 @@ def test_the_mapping_form_says_the_same(mapping: dict[str, Any], text: str) -> N
 )
 def test_a_mapping_that_cannot_be_judged_is_refused(mapping: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
-        gate_from_mapping({"metric": "f1", **mapping})
+        gate_of({"metric": "f1", **mapping})
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_verdict_names_value_limit_and_what_was_expected() -> None:
 
 
 def test_of_two_bounds_the_one_that_is_missed_is_reported() -> None:
-    verdict = gate_from_mapping({"metric": "mean(f1)", "min": 0.1, "max": 0.3}).judge(result())
+    verdict = gate_of({"metric": "mean(f1)", "min": 0.1, "max": 0.3}).judge(result())
     assert (verdict.outcome, verdict.limit) == ("failed", 0.3)
     assert verdict.reason == "mean(f1) is 0.4000, expected <= 0.3"
 
@@ -196,7 +198,7 @@ def test_of_two_bounds_the_one_that_is_missed_is_reported() -> None:
     ],
 )
 def test_errored_cases_fail_a_gate_unless_it_allows_them(allowed: int, outcome: str, reason: str) -> None:
-    gate = gate_from_mapping({"metric": "mean(f1)", "min": 0.1, "max_errors": allowed})
+    gate = gate_of({"metric": "mean(f1)", "min": 0.1, "max_errors": allowed})
     verdict = gate.judge(result(errored=2))
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
     assert verdict.value == pytest.approx(0.4)
@@ -214,7 +216,7 @@ def test_a_value_that_does_not_exist_fails_whatever_the_limit(gate: str) -> None
 )
 def test_skipped_cases_are_mentioned_in_the_verdict(limit: float, reason: str) -> None:
     skipped = MetricValue(0.4, 0.4, 0.3, 0.5, 4, 0, 0, missing=1)
-    verdict = Gate("f1", (ScoreLimit(">=", limit),)).judge(Result({"f1": skipped}, {}, [], skipped))
+    verdict = LimitGate("f1", (ScoreLimit(">=", limit),)).judge(Result({"f1": skipped}, {}, [], skipped))
     assert verdict.reason == reason
 
 
@@ -274,7 +276,7 @@ GROUPS = {"temporal": [0, 1], "spatial": [3, 4], "other": [2]}
 
 
 def by(minimum: float, **more: Any) -> Gate:
-    return gate_from_mapping({"metric": "mean(f1)", "min": minimum, "by": "kind", **more})
+    return gate_of({"metric": "mean(f1)", "min": minimum, "by": "kind", **more})
 
 
 def test_where_all_groups_hold_the_closest_is_named() -> None:
@@ -303,7 +305,7 @@ def test_of_many_groups_the_worst_are_listed_and_the_others_counted() -> None:
 
 
 def test_percentiles_of_a_group_read_its_own_cases() -> None:
-    verdict = gate_from_mapping({"metric": "max(f1)", "max": 0.3, "by": "kind"}).judge(result(groups={"x": [0, 1]}))
+    verdict = gate_of({"metric": "max(f1)", "max": 0.3, "by": "kind"}).judge(result(groups={"x": [0, 1]}))
     assert (verdict.outcome, verdict.value) == ("passed", 0.2)
 
 
@@ -335,7 +337,7 @@ def test_part_of_a_suite_is_not_judged(gate: Gate) -> None:
 
 
 def test_a_partial_gate_judges_part_of_a_suite() -> None:
-    gate = gate_from_mapping({"metric": "mean(f1)", "min": 0.1, "partial": True})
+    gate = gate_of({"metric": "mean(f1)", "min": 0.1, "partial": True})
     assert gate.judge(result(), "12 of 300 cases ran").outcome == "passed"
 
 

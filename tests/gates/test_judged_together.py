@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-from comparisons import binary, gate, judge, noisy, pairing, run
+from comparisons import binary, gate, gate_of, judge, noisy, pairing, run
 from scipy import stats
 
 from pytest_llmeval import Metric
-from pytest_llmeval.gates.limits import Gate, GateResult, gate_from_mapping
-from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import Gate, GateResult
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.families import judge_together
 from pytest_llmeval.gates.statistics.significance import mcnemar_tails
 
 
@@ -31,8 +32,8 @@ def test_however_many_groups_there_are_a_fall_of_all_cases_fails() -> None:
 @pytest.mark.parametrize("test", ["bootstrap", "bca", "permutation"])
 def test_however_many_gates_there_are_a_plain_fall_fails(test: str) -> None:
     worse, same = pairing(*binary(worse=60, better=5, same=135)), pairing(*binary(worse=5, better=5, same=190))
-    clean = examine(gate(confidence=0.999), same)
-    verdicts = judge_regressions([examine(gate(confidence=0.999, test=test), worse), *[clean] * 400])
+    clean = gate(confidence=0.999).examine(same)
+    verdicts = judge_together([gate(confidence=0.999, test=test).examine(worse), *[clean] * 400])
     assert [each.outcome for each in verdicts] == ["failed", *["passed"] * 400]
 
 
@@ -44,8 +45,8 @@ def test_a_drop_that_no_gate_can_find_is_not_promised() -> None:
     assert promised(judge(gate(), *binary(worse=1, better=1, same=3))) == "no drop is detectable with 5 cases"
     few = judge(gate(0.3), *binary(worse=3, better=3, same=6))
     assert promised(few) == "no drop that is possible is found in 80 of 100 runs"
-    many = [examine(gate(), pairing(*binary(worse=1, better=1, same=8))) for _ in range(40)]
-    assert promised(judge_regressions(many)[0]) == "no drop is detectable with 10 cases"
+    many = [gate().examine(pairing(*binary(worse=1, better=1, same=8))) for _ in range(40)]
+    assert promised(judge_together(many)[0]) == "no drop is detectable with 10 cases"
     apart = judge(gate(), run([1, 0]), run([1, 0], start=5))
     assert promised(apart) == "no drop is detectable with 2 cases"
 
@@ -104,7 +105,7 @@ def test_too_few_cases_fail_where_a_gate_says_how_many_it_needs() -> None:
     few = judge(gate(0.1, min_scored=30), *binary(worse=1, better=1, same=18))
     assert (few.outcome, few.reason) == ("failed", "20 cases compared, expected at least 30")
     assert judge(gate(0.1, min_scored=20), *binary(worse=1, better=1, same=18)).outcome == "passed"
-    plain = gate_from_mapping({"metric": "score", "min": 0.5, "min_scored": 5})
+    plain = gate_of({"metric": "score", "min": 0.5, "min_scored": 5})
     found = plain.judge(run([1, 1, 1, None]))
     assert (found.outcome, found.reason) == ("failed", "score is 1.0000: 3 cases scored, expected at least 5")
     assert isinstance(plain, Gate)
@@ -113,9 +114,9 @@ def test_too_few_cases_fail_where_a_gate_says_how_many_it_needs() -> None:
 
 def test_a_primary_gate_is_judged_at_the_full_level_beside_many_others() -> None:
     weak, none = pairing(*binary(worse=9, better=1, same=90)), pairing(*binary(worse=5, better=5, same=90))
-    others = [examine(gate(test="mcnemar"), none) for _ in range(19)]
+    others = [gate(test="mcnemar").examine(none) for _ in range(19)]
     for primary, outcome in ((True, "failed"), (False, "passed")):
-        found = judge_regressions([examine(gate(test="mcnemar", primary=primary), weak), *others])
+        found = judge_together([gate(test="mcnemar", primary=primary).examine(weak), *others])
         assert found[0].outcome == outcome
 
 
@@ -158,7 +159,7 @@ def test_scores_that_only_one_run_has_are_not_paired_by_tests_of_scores() -> Non
 @pytest.mark.parametrize("max_drop", [0.0, 0.05])
 def test_the_interval_of_a_gate_holds_what_its_test_does_not_refute(test: str, max_drop: float) -> None:
     for worse, better, same in ((5, 0, 0), (9, 0, 91), (4, 3, 13), (30, 9, 61), (2, 0, 198)):
-        found = examine(gate(max_drop, test=test), pairing(*binary(worse, better, same))).examined[0].found
+        found = gate(max_drop, test=test).examine(pairing(*binary(worse, better, same))).examined[0].evidence
         assert found is not None
         assert found.tails is not None
         assert found.interval is not None
@@ -169,21 +170,21 @@ def test_the_interval_of_a_gate_holds_what_its_test_does_not_refute(test: str, m
 @pytest.mark.parametrize(
     ("entry", "expected", "text"),
     [
-        ({"alternative": "less"}, RegressionGate("f1", 0.0, alternative="less"), "drop(f1) <= 0, less"),
+        ({"alternative": "less"}, DropGate("f1", 0.0, alternative="less"), "drop(f1) <= 0, less"),
         (
             {"by": "kind", "adjust": "fdr", "min_scored": 9},
-            RegressionGate("f1", 0.0, by="kind", adjust="fdr", min_scored=9),
+            DropGate("f1", 0.0, by="kind", adjust="fdr", min_scored=9),
             "drop(f1) <= 0, fdr by kind",
         ),
         (
             {"primary": True, "max_left_out": 3, "test": "mcnemar_mid_p"},
-            RegressionGate("f1", 0.0, primary=True, max_left_out=3, test="mcnemar_mid_p"),
+            DropGate("f1", 0.0, primary=True, max_left_out=3, test="mcnemar_mid_p"),
             "drop(f1) <= 0, mcnemar_mid_p",
         ),
     ],
 )
-def test_what_gates_can_say_is_read_and_written(entry: dict[str, Any], expected: RegressionGate, text: str) -> None:
-    found = regression_from_mapping({"metric": "f1", "max_drop": 0, **entry})
+def test_what_gates_can_say_is_read_and_written(entry: dict[str, Any], expected: ChangeGate, text: str) -> None:
+    found = gate_of({"metric": "f1", "max_drop": 0, **entry})
     assert found == expected
     assert str(found) == text
 
@@ -200,7 +201,7 @@ def test_what_gates_can_say_is_read_and_written(entry: dict[str, Any], expected:
 )
 def test_what_makes_no_sense_is_refused(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        regression_from_mapping({"metric": "f1", "max_drop": 0.1, **entry})
+        gate_of({"metric": "f1", "max_drop": 0.1, **entry})
 
 
 def test_the_size_of_noise_is_no_drop() -> None:

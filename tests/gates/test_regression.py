@@ -5,37 +5,38 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparisons import binary, gate, judge, noisy, pairing, run
+from comparisons import binary, gate, gate_of, judge, noisy, pairing, run
 from scipy import stats
 
 from pytest_llmeval import Case, Result, get_evaluator, score
-from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.drop import DropGate, SafeGate
+from pytest_llmeval.gates.families import judge_together
 
 
 @pytest.mark.parametrize(
     ("entry", "expected", "text"),
     [
-        ({"metric": "f1", "max_drop": 0.02}, RegressionGate("f1", 0.02), "drop(f1) <= 0.02"),
+        ({"metric": "f1", "max_drop": 0.02}, DropGate("f1", 0.02), "drop(f1) <= 0.02"),
         (
             {"metric": "mean( f1 )", "max_drop": 0, "confidence": 0.9, "test": "bca"},
-            RegressionGate("f1", 0.0, 0.9, test="bca", statistic="mean"),
+            DropGate("f1", 0.0, confidence=0.9, test="bca", statistic="mean"),
             "drop(mean(f1)) <= 0, bca, confidence 0.9",
         ),
         (
             {"metric": "f1", "max_drop": 1, "rule": "proven_safe", "cluster_by": "talk", "by": "kind", "min_cases": 3},
-            RegressionGate("f1", 1.0, rule="proven_safe", cluster_by="talk", by="kind", min_cases=3),
+            SafeGate("f1", 1.0, cluster_by="talk", by="kind", min_cases=3),
             "drop(f1) <= 1, proven_safe, cluster_by talk by kind",
         ),
         (
             {"metric": "f1", "max_drop": 0.1, "max_errors": 2, "partial": True},
-            RegressionGate("f1", 0.1, max_errors=2, partial=True),
+            DropGate("f1", 0.1, max_errors=2, partial=True),
             "drop(f1) <= 0.1",
         ),
     ],
 )
-def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: RegressionGate, text: str) -> None:
-    found = regression_from_mapping(entry)
+def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: ChangeGate, text: str) -> None:
+    found = gate_of(entry)
     assert found == expected
     assert str(found) == text
 
@@ -43,7 +44,11 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: R
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"rule": "proven_safe", "min": 0.2}, "found rule without max_drop, expected both"),
+        ({"rule": "proven_safe"}, "found rule without max_drop, expected both"),
+        (
+            {"rule": "proven_safe", "min": 0.2},
+            "found the key 'rule' in a gate with a limit, expected one of metric, min, max",
+        ),
         ({"max_drop": 0.1, "min": 0.5}, "found min beside max_drop, expected only one of them"),
         ({"max_drop": 0.1, "max": 0.5}, "found max beside max_drop, expected only one of them"),
         ({"max_drop": -0.1}, "found max_drop -0.1, expected a finite number of at least 0"),
@@ -55,15 +60,18 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: R
         ({"max_drop": 0.1, "min_cases": 3}, "found min_cases without by"),
         ({"max_drop": 0.1, "max_drift": 0.05}, "found max_drift 0.05, expected a finite number of at least max_drop"),
         ({"max_drift": 0.1}, "found max_drift without max_drop, expected both"),
-        ({"max_drop": 0.1, "rule": "anytime", "by": "k"}, "found by with rule anytime, expected neither"),
-        ({"max_drop": 0.1, "rule": "anytime", "test": "bca"}, "found test with rule anytime, expected neither"),
-        ({"max_drop": 0.1, "rule": "anytime", "partial": True}, "found partial with rule anytime, expected neither"),
+        (
+            {"max_drop": 0.1, "rule": "anytime", "by": "k"},
+            "found the key 'by' in a gate with rule anytime, expected one of metric, max_drop",
+        ),
+        ({"max_drop": 0.1, "rule": "anytime", "test": "bca"}, "found the key 'test' in a gate with rule anytime"),
+        ({"max_drop": 0.1, "rule": "anytime", "partial": True}, "found the key 'partial' in a gate with rule anytime"),
         ({"max_drop": 0.1, "max_errors": -1}, "found max_errors -1, expected at least 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        regression_from_mapping({"metric": "f1", **entry})
+        gate_of({"metric": "f1", **entry})
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "bca", "permutation", "wilcoxon", "mcnemar"])
@@ -128,7 +136,7 @@ def test_wilcoxon_is_that_of_the_case_scores() -> None:
 
 def test_permutation_agrees_with_scipy() -> None:
     here, there = noisy(40, 1, 0.05), noisy(40, 2)
-    found = examine(gate(test="permutation"), pairing(run(here), run(there))).examined[0]
+    found = gate(test="permutation").examine(pairing(run(here), run(there))).examined[0]
     wanted = stats.permutation_test(
         (np.array(there), np.array(here)),
         lambda x, y, axis: np.mean(x - y, axis=axis),
@@ -240,10 +248,10 @@ def test_errored_cases_can_be_tolerated_and_are_left_out_of_the_pairs() -> None:
 
 
 def test_without_baseline_metric_or_label_a_gate_fails() -> None:
-    assert judge_regressions([examine(gate(), None, absent="no baseline: approve one")])[0].reason == (
+    assert judge_together([gate().examine(None, absent="no baseline: approve one")])[0].reason == (
         "no baseline: approve one"
     )
-    assert judge_regressions([examine(gate(), None)])[0].outcome == "failed"
+    assert judge_together([gate().examine(None)])[0].outcome == "failed"
     both = run([1, 1]), run([1, 1])
     assert judge(gate(metric="f2"), *both).reason == "f2 does not occur in the results"
     assert judge(gate(cluster_by="talk"), *both).reason == "no case has the label 'talk' to cluster by"
@@ -271,19 +279,19 @@ def test_groups_are_judged_one_by_one() -> None:
 
 def test_many_gates_need_stronger_evidence_than_one() -> None:
     weak, none = pairing(*binary(worse=9, better=1, same=90)), pairing(*binary(worse=5, better=5, same=90))
-    alone = judge_regressions([examine(gate(test="mcnemar"), weak)])
+    alone = judge_together([gate(test="mcnemar").examine(weak)])
     assert alone[0].outcome == "failed"
     assert f"p {22 / 1024:.4f};" in alone[0].reason
-    together = judge_regressions([examine(gate(test="mcnemar"), each) for each in (none, weak, none)])
+    together = judge_together([gate(test="mcnemar").examine(each) for each in (none, weak, none)])
     assert [each.outcome for each in together] == ["passed"] * 3
     assert f"p {3 * 22 / 1024:.4f} by Holm over 3 gates" in together[1].reason
 
 
 def test_proofs_of_safety_are_not_adjusted_since_all_must_hold() -> None:
     safe = pairing(*binary(worse=10, better=10, same=480))
-    findings = [examine(gate(0.05, rule="proven_safe", test="mcnemar"), safe) for _ in range(3)]
-    assert len({each.reason for each in judge_regressions(findings)}) == 1
-    assert judge_regressions(findings[:1])[0] == judge_regressions(findings)[0]
+    findings = [gate(0.05, rule="proven_safe", test="mcnemar").examine(safe) for _ in range(3)]
+    assert len({each.reason for each in judge_together(findings)}) == 1
+    assert judge_together(findings[:1])[0] == judge_together(findings)[0]
 
 
 def test_clusters_weaken_what_dependent_cases_seem_to_prove() -> None:
@@ -296,8 +304,8 @@ def test_clusters_weaken_what_dependent_cases_seem_to_prove() -> None:
 
 def test_one_resampling_serves_all_gates_of_a_suite() -> None:
     both = pairing(*binary(worse=5, better=5, same=90))
-    examine(gate(), both)
-    examine(gate(metric="loss", test="mcnemar"), both)
+    gate().examine(both)
+    gate(metric="loss", test="mcnemar").examine(both)
     assert len(both.estimates) == 1
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
 from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.files import is_error_report
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.json import to_errors, to_json, write_errors

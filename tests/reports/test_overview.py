@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.gates.limits import Gate, GateResult, SnapshotVerdict, parse_gate
-from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.limit import LimitGate, parse_gate
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.making import case_reports, run_report, suite_report
@@ -97,8 +98,8 @@ def test_many_changes_are_counted() -> None:
         "f1 >= 0.7",
         "mean(f1) >= 0.7",
         "low(f1) > 0.1",
-        str(RegressionGate("f1", 0.02)),
-        str(Gate("f1", parse_gate("f1 >= 0.1").bounds, by="kind")),
+        str(DropGate("f1", 0.02)),
+        str(LimitGate("f1", parse_gate("f1 >= 0.1").bounds, by="kind")),
     ],
 )
 def test_the_metric_of_a_gate_is_found(gate: str) -> None:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from comparisons import gate_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -25,7 +26,8 @@ from pytest_llmeval.core.results import (
     MetricValue,
     Result,
 )
-from pytest_llmeval.gates.limits import GateResult, SnapshotVerdict, gate_from_mapping, parse_gate
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.gates.statistics.compare import compare_systems
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.html.data import PageRun, entry_of
@@ -103,7 +105,7 @@ def suite_of(
     gates: list[GateResult] = [
         parse_gate("f1 >= 0.5").judge(result),
         parse_gate("low(pass_rate) >= 0.5").judge(result, "2 of 3 cases ran"),
-        gate_from_mapping({"metric": "f1", "min": 1, "by": "kind"}).judge(result),
+        gate_of({"metric": "f1", "min": 1, "by": "kind"}).judge(result),
         GateResult("drop(f1) <= 0.1", "failed", 0.25, 0.1, "f1 fell", 7, low=0.125, high=0.5),
     ]
     return suite_report(

@@ -17,7 +17,7 @@ from pytest_llmeval.core.tables import (
     MetricTable,
     ReportTable,
 )
-from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.making import run_report, suite_report
 from pytest_llmeval.reports.markdown import to_markdown

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from comparisons import gate_of
 from msgspec import structs
 from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.gates.limits import gate_from_mapping, parse_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.files import write_reports
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.json import to_json, write_json
@@ -37,7 +38,7 @@ def report(
     incomplete: str = "",
 ) -> RunReport:
     result = summarize(EVALUATORS, records, group_by=["kind"])
-    parsed = [parse_gate(each) if isinstance(each, str) else gate_from_mapping(each) for each in gates]
+    parsed = [parse_gate(each) if isinstance(each, str) else gate_of(each) for each in gates]
     suite = suite_report(
         "capitals",
         "suites/capitals.eval.yaml",

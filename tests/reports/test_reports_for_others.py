@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.gates.limits import GateResult
+from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.ctrf import to_ctrf
 from pytest_llmeval.reports.files import write_reports
 from pytest_llmeval.reports.form import RunReport

@@ -17,7 +17,8 @@ from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.baselines.runs import CollectedSuite
 from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.gates.limits import Gate, parse_gate
+from pytest_llmeval.gates.contract import Gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.reports.markdown import to_markdown

@@ -15,7 +15,7 @@ from pytest_llmeval.baselines.stamp import Stamp
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.run.early.decisions import stop_early
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
@@ -35,7 +35,7 @@ def example() -> Suite:
     suite = load_suite(EXAMPLE, default_registry(), root=EXAMPLE.parent)
     cases = [copied(each, f"{each.id} {number}") for number in range(COPIES) for each in suite.cases]
     gates = (parse_gate("judge_score >= 0.7"), parse_gate("mean(judge_score) <= 0.99"))
-    return structs.replace(suite, cases=tuple(cases), gates=gates, regressions=(), snapshot=None, stop=StopSettings())
+    return structs.replace(suite, cases=tuple(cases), gates=gates, snapshot=None, stop=StopSettings())
 
 
 def copied(case: Case, name: str) -> Case:

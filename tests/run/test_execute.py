@@ -10,8 +10,8 @@ import pytest
 from lengths import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
-from pytest_llmeval.gates.limits import Gate, parse_gate
-from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
@@ -170,7 +170,7 @@ def test_of_several_limits_those_of_metrics_that_gates_judge_are_named_first() -
         (["f1 >= 0.5", "rouge1 >= 0.9"], "rouge1 0.4000, gate >= 0.9; length 3.0000, limit >= 100"),
         (["length >= 90", "f1 >= 0.5"], "f1 0.4000, gate >= 0.5; length 3.0000, limit >= 100"),
         (["f1 >= 0.4", "pass_rate >= 0.5"], "length 3.0000, limit >= 100"),
-        ([RegressionGate("f1", 0.1)], "f1 0.4000, gate drop(f1) <= 0.1; length 3.0000, limit >= 100"),
+        ([DropGate("f1", 0.1)], "f1 0.4000, gate drop(f1) <= 0.1; length 3.0000, limit >= 100"),
         ([replace(parse_gate("f1 >= 0.5"), system="other")], "length 3.0000, limit >= 100"),
     ],
 )
@@ -181,8 +181,7 @@ def test_a_failing_case_names_the_metric_that_pulls_a_gate_down_most_even_withou
     judged = length_suite(
         evaluators={"length": Length(), "text": get_evaluator("text", metrics=["f1", "rouge1"])},
         thresholds={"length": Limit(min=100)},
-        gates=tuple(each for each in parsed if isinstance(each, Gate)),
-        regressions=tuple(each for each in parsed if not isinstance(each, Gate)),
+        gates=tuple(parsed),
     )
     execution = execute(judged, Case("c", expected="a b c"), asked("b x"))
     assert execution.record.reason == reason

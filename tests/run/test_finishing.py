@@ -18,7 +18,7 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
 from pytest_llmeval.data.files.writing import writer_name
-from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import to_json

@@ -16,7 +16,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
-from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.run import stages
 from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.judging import judge

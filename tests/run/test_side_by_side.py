@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from comparisons import gate_of
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, MeasuredSuite
 from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.gates.regression import RegressionGate, regression_from_mapping
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.gates.families import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.run.judging import judge_between, variants_of
@@ -22,9 +23,9 @@ RIGHT = {"large": range(38), "small": range(12), "same": range(38)}
 
 
 def judged(
-    *gates: RegressionGate, names: Sequence[str] = ("large", "small", "same"), apart: bool = False
+    *gates: ChangeGate, names: Sequence[str] = ("large", "small", "same"), apart: bool = False
 ) -> dict[str, JudgedSuite]:
-    suite = Suite("s", Path("s.eval.yaml"), evaluators={"text": TEXT}, cases=(), named_gates=gates)
+    suite = Suite("s", Path("s.eval.yaml"), evaluators={"text": TEXT}, cases=(), gates=gates)
     found = []
     for name in names:
         cases = [
@@ -38,11 +39,11 @@ def judged(
     return variants
 
 
-def gate(**entry: object) -> RegressionGate:
-    return regression_from_mapping({"metric": "exact_match", **entry})
+def gate(**entry: object) -> ChangeGate:
+    return gate_of({"metric": "exact_match", **entry})
 
 
-def outcome(entry: RegressionGate, names: Sequence[str] = ("large", "small", "same")) -> dict[str, GateResult]:
+def outcome(entry: ChangeGate, names: Sequence[str] = ("large", "small", "same")) -> dict[str, GateResult]:
     return {system: result for system, (result,) in judge_between(judged(entry, names=names)).items()}
 
 
@@ -78,7 +79,7 @@ def test_a_drop_between_systems_is_that_of_a_baseline() -> None:
     limit = gate(system="small", against="large", max_drop=0.1)
     variants = judged(limit)
     run, baseline = (CaseStatistics.exact(variants[name].records) for name in ("small", "large"))
-    (expected,) = judge_regressions([examine(limit, RunPairing(run, baseline, MetricIndex.of({"text": TEXT})))])
+    (expected,) = judge_together([limit.examine(RunPairing(run, baseline, MetricIndex.of({"text": TEXT})))])
     assert judge_between(variants) == {"small": [expected]}
     assert expected.outcome == "failed"
 
@@ -116,7 +117,7 @@ def test_one_system_alone_has_no_table() -> None:
         ({"against": "a", "max_drop": 0.1, "min_gain": 0.1}, "found max_drop beside min_gain"),
         ({"against": "a", "min": 0.1, "max_drop": 0.1}, "found min beside max_drop"),
         ({"against": "a", "max_drop": 0.1, "max_drift": 0.2}, "found max_drift with against"),
-        ({"against": "a", "max_drop": 0.1, "rule": "anytime"}, "found rule anytime with against"),
+        ({"against": "a", "max_drop": 0.1, "rule": "anytime"}, "found the key 'against' in a gate with rule anytime"),
         ({"against": "a", "min_gain": -0.1}, "found min_gain -0.1, expected a finite number of at least 0"),
     ],
 )

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, Result, compare, get_evaluator, score
-from pytest_llmeval.gates.limits import parse_gate
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.families import judge_together
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.resample import design_effect
@@ -81,7 +81,7 @@ def test_with_their_clusters_equally_good_runs_of_copied_cases_seldom_alarm() ->
         kept = (CaseStatistics.exact(each.records) for each in (here, there))
         pairs = RunPairing(*kept, here.evaluators)
         for cluster_by in alarms:
-            tested = RegressionGate("exact_match", 0.0, cluster_by=cluster_by)
-            alarms[cluster_by] += judge_regressions([examine(tested, pairs)])[0].outcome == "failed"
+            tested = DropGate("exact_match", 0.0, cluster_by=cluster_by)
+            alarms[cluster_by] += judge_together([tested.examine(pairs)])[0].outcome == "failed"
     assert alarms[None] >= 5
     assert alarms["talk"] <= 2

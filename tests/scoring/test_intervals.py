@@ -14,7 +14,7 @@ from scipy import stats
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, get_evaluator, score
 from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.scoring.intervals import (
     CountedMetric,
     Resampled,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import MISSING, Case, SuiteError
-from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite

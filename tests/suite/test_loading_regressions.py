@@ -9,7 +9,7 @@ from loading import load_text
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
 from pytest_llmeval.suite.suite import Suite
@@ -33,17 +33,17 @@ def test_they_stand_beside_other_gates(load: Load) -> None:
     suite = load(
         "[f1 > 0.5, {metric: f1, max_drop: 0.02, by: kind}, {metric: pass_rate, max_drop: 0, cluster_by: talk}]"
     )
-    assert [str(gate) for gate in suite.gates] == ["f1 > 0.5"]
+    assert [str(gate) for gate in suite.limit_gates] == ["f1 > 0.5"]
     assert suite.regressions == (
-        RegressionGate("f1", 0.02, by="kind"),
-        RegressionGate("pass_rate", 0.0, cluster_by="talk"),
+        DropGate("f1", 0.02, by="kind"),
+        DropGate("pass_rate", 0.0, cluster_by="talk"),
     )
     assert suite.group_by == ("kind",)
 
 
 def test_every_gate_knows_its_line(load: Load) -> None:
     suite = load("\n  - f1 > 0.5\n  - {metric: f1, max_drop: 0.02}")
-    assert [gate.line for gate in (*suite.gates, *suite.regressions)] == [4, 5]
+    assert [gate.line for gate in suite.gates] == [4, 5]
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparisons import gate_of
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.text import TextEvaluator
-from pytest_llmeval.gates.regression import regression_from_mapping
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.families import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.summary import summarize
@@ -181,8 +181,8 @@ def test_a_drop_is_that_of_the_weighted_value(tmp_path: Path) -> None:
     here, there = scored(suite, MEANS, 1), scored(suite, dict.fromkeys(MEANS, 0.95), 2)
     evaluators = {"text": TextEvaluator(metrics=("f1",))}
     pairing = RunPairing(CaseStatistics.of(here), CaseStatistics.of(there), evaluators)
-    gate = regression_from_mapping({"metric": "f1", "max_drop": 0.01})
-    (verdict,) = judge_regressions([examine(gate, pairing)])
+    gate = gate_of({"metric": "f1", "max_drop": 0.01})
+    (verdict,) = judge_together([gate.examine(pairing)])
     values = [metric(records).value for records in (there, here)]
     assert verdict.value == pytest.approx(values[0] - values[1])  # type: ignore[operator]
 
@@ -196,8 +196,8 @@ def test_the_weights_of_a_run_are_those_of_both(tmp_path: Path) -> None:
     pairing = RunPairing(
         CaseStatistics.of(same), CaseStatistics.of(everything), {"text": TextEvaluator(metrics=("f1",))}
     )
-    gate = regression_from_mapping({"metric": "f1", "max_drop": 0.01})
-    (verdict,) = judge_regressions([examine(gate, pairing)])
+    gate = gate_of({"metric": "f1", "max_drop": 0.01})
+    (verdict,) = judge_together([gate.examine(pairing)])
     assert verdict.value == pytest.approx(0.0)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex, MetricValue, Result
-from pytest_llmeval.gates.regression import Statistic
+from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import Estimate, estimate
 from pytest_llmeval.gates.statistics.inference import (

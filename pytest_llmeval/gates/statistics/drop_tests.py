@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted, number
-from pytest_llmeval.gates.regression import RegressionGate, SignificanceTest, Statistic
+from pytest_llmeval.gates.contract import SignificanceTest, Statistic
 from pytest_llmeval.gates.statistics.estimation import Columns, Estimate, columns_of, estimate
 from pytest_llmeval.gates.statistics.inference import (
     FEW_CHANGED,
@@ -45,6 +45,26 @@ class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, no
     """A test was asked for that does not apply to the metric."""
 
 
+class TestedChange(Protocol):
+    """A change that is to be established, as gates have it."""
+
+    @property
+    def max_drop(self) -> float:
+        """The drop that is allowed; negative, where a gain is required."""
+
+    @property
+    def confidence(self) -> float:
+        """Of the test."""
+
+    @property
+    def sides(self) -> int:
+        """On how many sides of the difference the test may err."""
+
+    @property
+    def test(self) -> SignificanceTest:
+        """The statistical test."""
+
+
 class _Question(NamedTuple):
     """What is tested, on which cases."""
 
@@ -81,7 +101,7 @@ class Evidence:
     worst: float | None = None
 
 
-def evidence(
+def drop_evidence(
     pairing: RunPairing,
     rows: PairedRows,
     metric: str,
@@ -371,7 +391,7 @@ class DropPower:
         return self.least <= self.level
 
 
-def drop_power(found: Evidence, gate: RegressionGate, metric: Metric, tests: int = 1) -> DropPower:
+def drop_power(found: Evidence, gate: TestedChange, metric: Metric, tests: int = 1) -> DropPower:
     """Say what a gate can find.
 
     Args:
@@ -394,7 +414,7 @@ def drop_power(found: Evidence, gate: RegressionGate, metric: Metric, tests: int
     return DropPower(level, least, found.drop, room, smallest if least <= level else None, shift is not None)
 
 
-def _least(data: Estimate, gate: RegressionGate, room: float, reach: float | None) -> float:
+def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None) -> float:
     """Return the smallest p-value that the gate's test has for any drop that is possible."""
     if room <= gate.max_drop:
         return 1.0
@@ -409,7 +429,7 @@ def _least(data: Estimate, gate: RegressionGate, room: float, reach: float | Non
     return max(float(sign), unseen_tail(room - gate.max_drop, reach, data.units))
 
 
-def _needed(level: float, gate: RegressionGate) -> int:
+def _needed(level: float, gate: TestedChange) -> int:
     """Return how many cases have to fall, and no other rise, for a drop to be established."""
     return math.ceil(-math.log2(level)) - (gate.test == "mcnemar_mid_p")
 
@@ -421,7 +441,7 @@ def units_of(data: Estimate) -> str:
     return f"{counted(data.cases, 'case')} in {counted(data.units, 'cluster')}"
 
 
-def detectable_drop(found: Evidence, gate: RegressionGate, metric: Metric, tests: int) -> str:
+def detectable_drop(found: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
     """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
     power = drop_power(found, gate, metric, tests)
     if not power.decides:
@@ -433,7 +453,7 @@ def detectable_drop(found: Evidence, gate: RegressionGate, metric: Metric, tests
     return f"smallest detectable drop {number(power.smallest)}"
 
 
-def detectable_gain(found: Evidence, gate: RegressionGate, metric: Metric, tests: int) -> str:
+def detectable_gain(found: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
     """Say which true gain over another system a gate finds in 80 of 100 runs."""
     data = found.estimate
     level = (1 - gate.confidence) / gate.sides / tests
@@ -443,12 +463,12 @@ def detectable_gain(found: Evidence, gate: RegressionGate, metric: Metric, tests
     if shift is None:
         return "smallest detectable gain unknown"
     end = metric.high if metric.higher_is_better else metric.low
-    if end is not None and data.baseline is not None and gate.least_gain + shift > abs(end - data.baseline):
+    if end is not None and data.baseline is not None and abs(gate.max_drop) + shift > abs(end - data.baseline):
         return f"no gain that is possible is found {_POWER_SAID}"
-    return f"smallest detectable gain {number(gate.least_gain + shift)}"
+    return f"smallest detectable gain {number(abs(gate.max_drop) + shift)}"
 
 
-def safe_drop(found: Evidence, gate: RegressionGate, metric: Metric) -> str:
+def safe_drop(found: Evidence, gate: TestedChange, metric: Metric) -> str:
     """Say of which `max_drop` a run as good as the baseline proves itself safe in 80 of 100 runs."""
     data, reach = found.estimate, span(metric)
     tail = (1 - gate.confidence) / gate.sides

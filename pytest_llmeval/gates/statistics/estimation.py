@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pytest_llmeval.gates.regression import Statistic
+from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing, Shift, left_out_of, subject_of
 from pytest_llmeval.scoring.intervals import present
 from pytest_llmeval.scoring.mergeable import Formula

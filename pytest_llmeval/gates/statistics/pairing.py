@@ -10,7 +10,7 @@ from msgspec import structs
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord, MetricIndex
 from pytest_llmeval.core.wording import counted, interval, number
-from pytest_llmeval.gates.regression import Statistic
+from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.intervals import normal_quantile
 from pytest_llmeval.scoring.resample import SEED, unit_numbers

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
-from pytest_llmeval.gates.limits import GateFormError, GateResult, parse_gate
+from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, SuiteReport, gated_metrics
 from pytest_llmeval.reports.json import published, published_without
 from pytest_llmeval.reports.timeline import Timeline

@@ -21,7 +21,7 @@ from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.data.formats.human_labels import SCALES, HumanLabel, LabelScale, label_line, read_labels
-from pytest_llmeval.gates.limits import GateFormError, parse_gate
+from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, JudgingReport, SuiteReport
 from pytest_llmeval.services.loopback import RefusedError
 

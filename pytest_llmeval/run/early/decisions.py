@@ -9,9 +9,9 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines.runs import CollectedSuite, EarlyStop, MeasuredSuite
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord
-from pytest_llmeval.gates.early.verdicts import EarlyVerdict, PartScores, decide_gate
-from pytest_llmeval.gates.limits import Gate, GateResult
-from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import Gate, GateResult
+from pytest_llmeval.gates.early import EarlyVerdict, PartScores, decide_gate
 from pytest_llmeval.reports.form import StopReport
 from pytest_llmeval.run.judging import qualified
 from pytest_llmeval.run.stages import Collected, RunScope
@@ -40,7 +40,7 @@ class StopDecision(Struct, frozen=True):
     """
 
     cases: int
-    gates: Sequence[tuple[str, Gate | RegressionGate, GateResult]]
+    gates: Sequence[tuple[str, Gate, GateResult]]
 
 
 def stop_early(collected: Collected, scope: RunScope) -> Collected:
@@ -66,7 +66,7 @@ def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> 
     gates: dict[str, list[GateResult]] = {name: [] for name in ended}
     for name, gate, result in decision.gates:
         verdict = result
-        for other in (name, gate.against if isinstance(gate, RegressionGate) else ""):
+        for other in (name, gate.against):
             if other == name or (other and other in ended):
                 verdict = qualified(ended[other][0], gate.max_skipped, verdict)
         gates[name].append(verdict)
@@ -167,7 +167,7 @@ def decided(
 class _GateQuestion:
     """A gate with the scores that it is judged by; without, it cannot be judged yet."""
 
-    gate: Gate | RegressionGate
+    gate: Gate
     parts: Sequence[PartScores] | None
     metric: Metric | None
 
@@ -193,7 +193,7 @@ class _Look:
 
     def questions(self, name: str) -> Iterator[tuple[str, _GateQuestion]]:
         """Yield the gates with a limit, and those against the baseline."""
-        for gate in self.run.suite.gates:
+        for gate in self.run.suite.limit_gates:
             known = gate.metric in self.table.owner
             parts = self._parts(gate) if known else None
             yield name, _GateQuestion(gate, parts, self.table.metric(gate.metric) if known else None)
@@ -232,7 +232,7 @@ class _Look:
         for gate, pairing in early_pairings(measured, self.keeper):
             yield self.paired(gate, pairing)
 
-    def paired(self, gate: RegressionGate, pairing: "RunPairing | None") -> _GateQuestion:
+    def paired(self, gate: ChangeGate, pairing: "RunPairing | None") -> _GateQuestion:
         """Return a gate on a change with how much worse each case is."""
         import numpy as np
 

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from pytest_llmeval.core.results import PASS_RATE
-from pytest_llmeval.gates.limits import Gate
+from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.reports.mutation import POWER, GateNotice
 from pytest_llmeval.scoring.summary import summarize_rows
 from pytest_llmeval.scoring.table import Table
@@ -65,7 +65,7 @@ class GateWatch:
         self.seed = seed
         self.waits = waits
 
-    def notice(self, gate: Gate, unknown: Container[str]) -> GateNotice:
+    def notice(self, gate: LimitGate, unknown: Container[str]) -> GateNotice:
         """Return from which share of broken answers on a gate fails.
 
         Each case has one mutant, one that the metric of the gate sees if there is any. In each of several random
@@ -87,7 +87,7 @@ class GateWatch:
             {f"{share:g}": sum(each <= share for each in shares) / _MIXTURES for share in _SHARES},
         )
 
-    def _unjudged(self, gate: Gate, unknown: Container[str]) -> str:
+    def _unjudged(self, gate: LimitGate, unknown: Container[str]) -> str:
         owned = self.suite.metrics.find(gate.metric)
         if gate.metric != PASS_RATE and owned is None:
             return "its metric is not computed without judges or targets"
@@ -97,7 +97,7 @@ class GateWatch:
             return "its metric needs a judge"
         return "it fails on the recorded answers that pass" if self._fails(gate, {}) else ""
 
-    def _smallest(self, gate: Gate, mixture: int) -> float:
+    def _smallest(self, gate: LimitGate, mixture: int) -> float:
         """Return with how many broken answers a gate fails in one mixture; infinity if it passes even with all."""
         rng = random.Random(f"{self.seed} {self.suite.name} {mixture}")  # noqa: S311 (no secret)
         order = sorted(self.broken)
@@ -114,7 +114,7 @@ class GateWatch:
                 low = middle
         return high
 
-    def _worst(self, gate: Gate) -> dict[str, int]:
+    def _worst(self, gate: LimitGate) -> dict[str, int]:
         """Return for each case the row of the mutant with the worst score, or of one without any."""
         if gate.metric not in self.table.scores:
             return {name: self._seen(gate, name)[0] for name in self.broken}
@@ -125,20 +125,20 @@ class GateWatch:
             for name, found in self.broken.items()
         }
 
-    def _seen(self, gate: Gate, case: str) -> list[int]:
+    def _seen(self, gate: LimitGate, case: str) -> list[int]:
         """Return the rows of a case's mutants that the metric of a gate sees, or of all if it sees none."""
         found = self.broken[case]
         of_cases = gate.metric == PASS_RATE
         seen = [row for row, each in found.items() if (each.fails if of_cases else gate.metric in each.worse)]
         return seen or list(found)
 
-    def _fails(self, gate: Gate, broken: Mapping[str, int]) -> bool:
+    def _fails(self, gate: LimitGate, broken: Mapping[str, int]) -> bool:
         """Return whether a gate fails where some cases have the rows of mutants."""
         rows = [broken.get(name, row) for row, name in enumerate(self.names)]
         return fails(gate, self.table, rows, self.suite.cluster_by)
 
 
-def fails(gate: Gate, table: Table, rows: Sequence[int], cluster_by: str | None = None) -> bool:
+def fails(gate: LimitGate, table: Table, rows: Sequence[int], cluster_by: str | None = None) -> bool:
     """Return whether a gate fails on some rows of a table."""
     result = summarize_rows(
         table,

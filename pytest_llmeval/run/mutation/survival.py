@@ -134,7 +134,7 @@ class _MutationResults:
             mutation.path,
             sorted(kinds, key=_worst_first),
             sorted(self._rewrites(), key=_worst_first),
-            [watch.notice(gate, self.unknown) for gate in suite.gates],
+            [watch.notice(gate, self.unknown) for gate in suite.limit_gates],
             [
                 name
                 for name, found in by_case.items()
@@ -282,7 +282,7 @@ class _MutationResults:
 
     def _constant(self) -> str | None:
         """Return the most frequent class if no gate fails where every answer is it."""
-        most, cases, gates = self.mutation.most, self.mutation.cases, self.suite.gates
+        most, cases, gates = self.mutation.most, self.mutation.cases, self.suite.limit_gates
         if most is None or not gates:
             return None
         made = self.score(self.suite, [case.answered(labelled(case, most)) for case in cases])

@@ -16,10 +16,13 @@ from pytest_llmeval.data.formats.base import ColumnMap
 from pytest_llmeval.data.formats.rows import JsonlSource
 from pytest_llmeval.evaluators.classification import Classification
 from pytest_llmeval.evaluators.text import TextEvaluator
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.limit import LimitGate
+from pytest_llmeval.gates.rules import gate_entry
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.keys import SuiteEntry
-from pytest_llmeval.suite.settings import CaseEntry, GateEntry
+from pytest_llmeval.suite.settings import CaseEntry
 from pytest_llmeval.suite.systems import MatrixSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
@@ -69,7 +72,19 @@ INNER = st.fixed_dictionaries(
 KINDS: dict[Any, dict[str, st.SearchStrategy[Any]]] = {
     Outer: {"inner": INNER, "either": st.one_of(VALUES, st.dictionaries(st.text(max_size=2), INNER, max_size=2))},
     SuiteEntry: {"mode": st.sampled_from(["items", "bulk", "all"])},
-    **{each: {} for each in (CaseEntry, GateEntry, Repeats, TargetSpec, JudgeSpec, MatrixSpec, ColumnMap, JsonlSource)},
+    **{
+        each: {}
+        for each in (
+            CaseEntry,
+            gate_entry(LimitGate),
+            Repeats,
+            TargetSpec,
+            JudgeSpec,
+            MatrixSpec,
+            ColumnMap,
+            JsonlSource,
+        )
+    },
     **{each: {"metrics": st.lists(st.sampled_from(["f1", "recall"]))} for each in (TextEvaluator, Classification)},
 }
 
@@ -98,7 +113,7 @@ def test_what_is_read_without_the_validator_is_what_the_validator_reads(kind: ty
     [
         (CaseEntry, {"id": 7, "input": {"q": ["x", 1.5, None, True]}, "expected": "y", "labels": {"a": 1, "b": True}}),
         (SuiteEntry, {"evaluators": [{"text": {"metrics": ["f1"]}}], "mode": "bulk", "confidence": 1, "cases": [{}]}),
-        (GateEntry, {"metric": "f1", "max_drop": 0.02, "rule": "proven_drop"}),
+        (gate_entry(DropGate), {"metric": "f1", "max_drop": 0.02, "rule": "proven_drop"}),
         (TextEvaluator, {"metrics": ["exact_match", "f1"]}),
         (JsonlSource, {"path": "x.jsonl", "fields": {"id": "key"}}),
         (Outer, {"inner": {"words": ["x"], "rate": 2, "way": "long"}, "either": {"k": {"words": []}}, "share": 1}),

@@ -11,9 +11,10 @@ from pytest_llmeval.core.case import answer_print
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import OTHER_ANSWER
-from pytest_llmeval.gates.limits import GateResult, parse_gate
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.families import judge_together
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.judge.contract import Verdict
@@ -177,8 +178,8 @@ def test_labels_of_other_answers_are_no_longer_labels() -> None:
 
 def drop(before: list[Case], after: list[Case]) -> GateResult:
     here, there = (CaseStatistics.exact(scored(*each).records) for each in (after, before))
-    gate = RegressionGate(NAME, 0.02)
-    return judge_regressions([examine(gate, RunPairing(here, there, {"judge": JUDGE}))])[0]
+    gate = DropGate(NAME, 0.02)
+    return judge_together([gate.examine(RunPairing(here, there, {"judge": JUDGE}))])[0]
 
 
 def test_a_drop_needs_labels_of_both_runs() -> None:

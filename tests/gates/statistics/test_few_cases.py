@@ -5,10 +5,11 @@ import pytest
 from comparisons import binary, gate, judge, noisy, pairing, run
 
 from pytest_llmeval import Metric
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.drop import GainGate
+from pytest_llmeval.gates.families import judge_together
 from pytest_llmeval.gates.statistics.compare import compare
-from pytest_llmeval.gates.statistics.drop_tests import Evidence, drop_power, evidence
+from pytest_llmeval.gates.statistics.drop_tests import Evidence, drop_evidence, drop_power
 from pytest_llmeval.gates.statistics.significance import (
     effective_units,
     sign_flip_tails,
@@ -88,7 +89,7 @@ def test_the_rule_of_three() -> None:
 
 def found(here: list[float], there: list[float], labels: list[str] | None = None, max_drop: float = 0.02) -> Evidence:
     both = pairing(run(here, labels or ()), run(there, labels or ()))
-    return evidence(
+    return drop_evidence(
         both,
         both.everything(),
         "score",
@@ -136,15 +137,15 @@ def test_reasons_count_clusters() -> None:
     assert "no drop is detectable with 500 cases in 5 clusters" in reason
 
 
-def gain(**others: object) -> RegressionGate:
-    return gate(0.0, rule="proven_safe", gains=True, against="other", **others)
+def gain(**others: object) -> ChangeGate:
+    return GainGate("score", 0.0, against="other", **others)  # type: ignore[arg-type]
 
 
 def test_gains_over_another_system_are_adjusted_for_being_several() -> None:
     better, same = pairing(*binary(worse=5, better=18, same=77)), pairing(*binary(worse=5, better=5, same=90))
-    (alone,) = judge_regressions([examine(gain(), better)])
+    (alone,) = judge_together([gain().examine(better)])
     assert alone.outcome == "passed"
-    beside = judge_regressions([examine(gain(), each) for each in (better, *[same] * 8)])
+    beside = judge_together([gain().examine(each) for each in (better, *[same] * 8)])
     assert beside[0].outcome == "failed"
     assert "Holm over 9 gates" in beside[0].reason
     assert "gain that is possible is found" in beside[0].reason
@@ -157,6 +158,6 @@ def test_of_ten_equal_systems_none_is_better_in_most_histories() -> None:
     for _ in range(60):
         chance = 0.3 + 0.5 * rng.random(100)
         answers = [run([float(each) for each in rng.random(100) < chance]) for _ in range(10)]
-        verdicts = judge_regressions([examine(gain(), pairing(each, answers[0])) for each in answers[1:]])
+        verdicts = judge_together([gain().examine(pairing(each, answers[0])) for each in answers[1:]])
         established += any(each.outcome == "passed" for each in verdicts)
     assert established / 60 <= 0.1

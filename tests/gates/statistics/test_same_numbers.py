@@ -9,7 +9,7 @@ from comparisons import judge, run
 from generated_cases import GENERATORS, Generator, answered
 
 from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, score
-from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.drop import DropGate, SafeGate
 from pytest_llmeval.gates.statistics import estimation
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
@@ -28,10 +28,10 @@ def spam(flagged: int) -> Result:
 def test_a_false_alarm_in_one_run_only_takes_no_case_out_of_a_pooled_value() -> None:
     here, there = spam(100), spam(0)
     assert here.metrics["positive_precision"].value == pytest.approx(1 / 3)
-    found = judge(RegressionGate("positive_precision", 0.02), here, there)
+    found = judge(DropGate("positive_precision", 0.02), here, there)
     assert found.outcome == "failed"
     assert "positive_precision 1.0000 -> 0.3333" in found.reason
-    assert judge(RegressionGate("positive_f1", 0.05, rule="proven_safe"), here, there).outcome == "failed"
+    assert judge(SafeGate("positive_f1", 0.05), here, there).outcome == "failed"
 
 
 def test_a_value_that_the_report_does_not_show_is_not_compared() -> None:

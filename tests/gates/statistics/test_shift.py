@@ -1,15 +1,13 @@
 """Comparisons across a change of judge: its shift moves the baseline, its uncertainty widens the interval."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from comparisons import gate, noisy, pairing, run
 
 from pytest_llmeval.core.results import Result
-from pytest_llmeval.gates.limits import GateResult
-from pytest_llmeval.gates.regression import RegressionGate
-from pytest_llmeval.gates.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.gates.families import judge_together
 from pytest_llmeval.gates.statistics.compare import Difference, differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift, dependence
 
@@ -22,8 +20,8 @@ def across(here: Result, there: Result, **shifts: Shift) -> RunPairing:
     return found
 
 
-def judged(regression: RegressionGate, pairs: RunPairing) -> GateResult:
-    return judge_regressions([examine(regression, pairs)])[0]
+def judged(regression: ChangeGate, pairs: RunPairing) -> GateResult:
+    return judge_together([regression.examine(pairs)])[0]
 
 
 def difference(pairs: RunPairing) -> Difference:
@@ -82,7 +80,7 @@ def test_tests_of_single_cases_give_way_to_the_bootstrap(test: str) -> None:
 @pytest.mark.parametrize("more", [{"by": "talk"}, {"rule": "anytime"}])
 def test_what_no_shift_was_measured_for_is_not_comparable(more: dict[str, str]) -> None:
     same = run(noisy(20, 1), labels=["a", "b"] * 10)
-    regression = replace(gate(0.05), **more)
+    regression = gate(0.05, **more)
     assert "not comparable" not in judged(regression, across(same, same)).reason
     found = judged(regression, across(same, same, score=MILDER))
     assert (found.outcome, found.reason[:14]) == ("failed", "not comparable")

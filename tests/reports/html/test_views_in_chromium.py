@@ -10,7 +10,7 @@ from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.gates.limits import parse_gate
+from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.run.judging import JUDGES_OFF
 

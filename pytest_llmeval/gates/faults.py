@@ -1,31 +1,16 @@
 """Faults of thresholds and gates: limits outside a metric's range, and malformed gates, each with one suggestion."""
 
-__all__ = (
-    "check_name_faults",
-    "drop_fault",
-    "gate_form_fault",
-    "limit_form_fault",
-    "mapping_form_fault",
-    "metric_names",
-    "range_fault",
-    "subject_fault",
-)
-
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
-from pytest_llmeval.core.wording import closest, limit, suggest
+from pytest_llmeval.core.wording import closest, limit
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.gates.limits import GRAMMAR, STATISTICS, Gate
-from pytest_llmeval.gates.regression import RegressionGate
+from pytest_llmeval.gates.contract import GRAMMAR, STATISTICS
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.usage import UsageEvaluator
-
-if TYPE_CHECKING:
-    from pytest_llmeval.evaluators.checks.evaluator import Checks
 
 _OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *UsageEvaluator().describe())}
 """Metrics of every suite."""
@@ -213,27 +198,3 @@ def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: M
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         hint = _hint(_Parts(f"{subject} {value}", metrics).gate())
     return f"found {describe(entry)}, expected {GRAMMAR}, or a mapping with 'metric'{hint}"
-
-
-def check_name_faults(
-    entry: Any, gates: Sequence[Gate | RegressionGate], checks: "Checks"
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield place and message of each limit on ``check[NAME]`` for a name that no check has: nothing would miss it.
-
-    Args:
-        entry: A suite file without faults.
-        gates: Its gates.
-        checks: The evaluator of its checks.
-    """
-    known = [checks.metric_of(name) for name in sorted(checks.names)]
-    limited: dict[tuple[str | int, ...], str] = {}
-    for number, gate in enumerate(gates):
-        form = ("metric",) if isinstance(entry.gates[number], Mapping) else ()
-        limited["gates", number, *form] = gate.metric
-    limited |= {("thresholds", metric): metric for metric in entry.thresholds}
-    for number, case in enumerate(entry.cases):
-        limited |= {("cases", number, "thresholds", metric): metric for metric in case.get("thresholds") or ()}
-    for place, metric in limited.items():
-        if metric.startswith("check[") and metric not in known:
-            expected = f"expected one of {', '.join(known)}{suggest(metric, known)}"
-            yield place, f"found the unknown metric {metric!r}, {expected}"

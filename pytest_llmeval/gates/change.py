@@ -1,0 +1,473 @@
+"""Gates on a change, against a baseline or another system: what is allowed, what is established, and in which words."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
+
+from pytest_llmeval.core.evaluator import APPROVED, Metric
+from pytest_llmeval.core.wording import counted, interval, limit, number
+from pytest_llmeval.gates.contract import (
+    FIGURES,
+    Adjustment,
+    Alternative,
+    EarlyWords,
+    Gate,
+    GateKey,
+    GateOutcome,
+    GateResult,
+    GateSource,
+    ScoreSide,
+    SignificanceTest,
+    Statistic,
+    gate_rule,
+    owned,
+    split_statistic,
+)
+from pytest_llmeval.gates.faults import drop_fault
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.results import MetricIndex
+    from pytest_llmeval.gates.statistics.anytime import Look
+    from pytest_llmeval.gates.statistics.drop_tests import Evidence
+    from pytest_llmeval.gates.statistics.estimation import Estimate
+    from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
+
+_PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
+_SMALLEST_SHOWN = 0.0001
+_FEW_UNITS = 12
+"""With fewer cases or clusters, gates that are judged together may not establish any drop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """A p-value among the tests that are judged together.
+
+    Attributes:
+        p_value: Adjusted.
+        groups: How many groups the gate judges.
+        gates: How many gates are judged together.
+    """
+
+    p_value: float
+    groups: int = 1
+    gates: int = 1
+
+    @property
+    def tests(self) -> int:
+        """By how much the level is divided if nothing else is evidence."""
+        return self.groups * self.gates
+
+    def method(self, adjust: Adjustment) -> str:
+        """Return how it was adjusted."""
+        within = "Benjamini-Hochberg" if adjust == "fdr" else "Hochberg"
+        parts = [f"{within} over {self.groups} groups"] if self.groups > 1 else []
+        parts += [f"Holm over {self.gates} gates"] if self.gates > 1 else []
+        return f" by {' and '.join(parts)}" if parts else ""
+
+
+@gate_rule
+class ChangeGate(Gate):
+    """A limit on how much a metric may have changed since the baseline, or differ from another system's.
+
+    Attributes:
+        max_drop: The drop that is allowed, in the metric's own unit; where less is better, a rise is the drop.
+            Negative, where a gain is required.
+        confidence: With which the rule requires its proof.
+        cluster_by: A label; cases with the same value of it count as one.
+        max_left_out: How many cases may be left out of the comparison; ``None``: as the rule has it.
+        max_drift: The drop below the anchor that is allowed; ``None``: three times `max_drop`.
+        test: How a change is established.
+        alternative: ``two_sided``, as the interval; ``less`` spends the whole level on runs that are worse.
+        primary: Whether the gate is judged at the full level, beside other primary gates only.
+        adjust: With `by`: ``familywise`` bounds the chance that any group fails by chance, ``fdr`` the expected share
+            of such groups among those that fail.
+    """
+
+    max_drop: float = owned(kw_only=False)
+    confidence: float = owned(default=0.95, confidence=GateKey(float, "Confidence level of the test"))
+    cluster_by: str | None = owned(
+        default=None, cluster_by=GateKey(str, "A label; cases with the same value are one unit")
+    )
+    max_left_out: int | None = owned(
+        default=None, max_left_out=GateKey(int, "The gate fails if more cases are left out of the comparison", 0)
+    )
+    max_drift: float | None = owned(default=None)
+    test: SignificanceTest = owned(default="bootstrap")
+    alternative: Alternative = owned(default="two_sided")
+    primary: bool = owned(default=False)
+    adjust: Adjustment = owned(default="familywise")
+
+    label: ClassVar[str] = ""
+    """The rule as the gate's text names it."""
+
+    refutes: ClassVar[bool] = False
+    """Whether the gate fails if its claim is established; others fail unless it is."""
+
+    weighs_runs: ClassVar[bool] = False
+    """Whether all runs since the approval are weighed together."""
+
+    watched_runs: ClassVar[int] = 0
+    """Within how many runs a drop is to be evidence; 0 where one test is to find it."""
+
+    proves_safety: ClassVar[bool] = False
+    """Whether cases that are left out count as fallen as far as they can."""
+
+    noun: ClassVar[str] = "drop"
+    worst: ClassVar[str] = "largest drop"
+    fewest_units: ClassVar[int] = _FEW_UNITS
+
+    def __str__(self) -> str:
+        extras = [
+            f"against {self.against}" if self.against else "",
+            self.label,
+            self.test if self.test != "bootstrap" else "",
+            f"confidence {limit(self.confidence)}" if self.confidence != 0.95 else "",  # noqa: PLR2004 (the default)
+            self.alternative if self.alternative != "two_sided" else "",
+            f"cluster_by {self.cluster_by}" if self.cluster_by else "",
+            self.adjust if self.adjust != "familywise" else "",
+        ]
+        text = ", ".join([self.condition, *filter(None, extras)])
+        return f"{text} by {self.by}" if self.by else text
+
+    @property
+    def condition(self) -> str:
+        """The change that the gate allows, as text."""
+        return f"drop({self.subject}) <= {limit(self.max_drop)}"
+
+    @property
+    def source(self) -> GateSource:
+        return "systems" if self.against else "baseline"
+
+    @property
+    def sides(self) -> int:
+        """On how many sides of the difference the test may err."""
+        return 1 if self.alternative == "less" else 2
+
+    @property
+    def interval_confidence(self) -> float:
+        """The confidence of the interval whose bound says the same as the test."""
+        return 1 - 2 * (1 - self.confidence) / self.sides
+
+    @property
+    def left_out_limit(self) -> float:
+        return math.inf if self.max_left_out is None else self.max_left_out
+
+    @property
+    def allowed(self) -> float:
+        """The number that the change is compared with."""
+        return self.max_drop
+
+    @property
+    def tolerated(self) -> float:
+        """The drop that a test of this rule cannot find."""
+        return self.max_drop
+
+    @property
+    def unbridged(self) -> str:
+        """The comparisons of this gate for which a bridge between two judges does not hold, or nothing."""
+        return "for groups" if self.by is not None else ""
+
+    def change_of(self, drop: float | None) -> float | None:
+        """Return a drop as the change that the gate is about."""
+        return drop
+
+    def change_bounds(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+        """Return the interval of a drop as that of the change that the gate is about."""
+        return bounds
+
+    def claim(self, *, established: bool) -> str:
+        """Return what the test establishes, or does not."""
+        raise NotImplementedError
+
+    @property
+    def contrary(self) -> str:
+        """What holds over all cases if the claim cannot be established any more."""
+        raise NotImplementedError
+
+    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
+        """Return which change the gate finds in 80 of 100 runs."""
+        raise NotImplementedError
+
+    def verdict(
+        self, evidence: "Evidence", metric: Metric, adjusted: Adjusted, parts: Sequence[str], *, proven: bool
+    ) -> tuple[GateOutcome, Sequence[str]]:
+        """Return the outcome and the parts of the reason, once the claim is established or not."""
+        del evidence, metric, adjusted
+        return "passed" if proven != self.refutes else "failed", parts
+
+    def undecided_by(self, evidence: "Evidence", metric: Metric, tests: int) -> bool:
+        """Return whether a change beyond the limit is possible, and none that is could have been established."""
+        del evidence, metric, tests
+        return False
+
+    def weigh(self, finding: "GateEvidence", earlier: "Sequence[Look]") -> "tuple[GateEvidence, Look | None]":
+        """Return the evidence together with that of earlier runs, if the rule weighs them, and what this run adds.
+
+        Args:
+            finding: The drop of this run.
+            earlier: Runs since the baseline was approved, the last one last.
+        """
+        del earlier
+        return finding, None
+
+    def never_decides(self, among: "Sequence[ChangeGate]", units: Callable[[str | None], int]) -> str:
+        """Say why the gate cannot establish any change, however large, or nothing.
+
+        Args:
+            among: The gates that are judged together.
+            units: Returns the number of clusters by a label, or of cases for ``None``.
+        """
+        del among, units
+        return ""
+
+    def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
+        return GateResult(str(self), outcome, self.change_of(value), self.allowed, reason, line=self.line)
+
+    @classmethod
+    def check_values(cls, values: Mapping[str, Any]) -> None:
+        tag = cls.tags[0]
+        change = values[tag]
+        if not 0 <= change < math.inf:
+            raise ValueError(f"found {tag} {change}, expected a finite number of at least 0")
+        cls.check_systems(values)
+        confidence = 0.95 if values.get("confidence") is None else values["confidence"]
+        if not 0 < confidence < 1:
+            raise ValueError(f"found confidence {confidence}, expected a number between 0 and 1, such as 0.95")
+        if values.get("alternative") == "less" and confidence <= 0.5:  # noqa: PLR2004 (no interval is below)
+            raise ValueError(f"found confidence {confidence} with alternative less, expected more than 0.5")
+        if values.get("adjust") is not None and values.get("by") is None:
+            raise ValueError("found adjust without by, expected both: it says how groups are judged together")
+        if split_statistic(values["metric"])[0] not in get_args(Statistic):
+            name = values["metric"]
+            raise ValueError(f"found {name!r} with max_drop, expected a metric or its mean, such as mean(f1)")
+        if values.get("test") is not None and values.get("cluster_by") is not None:
+            _check_test(values["test"])
+        max_drift = values.get("max_drift")
+        if max_drift is not None and not change <= max_drift < math.inf:
+            raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
+        super().check_values(values)
+
+    @classmethod
+    def check_systems(cls, values: Mapping[str, Any]) -> None:
+        """Check what the mapping form says about systems.
+
+        Raises:
+            ValueError: It contradicts itself.
+        """
+        against = values.get("against")
+        if against is not None and against == values.get("system"):
+            raise ValueError(f"found {against!r} as system and as against, expected two systems")
+        if against is not None and values.get("max_drift") is not None:
+            raise ValueError("found max_drift with against, expected neither: it is about a baseline")
+
+    def clustered(self, cluster_by: str | None) -> Self:
+        if cluster_by is None or self.cluster_by is not None:
+            return self
+        _check_test(self.test)
+        return replace(self, cluster_by=cluster_by)
+
+    def misfits(self, metrics: "MetricIndex", text: str) -> Iterator[tuple[str, str]]:
+        del text
+        if self.metric in FIGURES:
+            known = "expected a metric of an evaluator: costs and latencies have no approved value"
+            yield "metric", f"found {self.metric!r} with a baseline, {known}"
+        declared = metrics.find(self.metric)
+        if not self.against and declared is not None and APPROVED in declared.evaluator.opponents:
+            known = "expected a limit such as a min: it compares with the approved answers itself"
+            yield "metric", f"found {self.metric!r} with a baseline, {known}"
+        for key, change in ((self.tags[0], self.allowed), ("max_drift", self.max_drift)):
+            if change is not None and (fault := drop_fault(key, self.metric, change, metrics)):
+                yield key, fault
+
+    def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
+        del score
+        return [] if best is None else [best]
+
+    def early_range(self, low: float, high: float) -> tuple[float, float]:
+        return low - high, high - low
+
+    def early_sides(self, low: float, high: float) -> Iterator[ScoreSide]:
+        # What is to be established is asked of all cases that there might be; that it cannot be any more, of these.
+        low, high = self.early_range(low, high)
+        finite = (self.refutes, not self.refutes)
+        yield ScoreSide(self.max_drop, -1, high - self.max_drop, self.max_drop - low, finite, finite)
+
+    def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
+        del side
+        change = self.change_of(value)
+        established = (outcome == "passed") != self.refutes
+        claim = self.claim(established=True) if established else f"over all of them it is {self.contrary}"
+        return EarlyWords(f"{self.subject} {self.noun} {number(change)}", change, self.allowed, claim)
+
+    def examine(self, pairing: "RunPairing | None", incomplete: str = "", absent: str = "") -> "GateEvidence":
+        """Test the change, without a verdict: that depends on how many gates are judged together.
+
+        Args:
+            pairing: The run and its baseline; ``None`` if there is nothing to compare with.
+            incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
+            absent: Why there is no baseline, and what to do.
+        """
+        if incomplete and not self.partial:
+            return GateEvidence(self, outcome="not_judged", reason=f"not judged: {incomplete}")
+        if pairing is None:
+            return GateEvidence(self, reason=absent or "there is no baseline")
+        if unfit := self._unfit(pairing):
+            return GateEvidence(self, reason=unfit)
+        if self.by is not None:
+            return self._examine_groups(pairing, self.by)
+        return GateEvidence(self, (self._examine(pairing, pairing.everything()),))
+
+    def _unfit(self, pairing: "RunPairing") -> str:
+        """Say why two runs do not have what the gate needs, or nothing."""
+        if self.metric not in pairing.table.owner:
+            return f"{self.metric} does not occur in the results"
+        if self.cluster_by is not None and not pairing.has_label(self.cluster_by):
+            return f"no case has the label {self.cluster_by!r} to cluster by"
+        shift = pairing.shifts.get(self.subject)
+        if shift is not None and shift.depends:
+            return f"not comparable across the change of judge: {shift.depends}; approve a run of the new judge"
+        if shift is not None and (parts := self.unbridged):
+            bridge = f"the bridge from the former judge does not hold {parts}"
+            return f"not comparable: {bridge}; approve a run of the new judge"
+        return ""
+
+    def _examine_groups(self, pairing: "RunPairing", by: str) -> "GateEvidence":
+        groups = [self._examine(pairing, rows, name) for name, rows in pairing.groups(by).items()]
+        small = tuple(each.group for each in groups if each.cases < self.min_cases)
+        judged = tuple(each for each in groups if each.cases >= self.min_cases)
+        if not judged:
+            return GateEvidence(self, reason=f"no group by {by!r} has {counted(self.min_cases, 'case')} to compare")
+        return GateEvidence(self, judged, small)
+
+    def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
+        from pytest_llmeval.gates.statistics.drop_tests import Untestable, drop_evidence
+
+        try:
+            evidence = drop_evidence(
+                pairing,
+                rows,
+                self.metric,
+                statistic="mean" if self.statistic == "mean" else "value",
+                max_drop=self.max_drop,
+                confidence=self.interval_confidence,
+                test=self.test,
+                cluster_by=self.cluster_by,
+                worst_case=self.proves_safety,
+            )
+        except Untestable as error:
+            return ExaminedChange(self, group, len(rows.current), fault=str(error))
+        metric = pairing.table.metric(self.metric)
+        return ExaminedChange(self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric)
+
+    def _fault(self, evidence: "Evidence") -> str:
+        """Say what makes the gate fail whatever the numbers are, or nothing."""
+        data = evidence.estimate
+        if data.errored > self.max_errors:
+            allowed = f", {self.max_errors} allowed" if self.max_errors else ""
+            return f"{counted(data.errored, 'case')} errored{allowed}"
+        if data.left_out > self.left_out_limit:
+            left_out = f"{counted(data.left_out, 'case')} left out of the comparison, errored or not run"
+            return f"{left_out}; max_left_out is {self.left_out_limit:g}"
+        if data.cases < self.min_scored:
+            return f"{counted(data.cases, 'case')} compared, expected at least {self.min_scored}"
+        if data.apart:
+            return f"not comparable: {data.apart}"
+        return "" if evidence.drop is not None else self._without_drop(data)
+
+    def _without_drop(self, data: "Estimate") -> str:
+        if not data.cases and data.left_out:
+            return f"no case has {self.subject} in both runs"
+        if data.fault:
+            return f"{self.subject} is undefined: {data.fault}"
+        if data.value is None:
+            return f"{self.subject} is undefined" + ("" if data.baseline is not None else ", in the baseline too")
+        return f"{self.subject} has no value in the baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedChange:
+    """One gate on one group of cases, or on all."""
+
+    gate: ChangeGate
+    group: str
+    cases: int
+    evidence: "Evidence | None" = None
+    fault: str = ""
+    metric: Metric = field(default=Metric(""))
+
+    @property
+    def p_value(self) -> float:
+        """Of the hypothesis that the claim refutes; it agrees with the interval."""
+        if self.evidence is None or self.evidence.tails is None:
+            return 1.0
+        tails = self.evidence.tails
+        return min(1.0, self.gate.sides * (tails.above if self.gate.refutes else tails.below))
+
+    def verdict(self, adjusted: Adjusted) -> tuple[GateOutcome, float | None, str]:
+        """Return outcome, drop and reason."""
+        evidence, gate = self.evidence, self.gate
+        drop = None if evidence is None else evidence.drop
+        if evidence is None or self.fault:
+            return "failed", drop, self.fault
+        proven = adjusted.p_value <= 1 - gate.confidence
+        parts = self._parts(evidence, adjusted, proven=proven)
+        outcome, reasons = gate.verdict(evidence, self.metric, adjusted, parts, proven=proven)
+        return outcome, drop, "; ".join(reasons)
+
+    def undecided(self, adjusted: Adjusted) -> bool:
+        """Return whether a change beyond the limit is possible, and none that is could have been established."""
+        if self.evidence is None or self.fault:
+            return False
+        return self.gate.undecided_by(self.evidence, self.metric, adjusted.tests)
+
+    def _parts(self, evidence: "Evidence", adjusted: Adjusted, *, proven: bool) -> list[str]:
+        gate, data = self.gate, evidence.estimate
+        clusters = f" in {counted(data.units, 'cluster')}" if data.units < data.cases and gate.cluster_by else ""
+        paired = f"{counted(data.cases, 'paired case')}{clusters}"
+        cases = paired if data.changed is not None else f"{data.cases} against {counted(data.baseline_cases, 'case')}"
+        bounds = gate.change_bounds(evidence.interval)
+        between = "no interval" if bounds is None else interval(*bounds)
+        name = "" if evidence.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
+        change = f"{gate.noun} {number(gate.change_of(evidence.drop))}"
+        text = f"{gate.subject} {number(data.baseline)} -> {number(data.value)}, {change}"
+        p_value = f"p {_p(adjusted.p_value)}{adjusted.method(gate.adjust)}"
+        parts = [f"{text} ({name}{between}, {cases})", f"{gate.claim(established=proven)}, {p_value}"]
+        if gate.proves_safety and data.left_out:
+            worst = "has no bound" if evidence.worst is None else f"drop {number(evidence.worst)}"
+            parts.append(f"with the cases left out at their worst, {worst}")
+        # What all groups show together is found where a single one could not show it.
+        alone = " in one group alone" if adjusted.groups > 1 else ""
+        return [*parts, gate.detectable(evidence, self.metric, adjusted.tests) + alone, *evidence.notes]
+
+
+@dataclass(frozen=True, slots=True)
+class GateEvidence:
+    """A gate with its evidence.
+
+    Attributes:
+        gate: The gate.
+        examined: Its tests: one, or one per group.
+        small: Groups that are too small to be judged.
+        outcome: The outcome if there is no test.
+        reason: The reason then.
+        doubt: Why the runs may not be comparable.
+        value: The drop then, if it is known.
+    """
+
+    gate: ChangeGate
+    examined: tuple[ExaminedChange, ...] = ()
+    small: tuple[str, ...] = ()
+    outcome: GateOutcome = "failed"
+    reason: str = ""
+    doubt: str = ""
+    value: float | None = None
+
+
+def _check_test(test: SignificanceTest) -> None:
+    if test in _PAIRED_ONLY:
+        raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
+
+
+def _p(value: float) -> str:
+    return f"below {_SMALLEST_SHOWN}" if value < _SMALLEST_SHOWN else number(value)

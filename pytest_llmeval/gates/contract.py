@@ -1,0 +1,344 @@
+"""The contract of a gate: the keys that its rule owns, what it compares, its words and its verdict."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+)
+
+from pytest_llmeval.core.codec import WrittenField
+from pytest_llmeval.scoring.usage import UsageEvaluator
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.evaluator import Metric
+    from pytest_llmeval.core.results import MetricIndex
+
+_Rule = TypeVar("_Rule")
+GateOutcome = Literal["passed", "failed", "undecided", "not_judged"]
+SignificanceTest: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
+Statistic: TypeAlias = Literal["value", "mean"]
+Undecided: TypeAlias = Literal["observed", "pass", "fail"]
+Alternative: TypeAlias = Literal["two_sided", "less"]
+Adjustment: TypeAlias = Literal["familywise", "fdr"]
+GateSource: TypeAlias = Literal["scores", "baseline", "systems"]
+
+STATISTICS = ("mean", "median", "min", "max", "low", "high")
+GRAMMAR = (
+    "METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
+    f"(operators >= > <= < ==; statistics {', '.join(STATISTICS)}, p0 to p100)"
+)
+FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
+"""Metrics of usage: costs, tokens and latencies."""
+
+_CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
+
+
+class GateKey(NamedTuple):
+    """A key of a gate's mapping form.
+
+    Attributes:
+        kind: The type of its value.
+        meaning: For the JSON Schema and the documentation.
+        least: The smallest whole number; ``None`` for other values.
+    """
+
+    kind: Any
+    meaning: str
+    least: int | None = None
+
+
+def owned(*, default: Any = MISSING, kw_only: bool = True, **keys: GateKey) -> Any:
+    """Declare a field of a rule with the keys that set it."""
+    return field(default=default, kw_only=kw_only, metadata={"keys": keys})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(owned, field))
+def gate_rule(cls: type[_Rule]) -> type[_Rule]:
+    """Make a class a rule: a frozen dataclass whose fields name the keys that it owns."""
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
+BY = GateKey(str, "A label; the gate is about every group of cases with the same value of it")
+MIN_CASES = GateKey(int, "With by: groups with fewer cases are listed, not judged", 1)
+PARTIAL = GateKey(bool, "Whether to judge the gate even if some cases did not run")
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """The verdict on a gate.
+
+    Attributes:
+        gate: The gate as text.
+        outcome: ``passed``, ``failed``, ``undecided`` (no drop that is possible could have been established) or
+            ``not_judged`` (part of the suite did not run).
+        value: What was compared; with ``by``, the group that is furthest from its limit.
+        limit: The number that it was compared with.
+        reason: One sentence for people.
+        line: Of the gate in its file; 0 where it has none.
+        undecided: Whether nothing could have been established, whatever counts then: such a gate may have failed by
+            what was observed.
+        low: Lower bound of the interval of `value`, where that is a change against another run; else the interval is
+            that of the metric.
+        high: Upper bound.
+    """
+
+    gate: str
+    outcome: GateOutcome
+    value: float | int | None = None
+    limit: float | int | None = None
+    reason: str = ""
+    line: int = 0
+    undecided: Annotated[bool, WrittenField.IF_KNOWN] = False
+    low: Annotated[float | int | None, WrittenField.IF_KNOWN] = None
+    high: Annotated[float | int | None, WrittenField.IF_KNOWN] = None
+
+
+class ScoreSide(NamedTuple):
+    """One comparison of a gate as a question: do scores times `sign`, beyond `at`, add up to more than 0?
+
+    Attributes:
+        at: The limit.
+        sign: 1 where scores are to be above it, -1 where they are to be below.
+        below: How far a case may be on the wrong side.
+        above: How far it may be on the right side.
+        inclusive: Whether a total of 0 is right, and whether it is wrong.
+        finite: Whether what is right is asked of these cases only, and likewise what is wrong.
+        bound: The comparison as text and its number; ``None`` for gates on a change.
+    """
+
+    at: float
+    sign: int
+    below: float
+    above: float
+    inclusive: tuple[bool, bool]
+    finite: tuple[bool, bool] = (True, True)
+    bound: tuple[str, float] | None = None
+
+
+class EarlyWords(NamedTuple):
+    """The words of a verdict before all cases have run: the score so far, its number and limit, and what is known."""
+
+    state: str
+    value: float | None
+    limit: float
+    claim: str
+
+
+@gate_rule
+class Gate:
+    """A condition on one statistic of one metric of a suite; each rule is a class.
+
+    Attributes:
+        metric: A metric of the suite, or ``pass_rate``.
+        statistic: ``value`` (over summed counts) or one of the cases' own scores, such as ``mean``.
+        by: Judge every group of this label on its own.
+        min_cases: Groups of which fewer cases ran, or can be compared, are not judged.
+        min_scored: How many cases must have a score; with fewer, the gate fails.
+        max_errors: How many errored cases are tolerated.
+        max_skipped: How many cases may be skipped at run time, by a target, a fixture or a mark; tags are free.
+        partial: Judge even if some cases did not run.
+        cluster_by: A label; cases with the same value of it count as one.
+        system: The system that the gate is about; empty for every one.
+        against: The system that it is compared with; empty for none.
+        line: In its file; 0 where it has none.
+    """
+
+    metric: str = owned(kw_only=False, metric=GateKey(str, "A metric, or a statistic of one such as mean(f1)"))
+    statistic: str = owned(default="value")
+    by: str | None = owned(default=None)
+    min_cases: int = owned(default=1)
+    min_scored: int = owned(default=0, min_scored=GateKey(int, "The gate fails if fewer cases have a score", 1))
+    max_errors: int = owned(default=0, max_errors=GateKey(int, "Number of errored cases that are tolerated", 0))
+    max_skipped: int = owned(default=0, max_skipped=GateKey(int, "Number of cases that may be skipped at run time", 0))
+    partial: bool = owned(default=False)
+    cluster_by: str | None = owned(default=None)
+    system: str = owned(default="", system=GateKey(str, "The system that the gate is about; default: every one"))
+    against: str = owned(default="")
+    line: int = field(default=0, repr=False, compare=False, kw_only=True)
+
+    tags: ClassVar[tuple[str, ...]] = ()
+    """Keys by which the rule is known; one of them at least is in its mapping form."""
+
+    rule: ClassVar[str] = ""
+    """The value of the key `rule`; the first rule of the table with the same tags may leave it out."""
+
+    title: ClassVar[str] = ""
+    """The kind of gate, for messages."""
+
+    claims: ClassVar[bool] = False
+    """Whether what the gate establishes is a claim of its own, to be adjusted with those of the gates beside it."""
+
+    fewest_units: ClassVar[int] = 0
+    """With fewer cases or clusters, the gate is not judged before all cases have run."""
+
+    @property
+    def subject(self) -> str:
+        """The metric as the gate names it."""
+        return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
+
+    @property
+    def source(self) -> GateSource:
+        """What the gate compares: scores with its limit, or with those of a baseline, or with another system's."""
+        raise NotImplementedError
+
+    @property
+    def names_system(self) -> bool:
+        """Whether the gate is about one system, or about two."""
+        return bool(self.system or self.against)
+
+    @property
+    def left_out_limit(self) -> float:
+        """How many cases may be left out."""
+        return math.inf
+
+    @classmethod
+    def keys(cls) -> dict[str, GateKey]:
+        """Return the keys that the rule owns, those by which it is known first."""
+        declared = {name: key for each in fields(cls) for name, key in each.metadata.get("keys", {}).items()}
+        rule = {"rule": GateKey(Literal[cls.rule], "How the change is judged")} if cls.rule else {}
+        return {name: declared[name] for name in ("metric", *cls.tags)} | rule | declared
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        """Return the gate of a mapping form, whose keys are owned and whose types have been checked.
+
+        Raises:
+            ValueError: A number is out of range, or keys exclude each other.
+        """
+        cls.check_values(values)
+        statistic, metric = split_statistic(values["metric"])
+        return cls(metric=metric, statistic=statistic, **cls.arguments(values))
+
+    @classmethod
+    def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that keys of the same name set."""
+        names = {each.name for each in fields(cls) if each.name in each.metadata.get("keys", {})} - {"metric"}
+        return {name: values[name] for name in names if values.get(name) is not None}
+
+    @classmethod
+    def check_values(cls, values: Mapping[str, Any]) -> None:
+        """Check what the types of values do not say.
+
+        Raises:
+            ValueError: A number of cases is too small, or has no meaning without another key.
+        """
+        for name, key in cls.keys().items():
+            count = values.get(name)
+            if count is not None and key.least is not None and count < key.least:
+                raise ValueError(f"found {name} {count}, expected at least {key.least}")
+        if values.get("by") is None and (values.get("min_cases") or 1) > 1:
+            raise ValueError("found min_cases without by, expected both: min_cases applies to groups")
+
+    def clustered(self, cluster_by: str | None) -> Self:
+        """Return the gate with the clusters of its suite, if it uses any and names no others.
+
+        Raises:
+            ValueError: Its test supports no clusters.
+        """
+        del cluster_by
+        return self
+
+    def misfits(self, metrics: "MetricIndex", text: str) -> Iterator[tuple[str, str]]:
+        """Yield key and fault of what does not fit the metric, such as a limit that it cannot reach.
+
+        Args:
+            metrics: Those of the suite.
+            text: The gate as its user wrote it; empty for the mapping form.
+        """
+        raise NotImplementedError
+
+    def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
+        """Return the numbers that the score of a case is on the wrong side of.
+
+        Args:
+            score: Of the case.
+            best: The best score of the metric; ``None`` if it has no range.
+        """
+        raise NotImplementedError
+
+    def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
+        """Return a verdict on the gate."""
+        raise NotImplementedError
+
+    def early_fault(self, metric: "Metric | None") -> str:
+        """Say why the gate cannot be judged before all cases have run, or nothing.
+
+        Args:
+            metric: The declaration of its metric; ``None`` where it has none, as a member of a family.
+        """
+        if metric is None or metric.per_case is not None or metric.low is None or metric.high is None:
+            return f"the scores of single cases in {self.metric} have no bounds"
+        if self.statistic == "value" and not metric.averaged:
+            return f"{self.metric} is not declared to be a mean over cases; mean({self.metric}) can be judged early"
+        return ""
+
+    def early_range(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range of what is compared of one case, where scores have a range."""
+        return low, high
+
+    def early_sides(self, low: float, high: float) -> Iterator[ScoreSide]:
+        """Yield the comparisons of the gate, where what is compared of one case has a range."""
+        raise NotImplementedError
+
+    def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
+        """Return the words of a verdict before all cases have run."""
+        raise NotImplementedError
+
+
+def split_statistic(text: str) -> tuple[str, str]:
+    """Split ``mean(f1)`` into statistic and metric; a bare metric has the statistic ``value``."""
+    if call := _CALL.match(text.strip()):
+        return call["statistic"], call["metric"].strip()
+    return "value", text.strip()
+
+
+EVERYTHING = "*"
+"""Stands for all metrics where a verdict concerns the whole snapshot."""
+
+ChangeKind: TypeAlias = Literal[
+    "unchanged",
+    "improved",
+    "rose_within",
+    "fell_within",
+    "fell_beyond",
+    "new",
+    "vanished",
+    "not_comparable",
+    "missing",
+    "unreadable",
+    "not_written",
+    "approved",
+    "not_judged",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotVerdict:
+    """The verdict on one metric, or on the whole snapshot.
+
+    Attributes:
+        metric: The metric, or ``*``.
+        kind: The change, one of `ChangeKind`; reports of other versions may have other kinds, or none.
+        outcome: ``passed``, ``failed`` or ``not_judged`` (part of the suite did not run).
+        value: In this run.
+        approved: In the snapshot.
+        reason: One sentence for people.
+    """
+
+    metric: str
+    kind: str = ""
+    outcome: Literal["passed", "failed", "not_judged"] = "not_judged"
+    value: float | int | None = None
+    approved: float | int | None = None
+    reason: str = ""

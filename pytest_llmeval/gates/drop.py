@@ -1,0 +1,347 @@
+"""Rules on the drop or the gain between two runs, each decided by one test."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.wording import counted, limit, number
+from pytest_llmeval.gates.change import Adjusted, ChangeGate, GateEvidence
+from pytest_llmeval.gates.contract import (
+    BY,
+    MIN_CASES,
+    PARTIAL,
+    Adjustment,
+    Alternative,
+    GateKey,
+    GateOutcome,
+    SignificanceTest,
+    Undecided,
+    gate_rule,
+    owned,
+)
+from pytest_llmeval.scoring.case_scores import TOLERANCE
+
+if TYPE_CHECKING:
+    from pytest_llmeval.gates.statistics.anytime import Look
+    from pytest_llmeval.gates.statistics.drop_tests import Evidence
+
+_DRIFT = 3
+"""How many drops of the size of `max_drop` may add up."""
+
+MAX_DROP = GateKey(float, "The largest drop allowed, in the unit of the metric")
+MAX_DRIFT = GateKey(float, "The largest drop allowed below the best approved run; default: three times max_drop")
+
+
+@gate_rule
+class TestedGate(ChangeGate):
+    """A gate that one test of two runs decides."""
+
+    by: str | None = owned(default=None, by=BY)
+    min_cases: int = owned(default=1, min_cases=MIN_CASES)
+    partial: bool = owned(default=False, partial=PARTIAL)
+    against: str = owned(
+        default="", against=GateKey(str, "The system that it is compared with, in place of a baseline")
+    )
+    test: SignificanceTest = owned(default="bootstrap", test=GateKey(SignificanceTest, "The statistical test"))
+    alternative: Alternative = owned(
+        default="two_sided", alternative=GateKey(Alternative, "Whether the level is shared by drops and rises")
+    )
+    primary: bool = owned(
+        default=False, primary=GateKey(bool, "Whether to judge the gate beside other primary gates only")
+    )
+    adjust: Adjustment = owned(
+        default="familywise",
+        adjust=GateKey(Adjustment, "With by: the kind of false alarms among groups that is bounded"),
+    )
+
+
+_COUNTS = {"observed": "the observed drop counts", "pass": "the gate never fails", "fail": "the gate always fails"}
+
+
+@gate_rule
+class DropGate(TestedGate):
+    """A gate that fails if a drop beyond `max_drop` is established.
+
+    Attributes:
+        undecided: What counts where no drop that is possible could have been established: the ``observed`` one, or
+            the gate does ``pass`` or ``fail``.
+    """
+
+    max_drop: float = owned(kw_only=False, max_drop=MAX_DROP)
+    max_drift: float | None = owned(default=None, max_drift=MAX_DRIFT)
+    undecided: Undecided = owned(
+        default="observed",
+        undecided=GateKey(Undecided, "The outcome where no possible drop could have been established"),
+    )
+
+    tags: ClassVar = ("max_drop",)
+    rule: ClassVar = "proven_drop"
+    title: ClassVar = "a gate with max_drop"
+    claims: ClassVar = True
+    refutes: ClassVar = True
+
+    def claim(self, *, established: bool) -> str:
+        return f"a drop beyond {limit(self.max_drop)} is {'' if established else 'not '}established"
+
+    @property
+    def contrary(self) -> str:
+        return f"not beyond {limit(self.max_drop)}"
+
+    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
+        from pytest_llmeval.gates.statistics.drop_tests import detectable_drop
+
+        return detectable_drop(evidence, self, metric, tests)
+
+    def verdict(
+        self, evidence: "Evidence", metric: Metric, adjusted: Adjusted, parts: Sequence[str], *, proven: bool
+    ) -> tuple[GateOutcome, Sequence[str]]:
+        if proven:
+            return "failed", parts
+        beyond = evidence.drop is not None and evidence.drop > self.max_drop + TOLERANCE
+        if not self.undecided_by(evidence, metric, adjusted.tests):
+            return "passed", [*(["within chance"] if beyond else []), *parts]
+        from pytest_llmeval.gates.statistics.drop_tests import units_of
+
+        none = f"undecided: too little data ({units_of(evidence.estimate)})"
+        if self.undecided == "pass" or (self.undecided == "observed" and not beyond):
+            return "undecided", [none, *parts]
+        counts = "the observed drop counts" if self.undecided == "observed" else "such a gate fails"
+        return "failed", [f"{none}, so {counts}", *parts]
+
+    def undecided_by(self, evidence: "Evidence", metric: Metric, tests: int) -> bool:
+        from pytest_llmeval.gates.statistics.drop_tests import drop_power
+
+        power = drop_power(evidence, self, metric, tests)
+        return power.room > self.max_drop and not power.decides
+
+    def never_decides(self, among: Sequence[ChangeGate], units: Callable[[str | None], int]) -> str:
+        """Say why the gate cannot establish any drop, or nothing; that of groups is not known beforehand.
+
+        If each of n independent cases falls, a sign test has the one-sided p-value 2^-n, and no test a smaller one.
+        """
+        beside = sum(isinstance(other, DropGate) and other.primary is self.primary for other in among)
+        level = (1 - self.confidence) / self.sides / beside
+        count = units(self.cluster_by)
+        if self.by is not None or 0.5 ** (count + (self.test == "mcnemar_mid_p")) <= level:
+            return ""
+        drawn = counted(count, "cluster" if self.cluster_by else "case")
+        others = f" beside {counted(beside - 1, 'other gate')}" if beside > 1 else ""
+        return f"with {drawn}{others} no drop can be established: {_COUNTS[self.undecided]}"
+
+
+@gate_rule
+class DriftGate(DropGate):
+    """A gate on what is lost since the anchor: what `max_drift` of another gate stands for."""
+
+    @classmethod
+    def of(cls, gate: ChangeGate) -> "DriftGate":
+        """Return the gate on what many drops within `max_drop` of another gate add up to."""
+        values = {each.name: getattr(gate, each.name) for each in fields(ChangeGate)}
+        most = _DRIFT * gate.max_drop if gate.max_drift is None else gate.max_drift
+        return cls(**values | {"max_drop": most, "max_drift": None})
+
+    @property
+    def condition(self) -> str:
+        return f"drift({self.subject}) <= {limit(self.max_drop)}"
+
+
+@gate_rule
+class SafeGate(TestedGate):
+    """A gate that fails unless a drop of `max_drop` is ruled out."""
+
+    max_drop: float = owned(kw_only=False, max_drop=MAX_DROP)
+    max_drift: float | None = owned(default=None, max_drift=MAX_DRIFT)
+
+    tags: ClassVar = ("max_drop",)
+    rule: ClassVar = "proven_safe"
+    label: ClassVar = "proven_safe"
+    title: ClassVar = "a gate with rule proven_safe"
+    proves_safety: ClassVar = True
+
+    @property
+    def left_out_limit(self) -> float:
+        return 0 if self.max_left_out is None else self.max_left_out
+
+    @property
+    def tolerated(self) -> float:
+        return 0.0
+
+    def claim(self, *, established: bool) -> str:
+        return f"a drop of {limit(self.max_drop)} is {'' if established else 'not '}ruled out"
+
+    @property
+    def contrary(self) -> str:
+        return f"at least {limit(self.max_drop)}"
+
+    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
+        from pytest_llmeval.gates.statistics.drop_tests import safe_drop
+
+        del tests
+        return safe_drop(evidence, self, metric)
+
+
+WATCHED_RUNS = (1, 3, 10)
+"""Runs that have the drop, within which a gate that weighs runs is to find it."""
+
+
+@gate_rule
+class AnytimeGate(ChangeGate):
+    """A gate that fails if the runs since the approval, weighed together, establish a drop beyond `max_drop`.
+
+    Its level holds however many runs follow.
+    """
+
+    max_drop: float = owned(kw_only=False, max_drop=MAX_DROP)
+    max_drift: float | None = owned(default=None, max_drift=MAX_DRIFT)
+
+    tags: ClassVar = ("max_drop",)
+    rule: ClassVar = "anytime"
+    label: ClassVar = "anytime"
+    title: ClassVar = "a gate with rule anytime"
+    refutes: ClassVar = True
+    weighs_runs: ClassVar = True
+    watched_runs: ClassVar = WATCHED_RUNS[-1]
+
+    @property
+    def unbridged(self) -> str:
+        return "for runs that are weighed together"
+
+    def claim(self, *, established: bool) -> str:
+        return f"a drop beyond {limit(self.max_drop)} is {'' if established else 'not '}established"
+
+    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
+        from pytest_llmeval.gates.statistics.drop_tests import detectable_drop
+
+        return detectable_drop(evidence, self, metric, tests)
+
+    def early_fault(self, metric: Metric | None) -> str:
+        del metric
+        return "rule anytime weighs whole runs"
+
+    def weigh(self, finding: GateEvidence, earlier: "Sequence[Look]") -> "tuple[GateEvidence, Look | None]":
+        """Judge the gate, whose drop has been examined.
+
+        It fails if all runs together establish a drop, and this run by itself would too if nobody had looked before.
+
+        Args:
+            finding: The drop of this run.
+            earlier: Runs since the baseline was approved, the last one last.
+
+        Returns:
+            The finding with its verdict, and what this run adds to the history; ``None`` if nothing.
+        """
+        from pytest_llmeval.gates.statistics.anytime import Look, watch
+        from pytest_llmeval.scoring.intervals import normal_quantile
+
+        if not finding.examined:
+            return finding, None
+        (examined,) = finding.examined
+        evidence = examined.evidence
+        if examined.fault or evidence is None or evidence.drop is None:
+            return replace(finding, examined=(), outcome="failed", reason=examined.fault), None
+        look = Look(evidence.drop, evidence.deviation, evidence.estimate.units)
+        seen = watch([*earlier, look], self.max_drop)
+        needed = 1 / (1 - self.confidence)
+        alone = normal_quantile((1 + self.confidence) / 2)
+        # What was fixed is no drop any more; and a fall from better runs need not be one below the baseline.
+        proven = seen.evidence >= needed and seen.alone >= alone
+        data = evidence.estimate
+        stretch = f"the last {seen.looks} of {counted(len(earlier) + 1, 'run')} since the approval"
+        values = f"{self.subject} {number(data.baseline)} -> {number(data.value)}, drop {number(evidence.drop)}"
+        weight = f"evidence {seen.evidence:.3g} of {needed:.3g}, this run {seen.alone:.2f} of {alone:.2f} deviations"
+        parts = (
+            f"{values}, {number(seen.drop)} in {stretch} ({counted(data.cases, 'case')})",
+            f"{self.claim(established=proven)}, {weight}",
+            *evidence.notes,
+        )
+        outcome: GateOutcome = "failed" if proven else "passed"
+        return replace(finding, examined=(), outcome=outcome, reason="; ".join(parts), value=evidence.drop), look
+
+
+@gate_rule
+class GainGate(TestedGate):
+    """A gate that fails unless a gain over another system is established."""
+
+    max_drop: float = owned(kw_only=False, min_gain=GateKey(float, "The gain over another system that is required"))
+
+    tags: ClassVar = ("min_gain",)
+    rule: ClassVar = "proven_safe"
+    title: ClassVar = "a gate with min_gain"
+    claims: ClassVar = True
+    proves_safety: ClassVar = True
+    noun: ClassVar = "gain"
+    worst: ClassVar = "smallest gain"
+
+    @property
+    def condition(self) -> str:
+        return f"gain({self.subject}) >= {limit(self.allowed)}"
+
+    @property
+    def left_out_limit(self) -> float:
+        return 0 if self.max_left_out is None else self.max_left_out
+
+    @property
+    def allowed(self) -> float:
+        return abs(self.max_drop)
+
+    @classmethod
+    def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().arguments(values), "max_drop": -float(values["min_gain"])}
+
+    @classmethod
+    def check_systems(cls, values: Mapping[str, Any]) -> None:
+        if values.get("against") is None:
+            raise ValueError("found min_gain without against, expected both: a gain is one over another system")
+        super().check_systems(values)
+
+    def change_of(self, drop: float | None) -> float | None:
+        return None if drop is None else -drop
+
+    def change_bounds(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+        return None if bounds is None else (-bounds[1], -bounds[0])
+
+    def claim(self, *, established: bool) -> str:
+        return f"a gain above {limit(self.allowed)} is {'' if established else 'not '}established"
+
+    @property
+    def contrary(self) -> str:
+        return f"no more than {limit(self.allowed)}"
+
+    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
+        from pytest_llmeval.gates.statistics.drop_tests import detectable_gain
+
+        return detectable_gain(evidence, self, metric, tests)
+
+
+@gate_rule
+class GainLackGate(GainGate):
+    """A gate that fails if a gain over another system is established to be smaller than it has to be."""
+
+    rule: ClassVar = "proven_drop"
+    label: ClassVar = "proven_drop"
+    title: ClassVar = "a gate with min_gain and rule proven_drop"
+    refutes: ClassVar = True
+    proves_safety: ClassVar = False
+
+    @property
+    def left_out_limit(self) -> float:
+        return math.inf if self.max_left_out is None else self.max_left_out
+
+    def claim(self, *, established: bool) -> str:
+        return f"a gain under {limit(self.allowed)} is {'' if established else 'not '}established"
+
+    @property
+    def contrary(self) -> str:
+        return f"at least {limit(self.allowed)}"
+
+
+def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:
+    """Yield the gates that cannot establish any drop, however large, with the reason; those by groups aside.
+
+    Args:
+        gates: Of a suite; they are judged together.
+        units: Returns the number of clusters by a label, or of cases for ``None``.
+    """
+    yield from (f"{gate}: {why}" for gate in gates if (why := gate.never_decides(gates, units)))

@@ -1,1 +1,0 @@
-"""Verdicts on gates before all cases have run, right whenever one looks."""
