@@ -13,9 +13,9 @@ from stored_judgements import question
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.judge.asking import JudgePanel, Juror, JurorVerdict, PanelQuestion
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question, Usage, Verdict
+from pytest_llmeval.judge.replies import ReplyStore
+from pytest_llmeval.judge.run_store import RunStore
 from pytest_llmeval.judge.service import JudgeService
-from pytest_llmeval.judge.store.cache import Cache
-from pytest_llmeval.judge.store.run_store import RunStore
 
 _T = TypeVar("_T")
 
@@ -67,8 +67,8 @@ class OneJudge:
         self.service = JudgeService(store.limit, store)
 
     @property
-    def cache(self) -> Cache:
-        return self.store.cache
+    def cache(self) -> ReplyStore:
+        return self.store.replies
 
     def known(self, asked: PanelQuestion) -> JurorVerdict | None:
         found = self.service.known(asked)

@@ -94,10 +94,10 @@ class Judged:
 
     def kept(self) -> list[str]:
         """Return the cases of the judgements in the working cache, sorted."""
-        from pytest_llmeval.judge.store.cache import Cache
+        from pytest_llmeval.judge.replies.sqlite import SqliteReplies
 
         if not self.cache.exists():
             return []
-        with Cache(self.cache) as cache:
+        with SqliteReplies(self.cache) as cache:
             assert cache.verify() == []
             return sorted(each.case for each in cache.entries())

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_llmeval.cli.cache_import import SuiteQuestions
-    from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.replies import ReplyStore
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 _DAY_S = 86_400
-_IMPORT_RUN = "import"
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -69,14 +68,12 @@ def _days(text: str) -> float:
 
 
 @contextmanager
-def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[Cache]":
+def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[ReplyStore]":
     """Open the cache; create a missing one only with `absent`."""
-    from pytest_llmeval.judge.store.cache import Cache
-
     if not absent and not options.cache.exists():
         raise LlmevalError(f"found no judge cache {options.cache}, expected one: name it with --cache")
-    with Cache(options.cache) as cache:
-        yield cache
+    with closing(options.cache.open()) as replies:
+        yield replies
 
 
 def _stats(options: Namespace) -> int:
@@ -93,7 +90,7 @@ def _stats(options: Namespace) -> int:
     names = ("mode", "model", "verdicts", "bytes", "input tokens", "output tokens", "USD")
     if rows:
         say(tabulate(rows, names, disable_numparse=True, colalign=("left", "left", *["right"] * 5)).split("\n"))
-    say([f"{options.cache}: {counted(len(everything), 'verdict')}, {options.cache.stat().st_size} bytes"])
+    say([f"{options.cache}: {counted(len(everything), 'verdict')}, {options.cache.size()} bytes"])
     return 0
 
 
@@ -130,7 +127,7 @@ def _export(options: Namespace) -> int:
 
     if options.file.is_dir():
         raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
-    if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache):
+    if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache.path):
         raise LlmevalError(f"found the cache {options.file} as output file, expected another file")
     with _opened(options) as cache:
         entries = list(cache.entries())
@@ -183,9 +180,8 @@ def _questions(options: Namespace, path: Path) -> "SuiteQuestions":
 def _keep(options: Namespace, entries: "list[StoredJudgement]") -> int:
     """Add verdicts; existing ones are kept, since they may come from a real judge."""
     with _opened(options, absent=True) as cache:
-        known = cache.get_many(entry.key for entry in entries)
-        new = [entry for entry in entries if entry.key not in known]
-        cache.put_many(new, _IMPORT_RUN)
+        new = [entry for entry in entries if cache.get(entry.key) is None]
+        cache.put(new)
     old = len(entries) - len(new)
     say([f"{options.cache}: {counted(len(new), 'verdict')} added" + (f", {old} there already" if old else "")])
     return 0
@@ -230,7 +226,7 @@ def _explain_suite(options: Namespace, path: Path) -> int:
     cached: set[str] = set()
     if options.cache.exists():
         with _opened(options) as cache:
-            cached = set(cache.get_many(each.asked.key for each in found.questions))
+            cached = {each.asked.key for each in found.questions if cache.get(each.asked.key) is not None}
     rows, missing = [], []
     panel = len(found.models) > 1
     for each in found.questions:

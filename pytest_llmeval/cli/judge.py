@@ -4,6 +4,7 @@ import json
 import uuid
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,12 +54,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _migrate(options: Namespace) -> int:
     from pytest_llmeval.data.files.places import display_path
-    from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.run.judge_migration import migrate
     from pytest_llmeval.suite.suite import SuiteKey
 
     suite = _suite(options.suite)
-    with Cache(options.cache):  # one that cannot be used would be told once for each case
+    with closing(options.cache.open()):  # an unusable store would be reported for each case
         shown, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
     for name in suite.systems or [""]:
         key, way = SuiteKey(str(suite.path), shown, variant=name), suite.of(name)

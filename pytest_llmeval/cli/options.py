@@ -39,7 +39,7 @@ class Option(NamedTuple):
         metavar: Stands for the value.
         choices: Possible values.
         const: The value of the option without a value; ``None`` if it needs one.
-        default: The value without the option.
+        default: The value without the option, or a text that `read` makes it of.
         read: From a text to the value; raises `ValueError` without the name of the option.
         setting: Its form in pytest's configuration, if any.
         spellings: Names other than those that follow from `name`.
@@ -80,6 +80,11 @@ class Option(NamedTuple):
         """The name of its value in pytest, and in pytest's configuration."""
         return self.destination or (self.name if self.name == "llmeval" else f"llmeval_{self.attribute}")
 
+    @property
+    def absent(self) -> Any:
+        """The value without the option."""
+        return self.default if self.read is None or not isinstance(self.default, str) else self.read(self.default)
+
     def value(self, text: str) -> Any:
         """Return the value of a text.
 
@@ -107,6 +112,12 @@ def report_path(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
     if Path(text).suffix not in suffixes:
         raise ValueError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(suffixes)}")
     return Path(text)
+
+
+def _cache_place(text: str) -> Any:
+    from pytest_llmeval.judge.replies import CachePlace
+
+    return CachePlace.parse(text)
 
 
 def _budget(text: str) -> Any:
@@ -246,12 +257,12 @@ OPTIONS = {
         ),
         Option(
             "cache",
-            "cache of verdicts (default: .llmeval/cache.sqlite3 in rootdir)",
+            "cache of verdicts, a file or directory:PATH (default: .llmeval/cache.sqlite3 in rootdir)",
             metavar="PATH",
-            default=Path(".llmeval", "cache.sqlite3"),
-            read=Path,
+            default=".llmeval/cache.sqlite3",
+            read=_cache_place,
             setting=Setting(),
-            command_help="cache of verdicts; default: .llmeval/cache.sqlite3",
+            command_help="cache of verdicts, a file or directory:PATH; default: .llmeval/cache.sqlite3",
         ),
         Option(
             "snapshot-anchor",
@@ -326,4 +337,4 @@ def add_options(parser: ArgumentParser, *options: str | Option) -> None:
         if option.read is not None:
             keywords |= {"action": _Value, "option": option}
         text = option.command_help or option.help
-        parser.add_argument(*option.command_names, dest=option.attribute, default=option.default, help=text, **keywords)
+        parser.add_argument(*option.command_names, dest=option.attribute, default=option.absent, help=text, **keywords)

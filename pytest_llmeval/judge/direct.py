@@ -20,7 +20,7 @@ from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.services.background import Background, caught
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.leases import Reservation
+    from pytest_llmeval.judge.coordination import Reservation
 
 Judgeable: TypeAlias = (
     str | JudgeSpec | JudgeClient | Callable[[JudgeRequest], JudgeReply | str | Awaitable[JudgeReply | str]]

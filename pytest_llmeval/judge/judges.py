@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.judge.store.working import RunNotes, WorkingCache
+from pytest_llmeval.judge.working import RunNotes, WorkingCache
 from pytest_llmeval.services.activity import Activity, Snapshot
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.machine import process_name
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.limit import CallLimit
     from pytest_llmeval.judge.panel import PanelSpec
     from pytest_llmeval.judge.recordings import Judgements
+    from pytest_llmeval.judge.run_store import RunStore
     from pytest_llmeval.judge.service import JudgeService
-    from pytest_llmeval.judge.store.run_store import RunStore
 
 _USER = -1
 """The number of the simulated user among those whom a file asks; jurors are counted from 0."""
@@ -99,7 +99,7 @@ class SuiteJudges:
     @cached_property
     def store(self) -> "RunStore":
         """The verdicts of the run, and what its processes share."""
-        from pytest_llmeval.judge.store.run_store import RunStore
+        from pytest_llmeval.judge.run_store import RunStore
 
         options = self.options
         return RunStore(options.mode, self.limit, self._working, options.run, self.owner, options.budget)
@@ -273,11 +273,11 @@ class SuiteJudges:
         """Return what the processes of the run do, as far as they have shown it."""
         if not self._has_others:
             return self.calls.activity.snapshot()
-        if not self.options.cache.exists():
+        if not self.options.cache.coordination.exists():
             return Snapshot()
-        from pytest_llmeval.judge.store.run_store import ACTIVITY
+        from pytest_llmeval.judge.run_store import ACTIVITY
 
-        found = self._working.open().get_answers(self.options.run, ACTIVITY)
+        found = self._working.coordination.get_answers(self.options.run, ACTIVITY)
         return Snapshot.of_all(Snapshot(*json.loads(text)) for text in found)
 
     def enlist(self) -> str:
@@ -287,9 +287,9 @@ class SuiteJudges:
 
     def bury(self, worker: str) -> None:
         """Release the leases of a dead process, so that others of the run can make its calls."""
-        if self.options.cache.exists():
+        if self.options.cache.coordination.exists():
             with suppress(LlmevalError):  # its leases expire anyway
-                self._working.open().end(self.options.owner(worker))
+                self._working.coordination.end(self.options.owner(worker))
 
     def close(self, *, whole_run: bool) -> None:
         """Close the cache, and delete the run's messages in it.
@@ -297,10 +297,11 @@ class SuiteJudges:
         Args:
             whole_run: Whether the run ends, not only this process.
         """
-        used = self._working.opened is not None or (self._has_others and self.options.cache.exists())
+        shared = self._has_others and self.options.cache.coordination.exists()
+        used = self._working.is_coordinated or shared
         if whole_run and used:
             with suppress(LlmevalError):  # it is forgotten later, as that of a run that was killed
-                self._working.open().forget_run(self.options.run)
+                self._working.coordination.forget_run(self.options.run)
         self._working.close()
 
 

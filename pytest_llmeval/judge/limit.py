@@ -14,7 +14,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.services.activity import Activity
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.working import WorkingCache
+    from pytest_llmeval.judge.working import WorkingCache
 
 
 _POLL_S = 0.01
@@ -197,17 +197,17 @@ class RunSlots:
 
     def take(self, wanted: int) -> Sequence[int]:
         """Return slots, as many of those wanted as are free."""
-        cache = self.cache.open()
-        return cache.take_slots(self.run, self.owner, cache.limit(self.run, self.ceiling), _TTL_S, wanted)
+        shared = self.cache.coordination
+        return shared.take_slots(self.run, self.owner, shared.limit(self.run, self.ceiling), _TTL_S, wanted)
 
     def free(self, slots: Sequence[int]) -> None:
         """Give slots back."""
-        self.cache.open().free_slots(self.run, slots, self.owner)
+        self.cache.coordination.free_slots(self.run, slots, self.owner)
 
     def slow_down(self) -> None:
         """Halve the number of slots."""
-        self.cache.open().lower_limit(self.run, self.ceiling)
+        self.cache.coordination.lower_limit(self.run, self.ceiling)
 
     def speed_up(self) -> None:
         """Allow one slot more, up to the ceiling."""
-        self.cache.open().raise_limit(self.run, self.ceiling)
+        self.cache.coordination.raise_limit(self.run, self.ceiling)

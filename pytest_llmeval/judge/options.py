@@ -4,11 +4,11 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.panel import PanelSpec
+from pytest_llmeval.judge.replies import DEFAULT_PLACE, CachePlace
 from pytest_llmeval.judge.spec import JudgeSpec
 
 _CENTS = 2
@@ -100,7 +100,7 @@ class JudgeOptions:
         base_url: Where it is served.
         concurrency: Most calls at a time, of judges and targets, over all processes.
         budget: Most that the run may spend on judges.
-        cache: The working cache.
+        cache: The place of stored verdicts.
         run: Id of the run.
         worker: Name of this process among those of the run; nothing where it is the only one.
     """
@@ -110,7 +110,7 @@ class JudgeOptions:
     base_url: str | None = None
     concurrency: int = 16
     budget: Budget = field(default_factory=Budget)
-    cache: Path = Path(".llmeval/cache.sqlite3")
+    cache: CachePlace = DEFAULT_PLACE
     run: str = ""
     worker: str = ""
 

@@ -148,7 +148,12 @@ def _rewrite(path: Path, made: "Callable[[], Iterable[StoredJudgement]]") -> boo
 def recorded_line(entry: "StoredJudgement") -> str:
     """Return a judgement as one line, readable in a diff; characters that would not be seen there are escaped."""
     text = json.dumps(entry.to_json(), ensure_ascii=False, allow_nan=False)
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return visible(text) + "\n"
+
+
+def visible(text: str) -> str:
+    """Return JSON text in which characters that would not be seen in a review are escaped."""
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _merged(path: Path, used: "Iterable[StoredJudgement]", lacking: Collection[str] | None) -> "list[StoredJudgement]":

@@ -22,7 +22,7 @@ from pytest_llmeval.services.background import together
 from pytest_llmeval.services.secrets import secret_values, without
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.leases import Reservation
+    from pytest_llmeval.judge.coordination import Reservation
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 

@@ -18,6 +18,7 @@ from pytest_llmeval.reports.files import SUFFIXES
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.replies import CachePlace
     from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.run.shards.selection import Shard
     from pytest_llmeval.run.stages import RunTerms
@@ -61,7 +62,7 @@ def option_value(config: pytest.Config, name: str) -> Any:
     if text in (None, "") and option.setting is not None:
         text = config.getini(option.pytest_attribute)
     if text in (None, ""):
-        return option.default
+        return option.absent
     try:
         return option.value(text)
     except ValueError as error:
@@ -266,10 +267,11 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
     from pytest_llmeval.judge.options import Budget, JudgeOptions
     from pytest_llmeval.judge.spec import JudgeSpec
 
-    def cache() -> Path:
+    def cache() -> "CachePlace":
         typed = config.getoption("llmeval_cache")
         folder = config.rootpath if typed is None else config.invocation_params.dir
-        return folder / Path(option_value(config, "cache"))
+        place: CachePlace = option_value(config, "cache")
+        return place.within(folder)
 
     mode, concurrency = option_value(config, "judge"), option_value(config, "concurrency")
     try:

@@ -36,8 +36,8 @@ from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import Recordings
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.run_store import RunStore
     from pytest_llmeval.judge.service import JudgeService
-    from pytest_llmeval.judge.store.run_store import RunStore
 
 _AnswerPlace: TypeAlias = tuple[SuiteKey, str, int]
 

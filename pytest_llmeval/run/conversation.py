@@ -22,8 +22,8 @@ from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import input_digest
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.run_store import RunStore
     from pytest_llmeval.judge.service import JudgeService
-    from pytest_llmeval.judge.store.run_store import RunStore
     from pytest_llmeval.targets.python import Recordings
 
 _LONGEST_QUOTE = 80
@@ -274,11 +274,11 @@ class Conversations:
         keeps = self.recordings is not None and self.recordings.mode == "auto" and job.world is None
         if store is None or not keeps:
             return await _reply(job, messages, ask)
-        cache, run, key = store.cache, turns_of(job), input_digest(messages)
-        if (stored := cache.get_answer(run, key)) is not None:
+        shared, run, key = store.coordination, turns_of(job), input_digest(messages)
+        if (stored := shared.get_answer(run, key)) is not None:
             return json.loads(stored)
         reply = await _reply(job, messages, ask)
-        cache.put_answer(run, key, json.dumps(reply))
+        shared.put_answer(run, key, json.dumps(reply))
         return reply
 
     async def _to_reply(

@@ -38,8 +38,8 @@ from pytest_llmeval.targets.spec import BatchTarget
 from pytest_llmeval.targets.worlds import World, within
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.leases import Reservation
-    from pytest_llmeval.judge.store.run_store import RunStore
+    from pytest_llmeval.judge.coordination import Reservation
+    from pytest_llmeval.judge.run_store import RunStore
     from pytest_llmeval.suite.systems import ModelSystem
 
 _BlockPlace: TypeAlias = tuple[tuple[Path, str], str, int, str]
@@ -173,25 +173,25 @@ class Shared:
     async def _answers(self, key: str, job: Job, ask: Next) -> Answers | PredictionError:
         store = self.store
         store.heart.beat()
-        cache = store.cache
-        while not cache.lease(key, store.owner, store.lease_s, inherit=False):
-            if (stored := cache.get_answer(store.run, key)) is not None:
+        shared = store.coordination
+        while not shared.lease(key, store.owner, store.lease_s, inherit=False):
+            if (stored := shared.get_answer(store.run, key)) is not None:
                 return _decoded(job, stored)
-            if cache.is_orphaned(key):
+            if shared.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
             await store.leases.ended(key)
         try:
-            if (stored := cache.get_answer(store.run, key)) is not None:  # stored since the first look
+            if (stored := shared.get_answer(store.run, key)) is not None:  # stored since the first look
                 return _decoded(job, stored)
             answers: Answers | PredictionError
             try:
                 answers = await ask(job)
             except PredictionError as error:
                 answers = PredictionError(str(error))
-            cache.put_answer(store.run, key, _encoded(answers))
+            shared.put_answer(store.run, key, _encoded(answers))
             return answers
         finally:
-            cache.release(key, store.owner)
+            shared.release(key, store.owner)
 
 
 def _encoded(answers: Answers | PredictionError) -> str:
@@ -348,7 +348,7 @@ class Recording:
             hidden = secret_values(job.suite.secret_variables)
             self.recordings.keep(recording(job.key.shown, job.key.variant, case, job.repeat, hidden))
             if job.case.conversation and self.store is not None:
-                self.store.cache.forget_run(turns_of(job))
+                self.store.coordination.forget_run(turns_of(job))
         return case
 
 

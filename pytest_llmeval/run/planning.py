@@ -314,7 +314,7 @@ class Planner:
             # In mode refresh they are not read to be used.
             yield from (each if self.options.mode != "refresh" else Judgements.read(each.path)).entries.values()
         if self._has_cache:
-            yield from self.judges.store.cache.entries()
+            yield from self.judges.store.replies.entries()
 
     def _planned_target(self, key: "SuiteKey", tally: _CallTally) -> PlannedCalls:
         suite = tally.suite

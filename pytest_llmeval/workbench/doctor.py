@@ -12,6 +12,7 @@ import tempfile
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -22,8 +23,9 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.suite_file import notes, open_suite, suite_files
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, seconds
-from pytest_llmeval.data.files.folders import WORKING_FOLDER, own_file
+from pytest_llmeval.data.files.folders import own_file
 from pytest_llmeval.judge.panel import jurors_of
+from pytest_llmeval.judge.replies import DEFAULT_PLACE, CachePlace
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.spec import JudgeSpec
@@ -317,12 +319,9 @@ def _error(out: str, err: str) -> str:
     return next(iter(errors), lines[-1] if lines else "it printed nothing").removeprefix("E ").lstrip()
 
 
-_CACHE = Path(WORKING_FOLDER, "cache.sqlite3")
-
-
 def stored_findings(suites: Sequence[Path]) -> Iterator[Finding]:
     """Yield whether the cache and the recordings of suites can be read."""
-    yield _cache(_CACHE)
+    yield _cache(DEFAULT_PLACE.path)
     for suite in suites:
         recordings = own_file(suite, "judgements.jsonl")
         if recordings.exists():
@@ -330,8 +329,6 @@ def stored_findings(suites: Sequence[Path]) -> Iterator[Finding]:
 
 
 def _cache(path: Path) -> Finding:
-    from pytest_llmeval.judge.store.cache import Cache
-
     if not path.exists():
         folder = path.parent if path.parent.exists() else Path()
         if os.access(folder, os.W_OK):
@@ -345,7 +342,7 @@ def _cache(path: Path) -> Finding:
             for suffix in ("", "-wal"):
                 if (each := path.with_name(path.name + suffix)).exists():
                     shutil.copyfile(each, copy.with_name(copy.name + suffix))
-            with Cache(copy) as cache:
+            with closing(CachePlace(copy).open()) as cache:
                 faults, good = cache.verify(), sum(1 for _ in cache.entries())
         except (LlmevalError, OSError) as error:
             text = str(error).replace(str(copy), str(path)).split("\n")[0]

@@ -18,7 +18,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.cli.cache_import import suite_questions
 from pytest_llmeval.judge.contract import Usage
 from pytest_llmeval.judge.recordings import write_judgements
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.replies.sqlite import SqliteReplies
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 CACHE = Path(".llmeval", "cache.sqlite3")
@@ -56,12 +56,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def keep(*entries: StoredJudgement, path: Path = CACHE) -> None:
-    with Cache(path) as cache:
-        cache.put_many(entries, "run")
+    with SqliteReplies(path) as cache:
+        cache.put(entries)
 
 
 def kept(path: Path = CACHE) -> list[StoredJudgement]:
-    with Cache(path) as cache:
+    with SqliteReplies(path) as cache:
         return sorted(cache.entries(), key=lambda each: each.case)
 
 

@@ -12,7 +12,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.cli.cache_import import suite_questions
 from pytest_llmeval.judge.asking import JurorQuestion
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.replies.sqlite import SqliteReplies
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -37,8 +37,8 @@ def questions() -> list[JurorQuestion]:
 
 
 def keep(asked: JurorQuestion, reply: Any) -> None:
-    with Cache(JudgeOptions().cache) as cache:
-        cache.put(StoredJudgement(asked.key, "a", asked.components(), json.dumps(reply), 1.0), "run")
+    with SqliteReplies(JudgeOptions().cache.path) as cache:
+        cache.put([StoredJudgement(asked.key, "a", asked.components(), json.dumps(reply), 1.0)])
 
 
 def test_explain_follows_the_rounds_as_far_as_replies_are_stored(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,5 +85,5 @@ def test_scores_stand_for_grades_only_where_the_steps_are_written(capsys: pytest
     assert told == "scores.json: a: 'judge' asks what depends on replies that are not stored\n"
     keep(questions()[0], {"steps": ["Count words.", "Compare."]})
     assert main(command) == 0
-    with Cache(JudgeOptions().cache) as cache:
+    with SqliteReplies(JudgeOptions().cache.path) as cache:
         assert sorted(each.components["mode"] for each in cache.entries()) == ["criteria", "criteria_steps"]

@@ -14,7 +14,7 @@ from pytest_llmeval.baselines.files import score_file, statistics_file
 from pytest_llmeval.baselines.layout import render
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import judgements_of, write_judgements
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.replies.sqlite import SqliteReplies
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.suite.suite import SuiteKey
 
@@ -143,7 +143,7 @@ def test_a_bridge_begins_at_approved_scores_and_at_those_of_the_old_judge(suites
 
 
 def _entries() -> list[StoredJudgement]:
-    with Cache(JudgeOptions().cache) as cache:
+    with SqliteReplies(JudgeOptions().cache.path) as cache:
         return list(cache.entries())
 
 
@@ -174,7 +174,7 @@ def test_a_judge_that_writes_its_own_steps_is_bridged_with_these_and_no_others(s
     assert (found[GATE][0], found["judge_score"][0]) == ("passed", "passed")
     assert "across a change of judge" in found[GATE][1]
     steps["new"] = "Guess."
-    JudgeOptions().cache.unlink()
+    JudgeOptions().cache.path.unlink()
     found = suites.verdicts(suites.run())
     assert (found[GATE][0], found["judge_score"][0]) == ("failed", "failed")
     assert "not comparable: computed as" in found[GATE][1]

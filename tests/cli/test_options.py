@@ -26,7 +26,12 @@ OWN = {
 """Options of commands that have a name of the table and another meaning."""
 
 REQUIRED = {
-    "cache": ("stats",),
+    "cache stats": (),
+    "cache prune": ("--older-than", "1"),
+    "cache verify": (),
+    "cache export": ("v.jsonl",),
+    "cache import": ("v.jsonl",),
+    "cache explain": ("s.eval.yaml",),
     "judge migrate": ("s.eval.yaml", "--to", "openai:m"),
     "merge": ("shards",),
     "mutate": ("s.eval.yaml",),
@@ -39,6 +44,7 @@ BAD = {
     "mutate-seed": ("x", "found 'x', expected a whole number"),
     "concurrency": ("0", "found '0', expected a whole number of at least 1"),
     "budget": ("calls", "found 'calls', expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT"),
+    "cache": ("directry:verdicts", "found the unknown store 'directry', expected one of directory, sqlite"),
     "judge": ("replya", "replya"),
     "judge-model": ("gpt-5", "found 'gpt-5', expected PROVIDER:NAME"),
     "judge-base-url": ("host", "found 'host', expected an address"),

@@ -11,9 +11,10 @@ from pytest_llmeval.judge.asking import Juror
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.run_store import RunStore
 from pytest_llmeval.judge.spec import Price
-from pytest_llmeval.judge.store.run_store import RunStore
-from pytest_llmeval.judge.store.working import WorkingCache
+from pytest_llmeval.judge.working import WorkingCache
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def serve(path: Path) -> Iterator[Callable[..., OneJudge]]:
     made: list[WorkingCache] = []
 
     def make(mode: JudgeMode = "auto", owner: str = "me", run: str = "run", **more: Any) -> OneJudge:
-        made.append(WorkingCache(path))
+        made.append(WorkingCache(CachePlace(path)))
         return OneJudge(RunStore(mode, more.pop("limit", CallLimit(4)), made[-1], run, owner, **more))
 
     yield make

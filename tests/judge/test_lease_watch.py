@@ -12,10 +12,11 @@ from llm_server import PATIENCE
 from working_caches import Clock
 
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judge.store import run_store as module
-from pytest_llmeval.judge.store.cache import Cache
-from pytest_llmeval.judge.store.run_store import LeaseWatch
-from pytest_llmeval.judge.store.working import WorkingCache
+from pytest_llmeval.judge import run_store as module
+from pytest_llmeval.judge.coordination import Coordination
+from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.run_store import LeaseWatch
+from pytest_llmeval.judge.working import WorkingCache
 
 _NAME = "from pytest_llmeval.services.machine import process_name; print(process_name())"
 
@@ -24,7 +25,7 @@ _NAME = "from pytest_llmeval.services.machine import process_name; print(process
 class World:
     """A cache, somebody who waits for leases in it, and how often they looked."""
 
-    cache: Cache
+    cache: Coordination
     clock: Clock
     watch: LeaseWatch
     looks: list[set[str]] = field(default_factory=list)
@@ -47,8 +48,8 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "_POLL_S", 0)
     clock = Clock()
-    with Cache(tmp_path / "cache.sqlite3", ticks=clock) as cache:
-        made = World(cache, clock, LeaseWatch(WorkingCache(cache.path, cache)))
+    with Coordination(tmp_path / "cache.sqlite3", ticks=clock) as cache:
+        made = World(cache, clock, LeaseWatch(WorkingCache(CachePlace(cache.path), _coordination=cache)))
         held = cache.held
 
         def looked() -> set[str]:

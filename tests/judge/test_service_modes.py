@@ -19,9 +19,10 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import Budget, JudgeMode
 from pytest_llmeval.judge.options import records as records_judgements
 from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.run_store import RunStore
 from pytest_llmeval.judge.service import JudgeOffError
-from pytest_llmeval.judge.store.run_store import RunStore
-from pytest_llmeval.judge.store.working import WorkingCache
+from pytest_llmeval.judge.working import WorkingCache
 
 
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
@@ -98,7 +99,8 @@ def test_nobody_to_ask_is_an_error_that_says_how_to_name_someone(serve: Callable
 
 
 def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(juror: Juror, tmp_path: Path) -> None:
-    service = OneJudge(RunStore("auto", CallLimit(1), WorkingCache(tmp_path), "run", "me"))  # a folder is no database
+    folder = WorkingCache(CachePlace(tmp_path))  # no database
+    service = OneJudge(RunStore("auto", CallLimit(1), folder, "run", "me"))
     assert str(fault(run(service.judge(asked(juror))))).endswith("(--llmeval-cache=PATH)")
 
 
@@ -161,7 +163,7 @@ def test_leases_are_kept_alive_while_a_call_takes_its_time(
         ends: set[Any] = set()
 
         def renewed_eight_times() -> bool:  # twice as long as a lease lasts
-            ends.update(service.cache._rows("SELECT expires FROM leases"))
+            ends.update(service.store.coordination._rows("SELECT expires FROM leases"))
             return len(ends) > 8
 
         await reached(renewed_eight_times)

@@ -4,31 +4,34 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from llm_server import PATIENCE
 from stored_judgements import entry
 
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.coordination import Coordination
+from pytest_llmeval.judge.replies import CachePlace
 
 _SETUP = """
 import sys
 from pathlib import Path
 from stored_judgements import entry
 from pytest_llmeval.judge.options import Budget
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.coordination import Coordination
+from pytest_llmeval.judge.replies import CachePlace
 
-path, name = Path(sys.argv[1]), sys.argv[2]
+place, name = CachePlace.parse(sys.argv[1]), sys.argv[2]
+path = place.path
 """
 
 _OPEN_AND_CLOSE = (
     _SETUP
     + """
 for line in sys.stdin:
-    cache = Cache(path.parent / f"round-{line.strip()}" / "cache.sqlite3")
-    cache.put(entry(name), "run")
+    cache = place._replace(path=path.parent / f"round-{line.strip()}" / path.name).open()
+    cache.put([entry(name)])
     assert cache.get(entry(name).key) == entry(name)
     cache.close()
     print("ready", flush=True)
@@ -38,12 +41,12 @@ for line in sys.stdin:
 _WRITE = (
     _SETUP
     + """
-cache = Cache(path)
+cache, shared = place.open(), Coordination(place.coordination)
 number = 0
 while True:
     one = entry(f"{name}-{number}", reply="x" * 3000)
-    cache.lease(one.key, name, 1000)
-    cache.put(one, "run")
+    shared.lease(one.key, name, 1000)
+    cache.put([one])
     print(one.key, flush=True)
     number += 1
 """
@@ -52,17 +55,17 @@ while True:
 _RESERVE = (
     _SETUP
     + """
-cache = Cache(path)
+shared = Coordination(place.coordination)
 spent = 0
 held = []
 sys.stdin.readline()
 while True:
-    reserved = cache.reserve("run", Budget(tokens=5000), name, tokens=70)
+    reserved = shared.reserve("run", Budget(tokens=5000), name, tokens=70)
     if reserved.granted:
         held.append(reserved)
     if held and (len(held) == 5 or not reserved.granted):  # several calls under way in every process
         used = 66 + spent % 5
-        cache.settle(held.pop(), tokens=used)
+        shared.settle(held.pop(), tokens=used)
         spent += used
     elif reserved.exhausted:
         break
@@ -74,18 +77,18 @@ _SLOTS = (
     _SETUP
     + """
 import os
-cache = Cache(path)
+shared = Coordination(place.coordination)
 most = done = 0
 sys.stdin.readline()
 while done < 200:
-    slots = cache.take_slots("run", name, 3, 1000)
+    slots = shared.take_slots("run", name, 3, 1000)
     if not slots:
         continue
     mark = path.parent / f"slot-{slots[0]}"
     os.close(os.open(mark, os.O_CREAT | os.O_EXCL))  # fails if two processes have the slot
     most = max(most, sum(each.name.startswith("slot-") for each in path.parent.iterdir()))
     mark.unlink()
-    cache.free_slots("run", slots, name)
+    shared.free_slots("run", slots, name)
     done += 1
 print(most, flush=True)
 """
@@ -94,33 +97,38 @@ print(most, flush=True)
 _LEASES = (
     _SETUP
     + """
-cache = Cache(path)
+cache, shared = place.open(), Coordination(place.coordination)
 asked = 0
 sys.stdin.readline()
 for number in range(200):
     one = entry(str(number))
     while cache.get(one.key) is None:
-        if cache.lease(one.key, name, 1000):
+        if shared.lease(one.key, name, 1000):
             if cache.get(one.key) is None:
                 asked += 1
                 for _ in range(50):  # the call takes its time
                     cache.get("0" * 32)
-                cache.put(one, name)
-            cache.release(one.key, name)
+                cache.put([one])
+            shared.release(one.key, name)
 print(asked, flush=True)
 """
 )
 
 
+@pytest.fixture(params=["sqlite:.llmeval/cache.sqlite3", "directory:verdicts"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> CachePlace:
+    return CachePlace.parse(request.param).within(tmp_path)
+
+
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / ".llmeval" / "cache.sqlite3"
+def database(tmp_path: Path) -> CachePlace:
+    return CachePlace(tmp_path / ".llmeval" / "cache.sqlite3")
 
 
-def start(code: str, path: Path, name: str) -> "subprocess.Popen[str]":
+def start(code: str, place: CachePlace, name: str) -> "subprocess.Popen[str]":
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(
-        [sys.executable, "-c", code, str(path), name],
+        [sys.executable, "-c", code, f"{place.store}:{place.path}", name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -129,9 +137,9 @@ def start(code: str, path: Path, name: str) -> "subprocess.Popen[str]":
     )
 
 
-def outputs(code: str, path: Path, count: int) -> list[int]:
+def outputs(code: str, place: CachePlace, count: int) -> list[int]:
     """Run processes that wait for a line before they compete; return the number that each prints."""
-    processes = [start(code, path, f"p{number}") for number in range(count)]
+    processes = [start(code, place, f"p{number}") for number in range(count)]
     found = []
     for process in processes:
         assert process.stdin is not None
@@ -144,9 +152,9 @@ def outputs(code: str, path: Path, count: int) -> list[int]:
     return found
 
 
-def test_eight_processes_open_a_fresh_cache_at_once_twenty_times(path: Path) -> None:
+def test_eight_processes_open_a_fresh_cache_at_once_twenty_times(place: CachePlace) -> None:
     with ExitStack() as stack:
-        processes = [stack.enter_context(start(_OPEN_AND_CLOSE, path, f"p{number}")) for number in range(8)]
+        processes = [stack.enter_context(start(_OPEN_AND_CLOSE, place, f"p{number}")) for number in range(8)]
         for turn in range(20):
             for process in processes:
                 assert process.stdin is not None
@@ -159,10 +167,10 @@ def test_eight_processes_open_a_fresh_cache_at_once_twenty_times(path: Path) -> 
         for process in processes:
             process.communicate(timeout=PATIENCE)
     for turn in range(20):
-        folder = path.parent / f"round-{turn}"
-        with Cache(folder / "cache.sqlite3") as cache:
+        folder = place.path.parent / f"round-{turn}"
+        with closing(place._replace(path=folder / place.path.name).open()) as cache:
             assert len(list(cache.entries())) == 8
-        assert sorted(each.name for each in folder.iterdir()) == [".gitignore", "cache.sqlite3"]
+        assert {each.name for each in folder.iterdir()} <= {".gitignore", place.path.name}
 
 
 def kill_after(processes: "Sequence[subprocess.Popen[str]]", lines: int) -> list[str]:
@@ -178,42 +186,41 @@ def kill_after(processes: "Sequence[subprocess.Popen[str]]", lines: int) -> list
     return [line.strip() for line in acknowledged if line.endswith("\n")]
 
 
-def test_killed_writers_lose_nothing_that_they_had_kept_and_leave_nothing_broken(path: Path) -> None:
+def test_killed_writers_lose_nothing_that_they_had_kept_and_leave_nothing_broken(place: CachePlace) -> None:
     everything: set[str] = set()
     for turn in range(0, 16, 2):
-        processes = [start(_WRITE, path, f"{turn}-{number}") for number in range(3)]
+        processes = [start(_WRITE, place, f"{turn}-{number}") for number in range(3)]
         acknowledged = kill_after(processes, lines=1 + 5 * turn)
         assert all(process.returncode < 0 for process in processes)
         everything.update(acknowledged)
-        with Cache(path) as cache:
+        with closing(place.open()) as cache:
             assert cache.verify() == []
-            found = cache.get_many(everything)
-            assert found.keys() == everything
-            assert all(len(each.reply) == 3000 for each in found.values())
+            found = [cache.get(key) for key in everything]
+            assert all(each is not None and len(each.reply) == 3000 for each in found)
     assert len(everything) >= sum(1 + 5 * turn for turn in range(0, 16, 2))
 
 
-def test_leases_of_a_killed_process_end_by_themselves(path: Path) -> None:
-    process = start(_WRITE, path, "dead")
+def test_leases_of_a_killed_process_end_by_themselves(database: CachePlace) -> None:
+    process = start(_WRITE, database, "dead")
     (key, *_) = kill_after([process], lines=3)
-    with Cache(path) as cache:
-        assert not cache.lease(key, "alive", 30)
-        now = cache.ticks()
-        cache.ticks = lambda: now + 1001
-        assert cache.lease(key, "alive", 30)
+    with Coordination(database.coordination) as shared:
+        assert not shared.lease(key, "alive", 30)
+        now = shared.ticks()
+        shared.ticks = lambda: now + 1001
+        assert shared.lease(key, "alive", 30)
 
 
-def test_four_processes_never_overspend_a_budget(path: Path) -> None:
-    spent = sum(outputs(_RESERVE, path, 4))
+def test_four_processes_never_overspend_a_budget(database: CachePlace) -> None:
+    spent = sum(outputs(_RESERVE, database, 4))
     # A call of at most 70 tokens is refused only if fewer than 70 are left.
     assert 5000 - 70 < spent <= 5000
 
 
-def test_four_processes_never_have_more_calls_under_way_than_the_limit(path: Path) -> None:
-    assert max(outputs(_SLOTS, path, 4)) <= 3
+def test_four_processes_never_have_more_calls_under_way_than_the_limit(database: CachePlace) -> None:
+    assert max(outputs(_SLOTS, database, 4)) <= 3
 
 
-def test_four_processes_ask_for_nothing_twice(path: Path) -> None:
-    assert sum(outputs(_LEASES, path, 4)) == 200
-    with Cache(path) as cache:
-        assert len(cache.get_many(entry(str(number)).key for number in range(200))) == 200
+def test_four_processes_ask_for_nothing_twice(place: CachePlace) -> None:
+    assert sum(outputs(_LEASES, place, 4)) == 200
+    with closing(place.open()) as cache:
+        assert {each.key for each in cache.entries()} == {entry(str(number)).key for number in range(200)}

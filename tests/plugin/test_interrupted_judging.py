@@ -101,19 +101,19 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def _leases(judged: "Judged") -> list[object]:
-    from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.coordination import Coordination
 
-    with Cache(judged.cache) as cache:
-        return [*cache._rows("SELECT key FROM leases"), *cache._rows("SELECT slot FROM slots")]
+    with Coordination(judged.cache) as shared:
+        return [*shared._rows("SELECT key FROM leases"), *shared._rows("SELECT slot FROM slots")]
 
 
 def _half_a_minute_later(judged: "Judged") -> None:
     """Let all leases end, as they do by themselves if nobody renews them."""
-    from pytest_llmeval.judge.store.cache import Cache
-    from pytest_llmeval.judge.store.run_store import LEASE_S
+    from pytest_llmeval.judge.coordination import Coordination
+    from pytest_llmeval.judge.run_store import LEASE_S
 
-    with Cache(judged.cache) as cache:
-        cache._rows("UPDATE leases SET expires = expires - ?", (LEASE_S,))
+    with Coordination(judged.cache) as shared:
+        shared._rows("UPDATE leases SET expires = expires - ?", (LEASE_S,))
 
 
 @pytest.fixture

@@ -233,3 +233,26 @@ def test_the_keys_of_recordings_are_those_that_the_command_explains(judged: "Jud
     told = {each.case.id: each.asked.key for each in suite_questions(path).questions}
     assert {each["case"]: each["key"] for each in entries_of(judged.recordings())} == told
     assert json.loads(judged.recordings().read_text(encoding="utf-8").splitlines()[0])["reply"] == "yes"
+
+
+def test_verdicts_in_a_directory_are_used_offline_by_workers_and_by_commands(judged: "Judged") -> None:
+    judged.suite("s.eval.yaml", ["a", "b", "c"])
+    judged.project.ini("llmeval_cache = directory:verdicts")
+    ran = judged.project.run(workers=2)
+    assert judged.asked() == {"a": 1, "b": 1, "c": 1}
+    folder = judged.project.path / "verdicts"
+    files = {file.name: file.read_bytes() for file in folder.glob("*.json")}
+    assert len(files) == 3
+    assert {each.name for each in folder.iterdir()} == {*files, ".llmeval"}
+    assert not judged.cache.exists()
+    shutil.rmtree(folder / ".llmeval")  # as a checkout has it
+    assert judged.project.run(workers=2).outcomes("s") == ran.outcomes("s")
+    assert judged.asked() == {}
+    assert {file.name: file.read_bytes() for file in folder.glob("*.json")} == files
+    judged.suite("t.eval.yaml", ["a"])
+    damaged = next(iter(files))
+    (folder / damaged).write_text("<<<<<<< ours\n", encoding="utf-8")
+    ran = judged.project.run("s.eval.yaml")
+    assert sorted(ran.outcomes("s").values()) == ["errored", "passed", "passed"]
+    assert f"{damaged}: found invalid JSON at line 1, column 1" in ran.text
+    assert judged.asked() == {}

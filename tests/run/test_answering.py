@@ -20,6 +20,7 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.options import Budget, JudgeMode, JudgeOptions
+from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
@@ -73,7 +74,12 @@ class World:
 
     def __post_init__(self) -> None:
         options = JudgeOptions(
-            self.mode, concurrency=self.concurrency, budget=self.budget, cache=self.path, run="run", worker=self.worker
+            self.mode,
+            concurrency=self.concurrency,
+            budget=self.budget,
+            cache=CachePlace(self.path),
+            run="run",
+            worker=self.worker,
         )
         self.runner = CaseRunner(options, self.recordings)
 
@@ -297,7 +303,7 @@ def test_a_broken_cache_is_an_error_of_the_verdicts(
         raise LlmevalError("no disk")
 
     world = make()
-    monkeypatch.setattr(world.runner.judges.store.cache, "get", broken)
+    monkeypatch.setattr(world.runner.judges.store.replies, "get", broken)
     assert "no disk" in world.run(KNOWN, early).record.errors["asks"]
 
 
@@ -334,9 +340,9 @@ def test_what_a_process_died_of_is_asked_again_when_its_turn_comes(
     make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead, world = make(fails=ConnectionError("killed"), worker="gw0"), make(worker="gw1")
-    monkeypatch.setattr(dead.runner.judges.store.cache, "release", lambda *_: None)
+    monkeypatch.setattr(dead.runner.judges.store.coordination, "release", lambda *_: None)
     dead.run(ASKED)
-    world.runner.judges.store.cache.end(dead.runner.judges.owner)
+    world.runner.judges.store.coordination.end(dead.runner.judges.owner)
     other = Case("other", input="x", expected=0)
     world.run(other, following=[ASKED])
     world.runner.finish()

@@ -12,6 +12,7 @@ from lengths import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures, Signals
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.suite.suite import Suite
@@ -37,7 +38,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., CaseRunner]]:
     made: list[CaseRunner] = []
 
     def runner(concurrency: int = 4, **more: Any) -> CaseRunner:
-        options = JudgeOptions(concurrency=concurrency, cache=tmp_path / "cache.sqlite3")
+        options = JudgeOptions(concurrency=concurrency, cache=CachePlace(tmp_path / "cache.sqlite3"))
         made.append(CaseRunner(options, **more))
         return made[-1]
 

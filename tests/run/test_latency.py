@@ -14,6 +14,7 @@ from search_server import Answer, Request, serving
 
 from pytest_llmeval import Case
 from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
@@ -47,7 +48,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[CaseRunner]:
-    made = CaseRunner(JudgeOptions(cache=tmp_path / "cache.sqlite3"))
+    made = CaseRunner(JudgeOptions(cache=CachePlace(tmp_path / "cache.sqlite3")))
     yield made
     made.close(whole_run=True)
 

@@ -14,6 +14,7 @@ from loading import load_text
 from pytest_llmeval import JudgeRequest
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
@@ -85,7 +86,7 @@ class World:
         return Counter(asked)
 
     def runner(self, concurrency: int = 4, recordings: Recordings | None = None) -> CaseRunner:
-        options = JudgeOptions(concurrency=concurrency, cache=self.folder / "cache.sqlite3")
+        options = JudgeOptions(concurrency=concurrency, cache=CachePlace(self.folder / "cache.sqlite3"))
         self.runners.append(CaseRunner(options, recordings))
         return self.runners[-1]
 

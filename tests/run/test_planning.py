@@ -20,7 +20,8 @@ from pytest_llmeval.judge.contract import Question, Usage, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.options import Budget, JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, write_judgements
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.replies.sqlite import SqliteReplies
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.reports.plan import RunPlan, plan_lines
 from pytest_llmeval.run.case_runner import CaseRunner
@@ -54,7 +55,7 @@ class Planned:
     def plan(
         self, suite: Suite, recordings: Recordings | None = None, *, has_target: bool = False, **options: Any
     ) -> RunPlan:
-        runner = CaseRunner(JudgeOptions(cache=self.cache, **options), recordings)
+        runner = CaseRunner(JudgeOptions(cache=CachePlace(self.cache), **options), recordings)
         ways = [(suite.of(name), name) for name in suite.systems] or [(suite, "")]
         cases = [
             (LoadedCase(way, each, SuiteKey(str(way.path), "s.eval.yaml", variant=name)), has_target)
@@ -66,8 +67,8 @@ class Planned:
         return plan
 
     def store(self, *entries: StoredJudgement) -> None:
-        with Cache(self.cache) as cache:
-            cache.put_many(entries, "run")
+        with SqliteReplies(self.cache) as cache:
+            cache.put(entries)
 
     def lines(self, plan: RunPlan, width: int = 80) -> str:
         return "\n".join(line.text for line in plan_lines(plan, width))

@@ -15,6 +15,7 @@ from loading import load_text
 from pytest_llmeval import Case
 from pytest_llmeval.judge.contract import JudgeRequest
 from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.services.background import Background
@@ -61,7 +62,9 @@ def make(tmp_path: Path) -> Iterator[Callable[..., CaseRunner]]:
     made: list[CaseRunner] = []
 
     def runner(concurrency: int = 4) -> CaseRunner:
-        made.append(CaseRunner(JudgeOptions(concurrency=concurrency, cache=tmp_path / "cache.sqlite3", run="run")))
+        made.append(
+            CaseRunner(JudgeOptions(concurrency=concurrency, cache=CachePlace(tmp_path / "cache.sqlite3"), run="run"))
+        )
         return made[-1]
 
     yield runner

@@ -12,7 +12,7 @@ from judged_projects import KEY
 from llm_server import LlmServer, reply, status
 from running import WITHOUT_UNUSED, run_python
 
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.coordination import Coordination
 
 Doctor = Callable[..., tuple[int, str]]
 
@@ -163,8 +163,8 @@ def test_a_cache_is_read_without_being_written(doctor: Doctor, tmp_path: Path) -
     write(tmp_path, PLAIN)
     path = tmp_path / ".llmeval" / "cache.sqlite3"
     path.parent.mkdir()
-    with Cache(tmp_path / "other.sqlite3") as cache:  # as a killed process leaves it, with a log that is not merged
-        cache.put_answer("run", "key", "answer")
+    with Coordination(tmp_path / "other.sqlite3") as shared:  # as a killed process leaves it, with its log
+        shared.put_answer("run", "key", "answer")
         shutil.copy(tmp_path / "other.sqlite3", path)
         shutil.copy(tmp_path / "other.sqlite3-wal", f"{path}-wal")
     code, text = doctor()

@@ -1,8 +1,7 @@
 """The verdicts of a run, and what its processes share: who asks what, what failed, what may still be spent."""
 
-__all__ = ("ACTIVITY", "LEASE_S", "LeaseWatch", "RunStore")
-
 import asyncio
+import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,9 +23,9 @@ from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.cache import Cache
-    from pytest_llmeval.judge.store.leases import Reservation
-    from pytest_llmeval.judge.store.working import WorkingCache
+    from pytest_llmeval.judge.coordination import Coordination, Reservation
+    from pytest_llmeval.judge.replies import ReplyStore
+    from pytest_llmeval.judge.working import WorkingCache
 
 LEASE_S = 30.0
 ACTIVITY = "activity "
@@ -71,10 +70,15 @@ class RunStore:
         """Whether a model may be asked."""
         return self.mode not in ("replay", "off")
 
-    @cached_property
-    def cache(self) -> "Cache":
-        """The working cache."""
-        return self.working.open()
+    @property
+    def replies(self) -> "ReplyStore":
+        """The stored replies."""
+        return self.working.replies
+
+    @property
+    def coordination(self) -> "Coordination":
+        """What the processes of the run share."""
+        return self.working.coordination
 
     @cached_property
     def spending(self) -> "Spending":
@@ -108,15 +112,17 @@ class RunStore:
         return self._cached(asked)
 
     def _cached(self, asked: JurorQuestion) -> JurorVerdict | None:
-        entry = self.cache.get(asked.key)
+        entry = self.replies.get(asked.key)
         if entry is None:
             return None
-        fresh = asked.key in self._made or self._made_elsewhere(asked.key)
+        fresh = asked.key in self._made or self._made_elsewhere(entry)
         return None if self.mode == "refresh" and not fresh else _stored(asked, entry, "cached", fresh=fresh)
 
-    def _made_elsewhere(self, key: str) -> bool:
+    def _made_elsewhere(self, entry: StoredJudgement) -> bool:
         """Return whether another process of the run asked for it, whose cost is the run's too."""
-        return self.limit.shared is not None and self.cache.made_in(key, self.run)
+        if self.limit.shared is None:
+            return False
+        return self.coordination.get_answer(self.run, _made_key(entry)) is not None
 
     async def once(self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         """Return what asking gives, here or in another process of the run.
@@ -149,10 +155,10 @@ class RunStore:
         """Call the judge, or wait for the verdict if another process is calling it."""
         self.heart.beat()
         with self.limit.activity.waiting() as waits:
-            while not self.cache.lease(asked.key, self.owner, self.lease_s):
+            while not self.coordination.lease(asked.key, self.owner, self.lease_s):
                 if (settled := self._settled(asked, again=again)) is not None:
                     return settled
-                if not (self.cache.holder(asked.key) or self.run).startswith(self.run):
+                if not (self.coordination.holder(asked.key) or self.run).startswith(self.run):
                     waits(
                         f"waiting for another run that has asked the same (up to {self.lease_s:g} s if it was killed)"
                     )
@@ -170,7 +176,7 @@ class RunStore:
             # Raised by the judge or mode; Ctrl-C reaches the main thread only. They would end the event loop.
             return self.keep_failure(asked, JudgeError(f"the judge raised {format_error(error)}"), None)
         finally:
-            self.cache.release(asked.key, self.owner)
+            self.coordination.release(asked.key, self.owner)
 
     def _settled(self, asked: JurorQuestion, *, again: bool) -> JurorVerdict | None:
         """Return what became of the question in this run or an earlier one."""
@@ -183,7 +189,7 @@ class RunStore:
         """Return why a question of this run has no verdict, and what the call cost if a reply came."""
         if self.limit.shared is None:
             return self._failures.get(key)
-        text = self.cache.get_answer(self.run, key)
+        text = self.coordination.get_answer(self.run, key)
         if text is None:
             return None
         message, reply, call = json.loads(text)
@@ -196,7 +202,7 @@ class RunStore:
         if self.limit.shared is None:
             self._failures[_failure_key(asked)] = error, call
         else:
-            self.cache.put_answer(self.run, _failure_key(asked), json.dumps((str(error), error.reply, call)))
+            self.coordination.put_answer(self.run, _failure_key(asked), json.dumps((str(error), error.reply, call)))
         return JurorVerdict(error, call)
 
     def keep(self, asked: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> StoredJudgement:
@@ -205,7 +211,9 @@ class RunStore:
         entry = StoredJudgement(
             asked.key, asked.case, asked.components(), reply.text, verdict.score, reply.usage, seconds, call.cost_usd
         )
-        self.cache.put(entry, self.run)
+        if self.limit.shared is not None:  # before the verdict, which may be the last that a killed process does
+            self.coordination.put_answer(self.run, _made_key(entry), "")
+        self.replies.put([entry])
         self._made.add(asked.key)
         return entry
 
@@ -225,6 +233,11 @@ class RunStore:
 
 def _failure_key(asked: JurorQuestion) -> str:
     return f"no verdict {asked.key} {asked.juror.way}"
+
+
+def _made_key(entry: StoredJudgement) -> str:
+    """Return the key of the note that a run asked for a verdict; a refreshed reply is not the one before."""
+    return f"new {entry.key} {hashlib.sha256(entry.reply.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def _stored(asked: JurorQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> JurorVerdict:
@@ -279,7 +292,9 @@ class Spending:
             BudgetError: Not enough is left.
         """
         while True:
-            found = self.working.open().reserve(self.run, self.budget, self.owner, calls=calls, tokens=tokens, usd=usd)
+            found = self.working.coordination.reserve(
+                self.run, self.budget, self.owner, calls=calls, tokens=tokens, usd=usd
+            )
             if found.granted:
                 return found
             if found.exhausted:
@@ -298,7 +313,7 @@ class Spending:
     def settle(self, reservation: "Reservation | None", *, tokens: int | None, usd: float | None) -> None:
         """Replace what was set aside by what was used; where that is not known, all of it counts as used."""
         if reservation is not None:
-            self.working.open().settle(reservation, tokens=tokens, usd=usd)
+            self.working.coordination.settle(reservation, tokens=tokens, usd=usd)
 
 
 @dataclass
@@ -332,14 +347,14 @@ class Heartbeat:
             for _ in range(int(self.lease_s / 4 / pause)):
                 await asyncio.sleep(pause)
                 self._publish()
-            self.working.open().renew(self.owner, self.lease_s)
+            self.working.coordination.renew(self.owner, self.lease_s)
 
     def _publish(self) -> None:
         """Show the process that watches the run what this one does."""
         snapshot = self.limit.activity.snapshot()
         if self.limit.shared is not None and snapshot != self._published:
             self._published = snapshot
-            self.working.open().put_answer(self.run, f"{ACTIVITY}{self.owner}", json.dumps(snapshot))
+            self.working.coordination.put_answer(self.run, f"{ACTIVITY}{self.owner}", json.dumps(snapshot))
 
 
 @dataclass
@@ -375,7 +390,7 @@ class LeaseWatch:
 
     def _look_around(self) -> None:
         try:
-            held = self.working.open().held()
+            held = self.working.coordination.held()
         except LlmevalError:  # reported when a lease is asked for
             held = set()
         for key in [key for key in self._waiting if key not in held]:

@@ -14,57 +14,16 @@ from stored_judgements import entry
 from working_caches import Clock, change
 
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judge.store.cache import Cache
-from pytest_llmeval.judge.store.database import SCHEMA_VERSION
+from pytest_llmeval.judge.replies.database import SCHEMA_VERSION
+from pytest_llmeval.judge.replies.sqlite import SqliteReplies
 
 DAY_S = 86_400.0
 
 
-def test_what_is_put_is_got_whatever_the_judge_said(cache: Cache) -> None:
-    odd = entry(reply="half \ud800, nul \0, 東京")
-    cache.put(odd, "run")
-    assert cache.get(odd.key) == odd
-    assert cache.get("0" * 32) is None
-
-
-def test_another_process_sees_what_was_put(cache: Cache, path: Path) -> None:
-    cache.put(entry(), "run")
-    code = (
-        "import sys; from pathlib import Path; from pytest_llmeval.judge.store.cache import Cache; "
-        "print(Cache(Path(sys.argv[1])).get(sys.argv[2]).reply)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path), entry().key],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE,
-    )
-    assert done.stdout == "0.5\n"
-
-
-def test_many_are_got_at_once(cache: Cache) -> None:
-    entries = {each.key: each for each in (entry(str(number)) for number in range(1200))}
-    cache.put_many(list(entries.values()), "run")
-    assert cache.get_many([*entries, "0" * 32]) == entries
-    assert cache.get_many([]) == {}
-    assert {each.key: each for each in cache.entries()} == entries
-
-
-def test_a_later_judgement_replaces_the_earlier_and_is_known_by_its_run(cache: Cache) -> None:
-    cache.put(entry(), "first")
-    assert cache.made_in(entry().key, "first")
-    later = replace(entry(), reply="1")
-    cache.put(later, "second")
-    assert cache.get(entry().key) == later
-    assert not cache.made_in(entry().key, "first")
-    assert cache.made_in(entry().key, "second")
-
-
-def test_nothing_of_a_failed_write_is_kept(cache: Cache) -> None:
+def test_nothing_of_a_failed_write_is_kept(cache: SqliteReplies) -> None:
     good = entry("Rome")
     with pytest.raises(ValueError, match="JSON"):
-        cache.put_many([good, replace(entry(), score=float("nan"))], "run")
+        cache.put([good, replace(entry(), score=float("nan"))])
     assert cache.get(good.key) is None
 
 
@@ -78,26 +37,27 @@ def test_nothing_of_a_failed_write_is_kept(cache: Cache) -> None:
         "UPDATE entries SET entry = 7, checksum = 'text' WHERE key = ?",
     ],
 )
-def test_a_damaged_row_reads_as_absent_is_reported_and_can_be_replaced(cache: Cache, path: Path, damage: str) -> None:
+def test_a_damaged_row_reads_as_absent_is_reported_and_can_be_replaced(
+    cache: SqliteReplies, path: Path, damage: str
+) -> None:
     bad, good = entry(), entry("Rome")
-    cache.put_many([bad, good], "run")
+    cache.put([bad, good])
     assert cache.verify() == []
     change(path, damage, bad.key)
     assert cache.get(bad.key) is None
-    assert cache.get_many([bad.key, good.key]) == {good.key: good}
     assert list(cache.entries()) == [good]
     assert cache.verify() == [f"entry {bad.key}: found a wrong checksum or an invalid judgement"]
-    cache.put(bad, "run")
+    cache.put([bad])
     assert cache.verify() == []
     assert cache.get(bad.key) == bad
 
 
-def test_pruning_deletes_by_age_and_model_and_what_is_damaged(cache: Cache, path: Path, clock: Clock) -> None:
+def test_pruning_deletes_by_age_and_model_and_what_is_damaged(cache: SqliteReplies, path: Path, clock: Clock) -> None:
     old, bad = entry(), entry("bad")
-    cache.put_many([old, bad], "run")
+    cache.put([old, bad])
     clock.now += 2 * DAY_S
     new, other = entry("new"), entry("new", model="openai:b")
-    cache.put_many([new, other], "run")
+    cache.put([new, other])
     change(path, "UPDATE entries SET checksum = x'00' WHERE key = ?", bad.key)
     assert cache.prune(older_than_s=DAY_S, model="openai:b") == 1
     assert cache.prune(older_than_s=DAY_S) == 1
@@ -107,21 +67,21 @@ def test_pruning_deletes_by_age_and_model_and_what_is_damaged(cache: Cache, path
     assert cache.prune() == 1
 
 
-def test_the_folder_is_kept_out_of_git(cache: Cache, path: Path) -> None:
+def test_the_folder_is_kept_out_of_git(cache: SqliteReplies, path: Path) -> None:
     assert (path.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
     cache.close()
     assert sorted(each.name for each in path.parent.iterdir()) == [".gitignore", path.name]
 
 
 def test_a_folder_that_is_the_users_is_not_kept_out_of_git(tmp_path: Path) -> None:
-    Cache(tmp_path / "cache.sqlite3").close()
+    SqliteReplies(tmp_path / "cache.sqlite3").close()
     assert [each.name for each in tmp_path.iterdir()] == ["cache.sqlite3"]
 
 
 def test_the_users_own_gitignore_stays(path: Path) -> None:
     path.parent.mkdir()
     (path.parent / ".gitignore").write_text("mine\n", encoding="utf-8")
-    Cache(path).close()
+    SqliteReplies(path).close()
     assert (path.parent / ".gitignore").read_text(encoding="utf-8") == "mine\n"
 
 
@@ -137,7 +97,7 @@ def test_a_file_that_is_no_database_is_refused_and_stays(tmp_path: Path, content
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     with pytest.raises(LlmevalError, match=r"notes\.txt is not a judge cache"):
-        Cache(path)
+        SqliteReplies(path)
     assert path.read_bytes() == content
 
 
@@ -146,19 +106,19 @@ def test_a_database_of_another_program_is_refused_and_stays(tmp_path: Path) -> N
     database(path, "CREATE TABLE entries (key TEXT)")
     content = path.read_bytes()
     with pytest.raises(LlmevalError, match=r"app\.sqlite3 is not a judge cache"):
-        Cache(path)
+        SqliteReplies(path)
     assert path.read_bytes() == content
 
 
-def test_a_cache_of_a_newer_version_is_refused_and_stays(cache: Cache, path: Path) -> None:
-    cache.put(entry(), "run")
+def test_a_cache_of_a_newer_version_is_refused_and_stays(cache: SqliteReplies, path: Path) -> None:
+    cache.put([entry()])
     cache.close()
     database(path, f"PRAGMA user_version={SCHEMA_VERSION + 1}")
     content = path.read_bytes()
     with pytest.raises(
         LlmevalError, match=rf"newer version .*schema {SCHEMA_VERSION + 1}.*expected schema {SCHEMA_VERSION}"
     ):
-        Cache(path)
+        SqliteReplies(path)
     assert path.read_bytes() == content
     database(path, f"PRAGMA user_version={SCHEMA_VERSION}")
 
@@ -168,18 +128,18 @@ def test_a_place_that_cannot_hold_a_cache_is_an_error_that_names_it(tmp_path: Pa
     with pytest.raises(
         LlmevalError, match=r"file/cache\.sqlite3 cannot be created \(.+\): choose a file in a writable folder"
     ):
-        Cache(tmp_path / "file" / "cache.sqlite3")
+        SqliteReplies(tmp_path / "file" / "cache.sqlite3")
 
 
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.replies.sqlite import SqliteReplies
 if os.geteuid() == 0:
     os.setuid(65534)
 try:
-    Cache(Path(sys.argv[1]))
+    SqliteReplies(Path(sys.argv[1]))
 except LlmevalError as error:
     print(error)
 """
@@ -193,7 +153,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(existing: bool
     try:
         path = folder / "cache.sqlite3"
         if existing:
-            Cache(path).close()
+            SqliteReplies(path).close()
             path.chmod(0o444)
         folder.chmod(0o555)
         done = subprocess.run(
@@ -206,25 +166,25 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(existing: bool
     assert "writable" in done.stdout or "can be written" in done.stdout
 
 
-def test_a_full_disk_is_said_and_the_cache_goes_on_when_there_is_room(cache: Cache) -> None:
+def test_a_full_disk_is_said_and_the_cache_goes_on_when_there_is_room(cache: SqliteReplies) -> None:
     with cache._session() as connection:
         connection.execute("PRAGMA max_page_count = 1")  # that is: no page more than there are
     with pytest.raises(LlmevalError, match=r"cache\.sqlite3: database or disk is full: free some disk space"):
-        cache.put_many([entry(str(number)) for number in range(2_000)], "run")
+        cache.put([entry(str(number)) for number in range(2_000)])
     with cache._session() as connection:
         connection.execute("PRAGMA max_page_count = 1000000")
-    cache.put(entry(), "run")
+    cache.put([entry()])
     assert cache.get(entry().key) == entry()
 
 
-def test_damage_of_the_file_itself_is_an_error_that_says_what_to_do(cache: Cache, path: Path) -> None:
-    cache.put_many([entry(str(number)) for number in range(200)], "run")
+def test_damage_of_the_file_itself_is_an_error_that_says_what_to_do(cache: SqliteReplies, path: Path) -> None:
+    cache.put([entry(str(number)) for number in range(200)])
     cache.close()
     content = bytearray(path.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
     with pytest.raises(LlmevalError, match=r"cache\.sqlite3: .*delete the file"):
-        Cache(path).get(entry("3").key)
+        SqliteReplies(path).get(entry("3").key)
 
 
 @pytest.mark.parametrize("suffix", ["", "-journal", "-shm", "-wal"])
@@ -237,7 +197,7 @@ def test_a_link_in_place_of_a_file_of_the_cache_is_refused_and_not_followed(
         outside.write_text("precious", encoding="utf-8")
     (tmp_path / f"cache.sqlite3{suffix}").symlink_to(outside)
     with pytest.raises(LlmevalError, match=rf"\(cache\.sqlite3{suffix} is a symbolic link, expected a file\)"):
-        Cache(tmp_path / "cache.sqlite3")
+        SqliteReplies(tmp_path / "cache.sqlite3")
     assert outside.exists() == exists
     assert not exists or outside.read_text(encoding="utf-8") == "precious"
 
@@ -246,42 +206,36 @@ def test_a_working_folder_that_is_a_link_gets_no_cache(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / ".llmeval").symlink_to(tmp_path / "outside")
     with pytest.raises(LlmevalError, match=r"\.llmeval is a symbolic link, expected a folder"):
-        Cache(tmp_path / ".llmeval" / "cache.sqlite3")
+        SqliteReplies(tmp_path / ".llmeval" / "cache.sqlite3")
     assert list((tmp_path / "outside").iterdir()) == []
-
-
-def test_a_closed_cache_opens_again_when_it_is_used(cache: Cache) -> None:
-    cache.put(entry(), "run")
-    cache.close()
-    assert cache.get(entry().key) == entry()
 
 
 def test_a_large_journal_left_by_a_killed_process_is_taken_in_at_opening(path: Path, clock: Clock) -> None:
     code = (
         "import os, sys; from pathlib import Path; from stored_judgements import entry; "
-        "from pytest_llmeval.judge.store.cache import Cache; cache = Cache(Path(sys.argv[1])); "
+        "from pytest_llmeval.judge.replies.sqlite import SqliteReplies; cache = SqliteReplies(Path(sys.argv[1])); "
         "cache._rows('PRAGMA wal_autocheckpoint=0'); "
-        "cache.put_many([entry(str(n), reply='x' * 5000) for n in range(1500)], 'run'); os._exit(0)"
+        "cache.put([entry(str(n), reply='x' * 5000) for n in range(1500)]); os._exit(0)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=PATIENCE, env=environment)
     wal = path.with_name(path.name + "-wal")
     assert wal.stat().st_size > 4 << 20
-    with Cache(path, clock=clock, ticks=clock) as cache:
+    with SqliteReplies(path, clock=clock, ticks=clock) as cache:
         assert wal.stat().st_size == 0
         assert len(list(cache.entries())) == 1500
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_a_forked_child_has_a_connection_of_its_own(cache: Cache) -> None:
-    cache.put(entry("parent"), "run")
+def test_a_forked_child_has_a_connection_of_its_own(cache: SqliteReplies) -> None:
+    cache.put([entry("parent")])
     inherited = cache._connection
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            cache.put(entry("child"), "run")
+            cache.put([entry("child")])
             code = 0 if cache.get(entry("parent").key) and cache._connection is not inherited else 2
         finally:
             os._exit(code)
@@ -293,7 +247,7 @@ def test_a_forked_child_has_a_connection_of_its_own(cache: Cache) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_a_child_forked_while_another_thread_writes_does_not_hang(cache: Cache) -> None:
+def test_a_child_forked_while_another_thread_writes_does_not_hang(cache: SqliteReplies) -> None:
     inside, done = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -311,19 +265,3 @@ def test_a_child_forked_while_another_thread_writes_does_not_hang(cache: Cache) 
     done.set()
     thread.join()
     assert os.waitstatus_to_exitcode(status) == 0
-
-
-def test_threads_share_the_connection(cache: Cache) -> None:
-    entries = [entry(str(number)) for number in range(200)]
-
-    def put(part: int) -> None:
-        for each in entries[part::4]:
-            cache.put(each, "run")
-            assert cache.get(each.key) == each
-
-    threads = [threading.Thread(target=put, args=(part,)) for part in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(cache.get_many(each.key for each in entries)) == 200

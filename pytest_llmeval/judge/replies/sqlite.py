@@ -1,12 +1,10 @@
-"""The working cache: all verdicts obtained on this machine, shared by its processes, opened on first use."""
-
-__all__ = ("Cache",)
+"""Replies in a SQLite database: all verdicts obtained on this machine, shared by its processes."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from pytest_llmeval.judge.store.leases import Leases, SharedLimits
+from pytest_llmeval.judge.replies.database import Database
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 _AT_ONCE = 500
@@ -19,8 +17,8 @@ _COLUMNS = "CAST(key AS BLOB), CAST(entry AS BLOB), CAST(checksum AS BLOB)"
 _GET = f"SELECT {_COLUMNS} FROM entries WHERE key = ?"  # noqa: S608 (constants)
 
 
-class Cache(Leases, SharedLimits):
-    """Judgements by key, and messages between the processes of a run.
+class SqliteReplies(Database):
+    """Judgements by key.
 
     A row whose checksum is wrong reads as absent, so that the verdict is asked for again; `verify` lists it.
     """
@@ -30,69 +28,20 @@ class Cache(Leases, SharedLimits):
         found = self._rows(_GET, (key,))
         return _intact(*found[0]) if found else None
 
-    def get_many(self, keys: Iterable[str]) -> dict[str, StoredJudgement]:
-        """Return the judgements that are kept under some of the keys."""
-        wanted = sorted(set(keys))
-        found: dict[str, StoredJudgement] = {}
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(part))
-            rows = self._rows(f"SELECT {_COLUMNS} FROM entries WHERE key IN ({marks})", part)  # noqa: S608 (marks only)
-            found.update((entry.key, entry) for entry in (_intact(*row) for row in rows) if entry is not None)
-        return found
-
-    def put(self, entry: StoredJudgement, run: str) -> None:
-        """Keep a judgement that was made in a run; it replaces an older one of its key."""
-        self.put_many([entry], run)
-
-    def put_many(self, entries: Sequence[StoredJudgement], run: str) -> None:
-        """Keep judgements, all or none."""
+    def put(self, entries: Sequence[StoredJudgement]) -> None:
+        """Store judgements, all or none; each replaces an older one of its key."""
         now = self.clock()
         rows = []
         for entry in entries:
             # ASCII takes half of a surrogate pair, which models do emit; as UTF-8 it cannot be written.
             data = json.dumps(entry.to_json(), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
             parts = entry.components
-            rows.append((entry.key, run, now, parts["mode"], parts["model"], data, _checksum(entry.key.encode(), data)))
+            rows.append((entry.key, "", now, parts["mode"], parts["model"], data, _checksum(entry.key.encode(), data)))
         if len(rows) == 1:  # a statement by itself is a transaction, and takes a third of the time of one around it
             self._rows(_PUT, rows[0])
             return
         with self._transaction() as connection:
             connection.executemany(_PUT, rows)
-
-    def made_in(self, key: str, run: str) -> bool:
-        """Return whether the judgement kept under a key was made in a run."""
-        return bool(self._rows("SELECT 1 FROM entries WHERE key = ? AND run = ?", (key, run)))
-
-    def put_answer(self, run: str, key: str, answer: str) -> None:
-        """Share an answer of the target, as JSON text, with the other processes of a run."""
-        values = (run, key, answer.encode("utf-8", "surrogatepass"), self.clock())
-        self._rows("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", values)
-
-    def get_answer(self, run: str, key: str) -> str | None:
-        """Return an answer of the target that a process of the run has shared."""
-        found = self._rows("SELECT answer FROM answers WHERE run = ? AND key = ?", (run, key))
-        return str(found[0][0], "utf-8", "surrogatepass") if found else None
-
-    def get_answers(self, run: str, prefix: str) -> list[str]:
-        """Return what the processes of a run have shared under keys that begin alike, sorted by key."""
-        found = self._rows(
-            "SELECT answer FROM answers WHERE run = ? AND substr(key, 1, ?) = ? ORDER BY key",
-            (run, len(prefix), prefix),
-        )
-        return [str(answer, "utf-8", "surrogatepass") for (answer,) in found]
-
-    def forget_run(self, run: str) -> None:
-        """Delete the messages of a run and the leases of its killed processes; judgements are kept.
-
-        Args:
-            run: Whose processes have ended. Their names as owners begin with it and a space.
-        """
-        mine = f"{run} "
-        with self._transaction() as connection:
-            for table in ("answers", "limits", "reservations", "slots", "spent"):
-                connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))  # noqa: S608 (constants of this line)
-            connection.execute("DELETE FROM leases WHERE substr(owner, 1, ?) = ?", (len(mine), mine))
 
     def entries(self) -> Iterator[StoredJudgement]:
         """Yield all judgements that can be read, in the order in which they were kept."""

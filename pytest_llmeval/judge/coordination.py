@@ -1,7 +1,5 @@
 """What processes share: which of them makes which call, how many are in flight, and what may still be spent."""
 
-__all__ = ("LONGEST_S", "Leases", "Reservation", "SharedLimits")
-
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from pytest_llmeval.judge.options import Budget
-from pytest_llmeval.judge.store.database import Store
+from pytest_llmeval.judge.replies.database import Database
 from pytest_llmeval.services.machine import is_dead
 
 LONGEST_S: Final = 300.0
@@ -41,8 +39,29 @@ nano_usd = nano_usd + excluded.nano_usd, at = excluded.at
 """
 
 
-class Leases(Store):
-    """A lease expires after `ttl` seconds unless renewed, so a killed process does not block others for long.
+class Reservation(Struct, frozen=True):
+    """What came of asking for a part of the budget.
+
+    Attributes:
+        run: Whose budget it is.
+        number: Of the part that was set apart; ``None`` if none was.
+        exhausted: Whether none can be, whatever calls under way use; otherwise it is worth while to ask again.
+    """
+
+    run: str
+    number: int | None = None
+    exhausted: bool = False
+
+    @property
+    def granted(self) -> bool:
+        """Whether the call may be made."""
+        return self.number is not None
+
+
+class Coordination(Database):
+    """Leases, slots, limits, budgets and messages of the processes of a run.
+
+    A lease expires after `ttl` seconds unless renewed, so a killed process does not block others for long.
 
     An owner is any text that no other process uses. If its last word is the name of a process
     (`pytest_llmeval.services.machine.process_name`), its leases end with that process.
@@ -146,29 +165,6 @@ class Leases(Store):
                     (end, owner, len(begins), begins, self.ticks()),
                 )
 
-
-class Reservation(Struct, frozen=True):
-    """What came of asking for a part of the budget.
-
-    Attributes:
-        run: Whose budget it is.
-        number: Of the part that was set apart; ``None`` if none was.
-        exhausted: Whether none can be, whatever calls under way use; otherwise it is worth while to ask again.
-    """
-
-    run: str
-    number: int | None = None
-    exhausted: bool = False
-
-    @property
-    def granted(self) -> bool:
-        """Whether the call may be made."""
-        return self.number is not None
-
-
-class SharedLimits(Store):
-    """Limits that hold over all processes of a run."""
-
     def limit(self, run: str, configured: int) -> int:
         """Return how many calls may be under way at once, at most `configured`."""
         found = self._rows("SELECT value FROM limits WHERE run = ?", (run,))
@@ -249,6 +245,36 @@ class SharedLimits(Store):
             ).fetchall():
                 used = (calls, most if tokens is None else tokens, nano_usd if usd is None else round(usd * _NANO))
                 connection.execute(_SETTLE, (reservation.run, *used, self.clock()))
+
+    def put_answer(self, run: str, key: str, answer: str) -> None:
+        """Share an answer of the target, as JSON text, with the other processes of a run."""
+        values = (run, key, answer.encode("utf-8", "surrogatepass"), self.clock())
+        self._rows("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", values)
+
+    def get_answer(self, run: str, key: str) -> str | None:
+        """Return an answer of the target that a process of the run has shared."""
+        found = self._rows("SELECT answer FROM answers WHERE run = ? AND key = ?", (run, key))
+        return str(found[0][0], "utf-8", "surrogatepass") if found else None
+
+    def get_answers(self, run: str, prefix: str) -> list[str]:
+        """Return what the processes of a run have shared under keys that begin alike, sorted by key."""
+        found = self._rows(
+            "SELECT answer FROM answers WHERE run = ? AND substr(key, 1, ?) = ? ORDER BY key",
+            (run, len(prefix), prefix),
+        )
+        return [str(answer, "utf-8", "surrogatepass") for (answer,) in found]
+
+    def forget_run(self, run: str) -> None:
+        """Delete the messages of a run and the leases of its killed processes; judgements are kept.
+
+        Args:
+            run: Whose processes have ended. Their names as owners begin with it and a space.
+        """
+        mine = f"{run} "
+        with self._transaction() as connection:
+            for table in ("answers", "limits", "reservations", "slots", "spent"):
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))  # noqa: S608 (constants of this line)
+            connection.execute("DELETE FROM leases WHERE substr(owner, 1, ?) = ?", (len(mine), mine))
 
 
 def _exceeds(units: Sequence[float], limits: Budget) -> bool:

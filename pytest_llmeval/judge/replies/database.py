@@ -1,6 +1,4 @@
-"""The database of the working cache: creation, concurrent opening, closing."""
-
-__all__ = ("Store",)
+"""The SQLite database of replies and coordination: creation, concurrent opening, closing."""
 
 import errno
 import os
@@ -61,12 +59,12 @@ CREATE TABLE answers (
 );
 """
 
-_STORES: "weakref.WeakSet[Store]" = weakref.WeakSet()
+_OPEN: "weakref.WeakSet[Database]" = weakref.WeakSet()
 _INHERITED: list[sqlite3.Connection] = []
 """Connections of the parent process: SQLite forbids a child to use them, and even to close them."""
 
 
-class Store:
+class Database:
     """A SQLite database that processes and threads share. One connection per process; short transactions.
 
     Attributes:
@@ -103,7 +101,7 @@ class Store:
             ) from error
         with self._session() as connection:
             self._tidy(connection)
-        _STORES.add(self)
+        _OPEN.add(self)
 
     def close(self) -> None:
         """Put what was written into the main file, and close this process's connection; the next use opens it again."""
@@ -245,8 +243,8 @@ def _create(path: Path) -> None:
 
 
 def _after_fork() -> None:
-    for store in list(_STORES):
-        store._leave_to_parent()  # noqa: SLF001 (of this module)
+    for each in list(_OPEN):
+        each._leave_to_parent()  # noqa: SLF001 (of this module)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
