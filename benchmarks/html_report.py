@@ -16,11 +16,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
 from selenium import webdriver
 from tabulate import tabulate
 
+from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.reports.reading import completed
 
 STEPS = {
     "filtered": "q=case-99",
@@ -84,7 +87,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     data = report(count)
     started = time.perf_counter()
-    page = to_page([PageRun("", data)]).html
+    page = to_page([PageRun("", completed(convert(data, RunReport)))]).html
     rows = [("JSON report", f"{len(json.dumps(data, indent=1)) / 1e6:.2f} MB"), ("page", f"{len(page) / 1e6:.2f} MB")]
     rows.append(("made", f"{time.perf_counter() - started:.2f} s"))
     driver = browser()

@@ -30,7 +30,7 @@ def report(nodeid: str, when: str = "call", outcome: str = "passed") -> Any:
 
 def outcomes(run: RunRecord) -> list[tuple[str, CaseOutcome, str | None]]:
     (suite,) = finished(run, [SUITE]).report.suites
-    return [(case.id, case.outcome, case.reason) for case in suite.result.cases]
+    return [(case.id, case.outcome, case.reason) for case in suite.cases]
 
 
 def test_of_an_item_that_runs_again_the_last_result_counts() -> None:
