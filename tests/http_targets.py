@@ -9,7 +9,7 @@ from typing import Any
 from search_server import Answer, SearchServer
 
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.targets.http import HttpTarget
+from pytest_llmeval.targets.network import HttpTarget
 from pytest_llmeval.targets.spec import HttpSpec
 
 BATCH = {"queries": {"$each": {"$input": True}}, "top_k": 3}

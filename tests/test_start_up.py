@@ -116,7 +116,7 @@ UNUSED = {
     *("judge.asking", "judge.contract", "judge.reduction", "reports.systems", "reports.timeline"),
     *("baselines.answers", "baselines.judged_scores", "baselines.scores", "run.shards.selection"),
     *("run.early", "run.early.decisions", "run.early.watching", "run.planning", "gates.early"),
-    *("targets.python", "targets.spec"),
+    *("targets.python", "targets.recordings", "targets.spec"),
 }
 """Modules that a suite of recorded answers does not need: it has no judges, targets, systems or approved scores."""
 

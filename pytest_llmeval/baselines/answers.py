@@ -15,7 +15,7 @@ from pytest_llmeval.core.parts import NoAnswer
 from pytest_llmeval.data.files.documents import decode, read_bytes
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import input_digest
+from pytest_llmeval.targets.recordings import input_digest
 
 _NONE = "no answer is approved: set 'snapshot: true' in the suite, and run pytest --llmeval --snapshot-update"
 _REPAIR = "restore the file from version control, or delete it and approve again"

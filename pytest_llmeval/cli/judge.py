@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.run.judge_migration import Migration
     from pytest_llmeval.suite.suite import Suite, SuiteKey
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Recordings
 
 _LISTED = 20
 _OWN = ("temperature", "max_tokens", "seed")
@@ -80,7 +80,7 @@ def _suite(path: Path) -> "Suite":
 
 def _recordings(options: Namespace) -> "Recordings":
     """Return the recorded predictions; without a file there are none, but no target is called for them either."""
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Recordings
 
     if options.predictions is None:
         return Recordings(Path("--predictions FILE"), "replay")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.run_record import RunRecord
     from pytest_llmeval.run.shards.file import ShardFile, ShardOptions
     from pytest_llmeval.run.stages import Reported
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Recordings
 
 
 _NOTHING_RAN = 5
@@ -145,7 +145,7 @@ def _is_own(folder: Path, root: Path, foreign: Collection[Path]) -> bool:
 
 
 def _recordings(ran: "ShardOptions", root: Path) -> "Recordings | None":
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Recordings
 
     path, mode = ran.predictions, ran.predictions_mode
     return Recordings.open(root / path, mode) if path and mode != "replay" else None

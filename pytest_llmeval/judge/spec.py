@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.services.addresses import address_fault
-from pytest_llmeval.services.secrets import is_secret_name, variable_fault
+from pytest_llmeval.services.secrets import address_fault, is_secret_name, variable_fault
 
 PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
 """Providers that may precede the colon of a model."""

@@ -239,8 +239,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
         return CaseRunner(options, None, *how)
-    from pytest_llmeval.targets.journal import Journal
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Journal, Recordings
 
     path = config.invocation_params.dir / name
     try:

@@ -24,7 +24,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.finishing import finish_run, write_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.run.stages import Reported, Suites, judges_of
-from pytest_llmeval.services.addresses import redacted_url
+from pytest_llmeval.services.secrets import redacted_url
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

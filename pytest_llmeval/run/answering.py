@@ -33,7 +33,7 @@ from pytest_llmeval.run.links import (
 )
 from pytest_llmeval.services.background import Background, ThisThread, together, waited
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import Recordings
+from pytest_llmeval.targets.recordings import Recordings
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.run_store import RunStore

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.run.answering import Answering, Prefetch
     from pytest_llmeval.suite.systems import ModelSystem
-    from pytest_llmeval.targets.python import Recordings, Target
+    from pytest_llmeval.targets.python import Target
+    from pytest_llmeval.targets.recordings import Recordings
     from pytest_llmeval.targets.spec import BatchTarget
 
 _WIDEST_WINDOW = 1_000
@@ -338,7 +339,7 @@ class SuiteTargets:
     def _connect(self, suite: Suite) -> "Target | BatchTarget":
         if suite.model is not None:
             return self._connect_model(suite.model)
-        from pytest_llmeval.targets.callables import load_target, network_target
+        from pytest_llmeval.targets.python import load_target, network_target
 
         spec, folder = suite.target, suite.path.parent
         assert spec is not None

@@ -19,12 +19,12 @@ from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
 from pytest_llmeval.suite.model_settings import ConversationSpec, SimulatedUser, wants_of
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import input_digest
+from pytest_llmeval.targets.recordings import input_digest
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.run_store import RunStore
     from pytest_llmeval.judge.service import JudgeService
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Recordings
 
 _LONGEST_QUOTE = 80
 """Most characters of a message in an error."""

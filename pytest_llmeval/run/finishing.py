@@ -38,7 +38,7 @@ from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Recordings
 
 
 def with_past(report: RunReport, root: Path) -> RunReport:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.judges import JudgeAccess, UserAccess
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
-    from pytest_llmeval.targets.python import Target
+    from pytest_llmeval.targets.python import Target, World
     from pytest_llmeval.targets.spec import BatchTarget
-    from pytest_llmeval.targets.worlds import World
 
 Answers: TypeAlias = Mapping[str, Case | PredictionError]
 """Cases with their predictions, or why they have none, by id: one, or those of a block."""
@@ -145,7 +144,7 @@ class Job(Struct, frozen=True):
             with suppress(Exception):  # raised again for every case that asks
                 self.target.load()
                 if self.suite.target is not None and self.suite.target.world is not None:
-                    from pytest_llmeval.targets.callables import load_target
+                    from pytest_llmeval.targets.python import load_target
 
                     load_target(self.suite.target.world, self.suite.path.parent, "world")
             if self.user is not None:

@@ -48,7 +48,7 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.pairing import RunPairing
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Recordings
 
 
 _STATISTICS: tuple[Statistic, ...] = ("value", "mean")

@@ -19,23 +19,13 @@ from pytest_llmeval.run.conversation import beginning, turns_of
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import FIGURE_DIGITS, Answers, Job, Next, with_figures
 from pytest_llmeval.run.score import cut
+from pytest_llmeval.services.activity import Stopwatch
 from pytest_llmeval.services.background import ThisThread
 from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.callables import load_target
-from pytest_llmeval.targets.python import (
-    Recordings,
-    call_target,
-    for_case,
-    in_world,
-    input_digest,
-    recorded_figures,
-    recording,
-    typed_input,
-)
+from pytest_llmeval.targets.python import World, call_target, for_case, in_world, load_target, typed_input, within
+from pytest_llmeval.targets.recordings import Recordings, input_digest, recorded_figures, recording
 from pytest_llmeval.targets.spec import BatchTarget
-from pytest_llmeval.targets.worlds import World, within
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.coordination import Reservation

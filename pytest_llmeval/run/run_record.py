@@ -79,7 +79,7 @@ class SuitePart(msgspec.Struct, frozen=True, array_like=True):
 
 
 def _recordings(key: SuiteKey, execution: Execution, hidden: Collection[str]) -> list[dict[str, Any]]:
-    from pytest_llmeval.targets.python import recording
+    from pytest_llmeval.targets.recordings import recording
 
     return [
         recording(key.shown, key.variant, case, repeat, hidden)

@@ -349,7 +349,7 @@ class SettingsReader(JudgeReader):
         """Read ``target``."""
         if entry is None:
             return None
-        from pytest_llmeval.targets.faults import target_faults
+        from pytest_llmeval.targets.messages import target_faults
         from pytest_llmeval.targets.spec import TargetSpec
 
         spec = TargetSpec(entry) if isinstance(entry, str) else self.check(TargetSpec, entry, ("target",))

@@ -1,76 +1,31 @@
-"""Predictions from a Python callable, or from recordings of an earlier run."""
+"""Python callables as targets: how they are loaded and called, and the worlds that agents act in."""
 
-__all__ = (
-    "WITHHELD",
-    "CallPlain",
-    "NotRecorded",
-    "Recordings",
-    "call_target",
-    "for_case",
-    "in_world",
-    "recorded_figures",
-    "recording_mode",
-    "typed_input",
-    "wrong_call",
-)
-
-import hashlib
+import asyncio
+import importlib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import is_dataclass
 from functools import partial
+from importlib.metadata import distribution, packages_distributions
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_type_hints
+from types import FunctionType, ModuleType
+from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, SuiteError, defined_at
-from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, read_jsonl
-from pytest_llmeval.data.files.json import JsonParser, RejectedError
-from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.services.background import in_thread
-from pytest_llmeval.services.secrets import without
-from pytest_llmeval.services.stopwatch import stopwatch
-
-if TYPE_CHECKING:
-    from pytest_llmeval.targets.journal import Journal
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import LlmevalError, PredictionError, defined_at, format_error, in_its_turn, origin
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.services.activity import stopwatch
+from pytest_llmeval.services.background import OwnThread, in_thread
+from pytest_llmeval.services.retrying import RunCalls
+from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 
 Target: TypeAlias = Callable[[Any], Any]
 CallPlain: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Calls a plain function, in some thread."""
-RecordingMode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
-RecordingPlace: TypeAlias = tuple[str, str, str, int]
-RecordedRows: TypeAlias = dict[RecordingPlace, dict[str, Any]]
-
-_FIGURES = ("cost_usd", "latency_s")
-WITHHELD = "withheld"
-"""Key of a recorded prediction that is left out, since it has a secret."""
-
-
-class NotRecorded(NamedTuple):
-    """Cases whose predictions are not recorded, by id and sorted.
-
-    Attributes:
-        unreadable: No later run could read them.
-        secret: They have the value of a secret variable.
-    """
-
-    unreadable: Sequence[str] = ()
-    secret: Sequence[str] = ()
-
-
-MODES: tuple[RecordingMode, ...] = ("auto", "replay", "record", "refresh")
-
-
-def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
-    """Return whether a mode replays and whether it calls the target.
-
-    ``auto`` replays what is recorded and calls the target for the rest; ``replay`` never calls it; ``record`` calls it
-    for every case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
-    """
-    return mode in ("auto", "replay"), mode != "replay"
 
 
 async def call_target(
@@ -136,242 +91,6 @@ def _exited(error: SystemExit) -> PredictionError:
     return PredictionError(f"the target called sys.exit({error.code!r})")
 
 
-def input_digest(value: Any) -> str:
-    """Return a digest of a case's input, by which a recording knows that it still belongs to the case."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-@dataclass
-class Recordings:
-    """Predictions of earlier runs, in a JSONL file that is sorted and reads well in a diff.
-
-    Attributes:
-        path: The file.
-        mode: What to do with it.
-        journal: Where the answers of this run are kept as they arrive.
-    """
-
-    path: Path
-    mode: RecordingMode
-    journal: "Journal | None" = None
-    _rows: RecordedRows = field(default_factory=dict)
-
-    @classmethod
-    def open(
-        cls, path: Path, mode: RecordingMode, journal: "Journal | None" = None, *, merges: bool = False
-    ) -> "Recordings":
-        """Read the file; an absent one is empty, except in mode ``replay``.
-
-        Args:
-            path: The file.
-            mode: What to do with it.
-            journal: Where the answers of this run are kept as they arrive.
-            merges: Whether to take over first what killed runs left in their journals: only the main process does.
-
-        Raises:
-            SuiteError: A line of the file is no recording.
-            PredictionError: The file is absent and the mode is ``replay``.
-            OSError: Answers of killed runs cannot be taken over.
-        """
-        if mode == "replay":
-            journal = None
-            if not path.exists():
-                raise PredictionError(
-                    f"predictions file {path} does not exist; create it with --llmeval-predictions-mode=record"
-                )
-        recordings = cls(path, mode, journal)
-        if merges and journal is not None and (left := journal.read(others=True)):
-            recordings._merge(left)
-            journal.remove()
-        recordings._rows = _read_rows(path)
-        return recordings
-
-    def get(self, suite: str, variant: str, case: Case, repeat: int = 0) -> Any:
-        """Return the recorded prediction of a case, or `MISSING` where it must be asked for.
-
-        Raises:
-            PredictionError: Nothing is recorded for the case, or for another input, and the mode is ``replay``.
-        """
-        replays, asks = recording_mode(self.mode)
-        row = self._rows.get((suite, variant, case.id, repeat)) if replays else None
-        if row is not None and row["input"] == _asked(case):
-            return row["prediction"]
-        if asks:
-            return MISSING
-        why = "was recorded for another input" if row is not None else "is not recorded"
-        raise PredictionError(
-            f"case {case.id!r} {why} in {self.path.name}; "
-            "run once with --llmeval-predictions-mode=auto to call the target"
-        )
-
-    def figures(self, suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, float]:
-        """Return what a recorded prediction took; nothing for recordings of earlier versions."""
-        figures: dict[str, float] = self._rows[suite, variant, case.id, repeat].get("figures", {})
-        return figures
-
-    def of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
-        """Yield all rows of a suite or of one variant of it, whatever the mode."""
-        yield from (row for place, row in self._rows.items() if place[:2] == (suite, variant))
-
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all rows, whatever the mode."""
-        yield from self._rows.values()
-
-    def keep(self, row: Mapping[str, Any]) -> None:
-        """Write an answer to the journal, so that a killed run does not lose it."""
-        if self.journal is not None:
-            # What cannot be kept now is written with everything else at the end of the run, which reports a failure.
-            with suppress(OSError, RecursionError, ValueError):
-                self.journal.append(row)
-
-    def update(
-        self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()
-    ) -> NotRecorded:
-        """Take over what a run predicted and write the file, sorted, in one step; mode ``replay`` writes nothing.
-
-        What other runs have written meanwhile stays. A prediction that no later run could read would cost that run all
-        the others; it is left out, and so asked for again: half of a surrogate pair, which models do emit, deep
-        nesting, or a line without measure. So is one with a secret, since recordings are committed.
-
-        Args:
-            predictions: Rows of `recording`; they replace those of the journal.
-            complete: Suites and variants all of whose cases ran; mode ``refresh`` forgets what else there is
-                of them.
-
-        Returns:
-            The cases that were left out.
-
-        Raises:
-            OSError: The file cannot be written.
-            SuiteError: It has been damaged in the meantime, and is left unchanged.
-        """
-        if self.mode == "replay":
-            return NotRecorded()
-        arrived = self.journal.read() if self.journal is not None else []
-        return self._merge([*arrived, *predictions], complete if self.mode == "refresh" else ())
-
-    def close(self) -> None:
-        """Take over what has arrived since `update`, and remove the journal.
-
-        Raises:
-            OSError: The file cannot be written; the journal stays for the next run.
-            SuiteError: As `update` does.
-        """
-        if self.journal is not None:
-            if self.journal.has_more():
-                self._merge(self.journal.read())
-            self.journal.remove()
-
-    def _merge(self, rows: Iterable[Mapping[str, Any]], forget: Collection[tuple[str, str]] = ()) -> NotRecorded:
-        given = {_place(row): row for row in rows if _is_recording(row)}
-        secret = {place for place, row in given.items() if row.get(WITHHELD)}
-        made = {place: _line(row) for place, row in given.items() if place not in secret}
-        unreadable = {place for place, line in made.items() if not _is_readable(line)}
-
-        def merged() -> str:
-            kept = {place: _line(row) for place, row in _read_rows(self.path).items() if place[:2] not in forget}
-            lines = {**kept, **made}
-            return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
-
-        rewrite(self.path, merged)
-        return NotRecorded(_cases(unreadable), _cases(secret))
-
-
-def _read_rows(path: Path) -> RecordedRows:
-    """Read a file of recordings; an absent one is empty.
-
-    Raises:
-        SuiteError: A line of the file is no recording.
-    """
-    if not path.exists():
-        return {}
-    rows: RecordedRows = {}
-    faults: list[Fault] = []
-    for line, row in read_jsonl(path, str(path), faults):
-        if _is_recording(row):
-            rows[_place(row)] = row
-        else:
-            expected = "expected an object with suite, variant, case, input and prediction"
-            faults.append(Fault(str(path), line, 1, "", expected))
-    if faults:
-        raise SuiteError(faults)
-    return rows
-
-
-def _cases(places: Iterable[RecordingPlace]) -> list[str]:
-    return sorted({case for _, _, case, _ in places})
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, sort_keys=True)
-
-
-def _is_readable(line: str) -> bool:
-    try:
-        size = len(line.encode("utf-8"))
-        JsonParser(FaultLog("")).parse(line)
-    except (UnicodeEncodeError, RejectedError):
-        return False
-    return size < MAX_LINE_BYTES
-
-
-def _is_recording(row: Any) -> bool:
-    texts = ("suite", "variant", "case", "input")
-    if not isinstance(row, dict) or not isinstance(row.get("repeat", 0), int):
-        return False
-    figures = row.get("figures", {})
-    if not isinstance(figures, dict) or not all(isinstance(figures.get(name, 0), int | float) for name in _FIGURES):
-        return False
-    return "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
-
-
-def _place(row: Mapping[str, Any]) -> RecordingPlace:
-    return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
-
-
-def _asked(case: Case) -> str:
-    """Return a digest of what the answer to a case depends on, as far as the suite knows it."""
-    return input_digest([case.input, case.way] if case.way else case.input)
-
-
-def recording(
-    suite: str, variant: str, case: Case, repeat: int = 0, hidden: Collection[str] = frozenset()
-) -> dict[str, Any]:
-    """Return the row that records a case's prediction; the first of several has no number of the repeat.
-
-    Args:
-        suite: The file, as reports name it.
-        variant: Of the suite, or its system.
-        case: With its prediction.
-        repeat: Which of several answers it is.
-        hidden: Secrets, in every spelling. A row whose prediction has one says so, and nothing else of it.
-    """
-    row: dict[str, Any] = {
-        "suite": suite,
-        "variant": variant,
-        "case": case.id,
-        "input": _asked(case),
-        "prediction": case.prediction,
-    }
-    if hidden and _has_secret(case.prediction, hidden):
-        row |= {"prediction": None, WITHHELD: True}
-    if figures := recorded_figures(case):
-        row["figures"] = figures
-    return {**row, "repeat": repeat} if repeat else row
-
-
-def _has_secret(prediction: Any, hidden: Collection[str]) -> bool:
-    text = prediction if isinstance(prediction, str) else json.dumps(prediction, ensure_ascii=False, default=str)
-    return without(text, hidden) != text
-
-
-def recorded_figures(case: Case) -> dict[str, float]:
-    """Return what a prediction took, as far as it does not say so itself."""
-    known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
-    return {name: known[name] for name in _FIGURES if known.get(name) is not None}
-
-
 def typed_input(target: Callable[..., Any], value: Any) -> Any:
     """Return an input as the pydantic model or dataclass that a target's annotation names, if it names one.
 
@@ -401,8 +120,6 @@ def _input_type(target: Callable[..., Any]) -> type | None:
 
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
 _BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -462,3 +179,269 @@ def _required(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     return {
         name: each for name, each in parameters.items() if each.default is each.empty and each.kind not in _VARIADIC
     }
+
+
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+_NOT_LOADED: Final = frozenset({"pytest_llmeval", *sys.stdlib_module_names})
+_DEEPEST: Final = 8
+"""Most wrappers around a function that are looked through."""
+
+
+def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., Any]:
+    """Import ``module:name``; modules beside the suite file can be named as pytest names those beside a test file.
+
+    The module belongs to the project, and it, or a module inside it, defines the callable: a suite file cannot execute
+    what a module merely imports, such as ``os.system``.
+
+    Args:
+        name: Of module and callable.
+        folder: The suite file's.
+        role: What the callable is, for messages.
+
+    Raises:
+        PredictionError: The module belongs to Python or to an installed package, it does not import, or it defines no
+            such callable.
+    """
+    module_name, _, attribute = name.partition(":")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    if owner := _foreign(module_name.partition(".")[0]):
+        raise PredictionError(f"{role} {name!r}: {module_name!r} {owner}, expected a module of your project")
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:
+        raise PredictionError(
+            f"{role} {name!r}: module {module_name!r} cannot be imported: {format_error(error)}"
+        ) from error
+    beside = folder / f"{module_name}.py"
+    origin = getattr(module, "__file__", None)
+    if beside.is_file() and origin is not None and Path(origin).resolve() != beside.resolve():
+        raise PredictionError(
+            f"{role} {name!r}: module {module_name!r} was already imported from {origin}, "
+            f"not from {beside}: rename one of them"
+        )
+    return _defined(name, module, attribute, role)
+
+
+def _defined(name: str, module: ModuleType, attribute: str, role: str) -> Callable[..., Any]:
+    found: Any = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+        if isinstance(found, ModuleType):
+            raise PredictionError(
+                f"{role} {name!r}: {part!r} is a module, expected a callable that {module.__name__!r} defines"
+            )
+    if not callable(found):
+        own = [each for each, value in vars(module).items() if callable(value) and _is_own(value, module.__name__)]
+        near = suggest(attribute, own)
+        raise PredictionError(f"{role} {name!r}: module {module.__name__!r} has no callable {attribute!r}{near}")
+    if not _is_own(found, module.__name__):
+        home = getattr(found, "__module__", None)
+        where = f" ({home})" if isinstance(home, str) else ""
+        raise PredictionError(
+            f"{role} {name!r}: {attribute!r} is defined elsewhere{where}, expected a callable that "
+            f"{module.__name__!r} defines: write a function there that calls it, or name the module of your project "
+            "that defines it"
+        )
+    return found  # type: ignore[no-any-return]  # callable() narrowed it to an untyped callable
+
+
+def _foreign(package: str) -> str | None:
+    """Return whose a top-level package is, unless it is the project's."""
+    if package in _NOT_LOADED:
+        return "belongs to this plugin" if package == "pytest_llmeval" else "belongs to Python itself"
+    places: list[str | None] = []
+    # A module without a specification was made by a test or a conftest.
+    with suppress(ValueError, ImportError):
+        spec = find_spec(package)
+        if spec is not None:
+            places = [spec.origin, *(spec.submodule_search_locations or ())]
+    installed = any(_INSTALLED & {*Path(place).parts} for place in places if place)
+    return "belongs to an installed package" if installed and not _installed_from_folder(package) else None
+
+
+def _installed_from_folder(package: str) -> bool:
+    """Return whether a package was installed from this machine (``pip install .``), as its origin (PEP 610) says."""
+    for name in packages_distributions().get(package, ()):
+        origin = distribution(name).read_text("direct_url.json")
+        if origin is not None and str(json.loads(origin).get("url")).startswith("file:"):
+            return True
+    return False
+
+
+def _is_own(found: Any, module: str, depth: int = 0) -> bool:
+    """Return whether a module, or one inside it, defines a callable, its class, or what it decorates."""
+    if depth > _DEEPEST:
+        return False
+    if isinstance(found, partial):
+        return _is_own(found.func, module, depth + 1)
+    if _is_inside(getattr(found, "__module__", None), module):
+        return True
+    if isinstance(found, FunctionType) and _is_inside(found.__globals__.get("__name__"), module):
+        return True  # `functools.wraps` gave it the name of a foreign function
+    bound_to = getattr(found, "__self__", None)
+    if bound_to is not None and not isinstance(bound_to, ModuleType):
+        owner = bound_to if isinstance(bound_to, type) else type(bound_to)
+        return _is_inside(owner.__module__, module)
+    return any(_is_own(each, module, depth + 1) for each in _decorated(found))
+
+
+def _is_inside(home: Any, module: str) -> bool:
+    return isinstance(home, str) and f"{home}.".startswith(f"{module}.")
+
+
+def _decorated(found: Any) -> list[Any]:
+    """Return what a decorator made a callable of, also one that does not set ``__wrapped__``."""
+    inside = [getattr(found, "__wrapped__", None)]
+    for cell in (isinstance(found, FunctionType) and found.__closure__) or ():
+        with suppress(ValueError):  # an empty cell
+            inside.append(cell.cell_contents)
+    return [each for each in inside if callable(each)]
+
+
+def network_target(spec: TargetSpec, folder: Path, calls: RunCalls) -> BatchTarget:
+    """Return the HTTP service or the command that a suite names; nothing is connected or started before the first call.
+
+    Args:
+        spec: Checked; it names one of them.
+        folder: The suite file's, in which a command runs.
+        calls: Of the run.
+    """
+    if spec.http is not None:
+        from pytest_llmeval.targets.network import HttpTarget
+
+        return HttpTarget(spec.http, calls=calls)
+    from pytest_llmeval.targets.network import CommandTarget
+
+    return CommandTarget(spec.command or (), folder, spec.timeout)
+
+
+_T = TypeVar("_T")
+
+_THREAD: Final = "llmeval-world"
+
+
+class World:
+    """The world of one call of a target, or of one conversation.
+
+    A plain one is entered, used by a plain target and left in one thread, since much belongs to the thread that made
+    it, such as a connection of SQLite. An async one lives in the event loop.
+
+    Args:
+        factory: The user's: returns a context manager, plain or async, for a case.
+        case: The case.
+        run: Calls plain functions in the thread of the target; default: in a thread that the world has for itself.
+
+    Attributes:
+        value: What the context manager gives, once it is set up.
+        thread: That thread, for the target as well; ``None`` where `run` is given.
+    """
+
+    def __init__(self, factory: Callable[..., Any], case: Case, run: CallPlain | None = None) -> None:
+        self.value: Any = None
+        own = OwnThread(_THREAD)
+        self.thread = own if run is None else None
+        self._run: CallPlain = run or own.call
+        self._factory = factory
+        self._case = case
+        self._manager: Any = None
+        self._entered = False
+
+    async def set_up(self) -> None:
+        """Enter the world.
+
+        Raises:
+            PredictionError: It cannot be set up; the message has the user's file and line.
+        """
+        try:
+            await self._run(self._enter)
+            if not self._is_plain:
+                self.value = await self._manager.__aenter__()
+        except asyncio.CancelledError:
+            # The thread enters it none the less, and leaves it after that.
+            await self._run(self._leave)
+            raise
+        except PredictionError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise PredictionError(f"the world cannot be set up: {_described(error)}") from error
+
+    @property
+    def _is_plain(self) -> bool:
+        return hasattr(self._manager, "__enter__")
+
+    def _enter(self) -> None:
+        self._manager = self._factory(self._case) if _takes_a_case(self._factory) else self._factory()
+        if self._is_plain:
+            self.value = self._manager.__enter__()
+            self._entered = True
+        elif not hasattr(self._manager, "__aenter__"):
+            found = f"the world is of type {type(self._manager).__name__}{defined_at(self._factory)}"
+            raise PredictionError(f"{found}, expected a context manager, as of contextlib.contextmanager")
+
+    def _leave(self) -> None:
+        if self._entered:
+            self._entered = False
+            self._manager.__exit__(None, None, None)
+
+    async def tear_down(self) -> None:
+        """Leave the world, as after a target that raised nothing: what follows a ``yield`` runs in any case.
+
+        Raises:
+            PredictionError: It cannot be torn down; the message has the user's file and line.
+        """
+        try:
+            if not self._is_plain:
+                await self._manager.__aexit__(None, None, None)
+            elif self.thread is None or self.thread.is_free:
+                await self._run(self._leave)
+            else:  # a target that took too long still has the thread
+                await in_thread(self._leave, _THREAD)
+        except (Exception, SystemExit) as error:
+            raise PredictionError(f"the world cannot be torn down: {_described(error)}") from error
+
+    def end(self) -> None:
+        """Let the thread end."""
+        if self.thread is not None:
+            self.thread.end()
+
+
+async def within(world: World, work: Callable[[], Awaitable[_T]]) -> _T:
+    """Do something in a world; it is torn down whatever comes of that.
+
+    Raises:
+        PredictionError: The world cannot be set up or torn down.
+        BaseException: Whatever `work` raises.
+    """
+    try:
+        await world.set_up()
+        try:
+            done = await work()
+        except Exception as error:
+            try:
+                await world.tear_down()
+            except PredictionError as second:
+                raise PredictionError(f"{in_its_turn(error, _described(error))}; {second}") from error
+            raise
+        except BaseException:  # the run ends, or the case is skipped
+            with suppress(Exception):
+                await world.tear_down()
+            raise
+        await world.tear_down()
+        return done
+    finally:
+        world.end()
+
+
+def _described(error: BaseException) -> str:
+    return str(error) if isinstance(error, PredictionError) else format_error(error) + origin(error)
+
+
+def _takes_a_case(factory: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(factory).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # a callable written in C has no signature
+        return True
+    return True

@@ -87,7 +87,7 @@ def _answers(options: Namespace, system: str) -> Mapping[str, Any]:
     """Return the recorded answers of a system by case."""
     if options.predictions is None:
         return {}
-    from pytest_llmeval.targets.python import Recordings
+    from pytest_llmeval.targets.recordings import Recordings
 
     rows = Recordings.open(options.predictions, "replay").rows()
     shown = options.suite.name

@@ -245,8 +245,7 @@ def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
         LlmevalError: It cannot be imported, it raised, took too long, or returned something else.
     """
     from pytest_llmeval.run.execute import json_like
-    from pytest_llmeval.targets.callables import load_target
-    from pytest_llmeval.targets.python import call_target
+    from pytest_llmeval.targets.python import call_target, load_target
 
     root = (folder / target.root).resolve()
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True

@@ -9,7 +9,7 @@ from judged_projects import shown_to
 from llm_server import Call, Sent, reply
 
 from pytest_llmeval import Case
-from pytest_llmeval.targets.python import recording
+from pytest_llmeval.targets.recordings import recording
 
 
 def test_a_migration_reports_agreement_flips_gates_and_scores(suites: Suites) -> None:

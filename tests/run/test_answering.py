@@ -26,7 +26,7 @@ from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.python import Recordings, recording
+from pytest_llmeval.targets.recordings import Recordings, recording
 from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 
 NOW, EARLY = EarlyCalls(), EarlyCalls(target=True, judge=True)

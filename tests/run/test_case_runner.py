@@ -16,7 +16,7 @@ from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures, Signals
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.python import Recordings
+from pytest_llmeval.targets.recordings import Recordings
 from pytest_llmeval.targets.spec import TargetSpec
 
 EARLY = EarlyCalls(target=True, judge=True)

@@ -27,7 +27,7 @@ from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Reported
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.python import NotRecorded, Recordings, recording
+from pytest_llmeval.targets.recordings import NotRecorded, Recordings, recording
 
 CASES = (Case("a", expected="x", labels={"kind": "short"}), Case("b", expected="x"))
 

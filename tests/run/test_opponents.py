@@ -20,8 +20,7 @@ from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.planning import plan_cases
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.journal import Journal
-from pytest_llmeval.targets.python import Recordings
+from pytest_llmeval.targets.recordings import Journal, Recordings
 
 EARLY = EarlyCalls(target=True, judge=True)
 

@@ -28,7 +28,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.planning import plan_cases
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.python import Recordings, recording
+from pytest_llmeval.targets.recordings import Recordings, recording
 
 JUDGE = {"model": "openai:m", "price": {"input": 1.0, "output": 10.0}}
 YES_NO = [{"judge": {"mode": "default_binary"}}]

@@ -13,7 +13,7 @@ from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.judge.prices import model_cost_usd
 from pytest_llmeval.run.execute import execute, execute_repeats
 from pytest_llmeval.run.job import CaseAnswer, usage_of_target, with_figures
-from pytest_llmeval.targets.python import Recordings, recording
+from pytest_llmeval.targets.recordings import Recordings, recording
 
 USED = {"answer": "x", "usage": {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.25}}
 

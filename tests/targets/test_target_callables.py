@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import PredictionError
-from pytest_llmeval.targets.callables import load_target
+from pytest_llmeval.targets.python import load_target
 
 _OF_TESTS = ("app_of_tests", "beside_suite", "faulty_target", "installed_app", "library_of_tests", "same_name")
 

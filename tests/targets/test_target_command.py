@@ -15,7 +15,7 @@ from processes import is_running
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services import processes as process
-from pytest_llmeval.targets.command import CommandTarget
+from pytest_llmeval.targets.network import CommandTarget
 
 HEAD = """\
 import json, os, signal, subprocess, sys, time

@@ -10,7 +10,7 @@ from llm_server import PATIENCE
 from search_server import Answer, echo, serving
 
 from pytest_llmeval.services.retrying import LONGEST_DELAY
-from pytest_llmeval.targets.http import HttpTarget
+from pytest_llmeval.targets.network import HttpTarget
 from pytest_llmeval.targets.spec import HttpSpec
 
 NUMBERED = {"queries": {"$each": {"id": {"$id": True}, "text": {"$input": True}}}}

@@ -12,11 +12,11 @@ import pytest
 from pytest_llmeval import MISSING, Case, PredictionError, SuiteError
 from pytest_llmeval.data.files import documents as reading
 from pytest_llmeval.services.background import Background, ThisThread, caught
-from pytest_llmeval.targets.python import (
+from pytest_llmeval.targets.python import call_target
+from pytest_llmeval.targets.recordings import (
     NotRecorded,
     RecordingMode,
     Recordings,
-    call_target,
     input_digest,
     recording,
     recording_mode,

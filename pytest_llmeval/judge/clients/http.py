@@ -16,9 +16,8 @@ from pytest_llmeval.judge.clients.base import Dialect
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
 from pytest_llmeval.judge.questions.probabilities import score_probabilities
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.services.addresses import address_of, redacted_url
 from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
-from pytest_llmeval.services.secrets import Redactor, without_key
+from pytest_llmeval.services.secrets import Redactor, address_of, redacted_url, without_key
 
 _LARGEST_REPLY: Final = 10 << 20
 _FORM_REFUSED = (400, 422)

@@ -10,7 +10,7 @@ from pytest_llmeval.baselines.runs import JudgedSuite
 from pytest_llmeval.run.mutation.making import Mutation
 from pytest_llmeval.run.mutation.survival import survival_of
 from pytest_llmeval.run.stages import Reported, RunScope, fault_of
-from pytest_llmeval.targets.python import WITHHELD
+from pytest_llmeval.targets.recordings import WITHHELD
 
 
 def add_survival(reported: Reported, scope: RunScope) -> Reported:

@@ -34,7 +34,7 @@ from pytest_llmeval.reports.making import ReportedTexts
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.shards.selection import shard_of
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import RecordingMode
+from pytest_llmeval.targets.recordings import RecordingMode
 
 
 class ShardOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.qa import Sample, as_target
-from pytest_llmeval.targets.callables import load_target
+from pytest_llmeval.targets.python import load_target
 
 
 class Notebook:
