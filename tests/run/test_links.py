@@ -179,10 +179,10 @@ class Store:
     lease_s: float = 30.0
 
     @property
-    def cache(self) -> Any:
+    def coordination(self) -> Any:
         return self
 
-    heart = spending = cache
+    heart = spending = coordination
 
     def beat(self) -> None:
         """Keep nothing alive."""
