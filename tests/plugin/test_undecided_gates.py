@@ -83,4 +83,4 @@ def test_a_drop_that_could_have_been_established_and_is_not_is_within_chance(pro
 def test_what_a_gate_that_wants_proof_does_is_no_option(project: Project) -> None:
     gate = {**GATE, "rule": "proven_safe", "undecided": "pass"}
     project.write("s.eval.yaml", json.dumps(suite("yyyyy", gate)))
-    assert "found undecided with a gate that wants proof" in project.run().text
+    assert "gates[0].undecided: found the key 'undecided' in a gate with rule proven_safe" in project.run().text
