@@ -247,7 +247,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
             path.parent.mkdir(parents=True, exist_ok=True)
             if not os.access(path if path.exists() else path.parent, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        journal = Journal.of(path, config.rootpath, options.run)
+        journal = Journal.of_file(path, config.rootpath, options.run)
         recordings = Recordings.open(path, mode, journal, merges=not hasattr(config, "workerinput"))
     except OSError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None

@@ -114,10 +114,10 @@ class Answering:
         if case is None or others is None:
             return None
         case = with_others(case, others)
-        made: AnswerOrigin = "recorded" if job.case.prediction is MISSING else "given"
-        pending = PendingAnswer(CaseAnswer(case, made=made), self.askings(job, case))
+        origin: AnswerOrigin = "recorded" if job.case.prediction is MISSING else "given"
+        pending = PendingAnswer(CaseAnswer(case, origin=origin), self.askings(job, case))
         self._conversations.add_spoken(job, pending.answer)
-        if self.judges is not None and not all(_is_known(each, self.judges) for each in pending.asked.values()):
+        if self.judges is not None and not all(_is_known(each, self.judges) for each in pending.questions.values()):
             return pending
         return pending.complete()
 
@@ -150,7 +150,7 @@ class Answering:
         """
         if pending is not None:
             return await self._judged(pending)
-        answer = CaseAnswer(job.case, made="run" if job.case.prediction is MISSING else "given")
+        answer = CaseAnswer(job.case, origin="run" if job.case.prediction is MISSING else "given")
         try:
             answer.case = answer_to(job, await self._chain_for(job, here)(job))
         except asyncio.CancelledError:
@@ -166,7 +166,7 @@ class Answering:
         judges = self.judges
         if judges is None:
             return pending.answer
-        await together([each.ask(judges) for each in pending.asked.values()])
+        await together([each.ask(judges) for each in pending.questions.values()])
         return pending.complete()
 
     def askings(self, job: Job, case: Case) -> dict[str, Asking]:
@@ -193,16 +193,16 @@ class PendingAnswer(NamedTuple):
 
     Attributes:
         answer: The answer.
-        asked: Evaluator label to what is asked about it; some rounds may have been answered.
+        questions: Evaluator label to its questions; some rounds may have been answered.
     """
 
     answer: CaseAnswer
-    asked: dict[str, Asking]
+    questions: dict[str, Asking]
 
     def complete(self) -> CaseAnswer:
-        """Write what came of all questions into the answer, and return it."""
+        """Return the answer with the verdicts and errors of all questions."""
         answer = self.answer
-        for label, asking in self.asked.items():
+        for label, asking in self.questions.items():
             if asking.error is None:
                 answer.verdicts[label] = asking.verdicts
             else:
@@ -210,7 +210,7 @@ class PendingAnswer(NamedTuple):
             for bound, judgement in asking.judged:
                 answer.calls += judgement.calls
                 for juror, each in judgement.jurors.items():
-                    answer.judgings.append(_shown(label, bound.question, each, juror))
+                    answer.judgings.append(_displayed(label, bound.question, each, juror))
                 # A verdict may have been made for a case of another suite that asks the same.
                 answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
                 if isinstance(judgement.verdict, BudgetError):
@@ -218,7 +218,7 @@ class PendingAnswer(NamedTuple):
         return answer
 
 
-def _shown(label: str, question: Question, judgement: JurorVerdict, juror: str) -> JudgingShown:
+def _displayed(label: str, question: Question, judgement: JurorVerdict, juror: str) -> JudgingShown:
     """Return a question with its reply as reports show them."""
     verdict = judgement.verdict
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
@@ -235,7 +235,7 @@ class Opponents:
     """
 
     recorded: Recorded
-    _asked: "dict[_AnswerPlace, asyncio.Task[Case | BaseException]]" = field(default_factory=dict)
+    _tasks: "dict[_AnswerPlace, asyncio.Task[Case | BaseException]]" = field(default_factory=dict)
     _answered: set[_AnswerPlace] = field(default_factory=set)
 
     async def __call__(self, job: Job, ask: Next) -> Answers:
@@ -254,7 +254,7 @@ class Opponents:
         """Return the answer to a case's own question; one that runs again gets another."""
         place = _answer_place(job)
         if place in self._answered:
-            del self._asked[place]
+            del self._tasks[place]
         self._answered.add(place)
         answer = await self._shared(job, ask)
         if isinstance(answer, BaseException):
@@ -264,9 +264,9 @@ class Opponents:
     async def _shared(self, job: Job, ask: Next) -> Case | BaseException:
         """Return the answer, asking for it if nobody has yet."""
         place = _answer_place(job)
-        if place not in self._asked:
-            self._asked[place] = asyncio.ensure_future(self._outcome(job, ask))
-        return await asyncio.shield(self._asked[place])
+        if place not in self._tasks:
+            self._tasks[place] = asyncio.ensure_future(self._outcome(job, ask))
+        return await asyncio.shield(self._tasks[place])
 
     async def _outcome(self, job: Job, ask: Next) -> Case | BaseException:
         """Return what a target raises: out of its task, an exit would end the event loop."""
@@ -295,10 +295,10 @@ class Opponents:
             return NoAnswer(str(error))
         if case is not None:
             return _answer_of(opponent, case)
-        asked = self._asked.get(_answer_place(opponent))
-        if asked is None or not asked.done() or asked.cancelled():
+        task = self._tasks.get(_answer_place(opponent))
+        if task is None or not task.done() or task.cancelled():
             return None
-        return _answer_of(opponent, asked.result())
+        return _answer_of(opponent, task.result())
 
     async def _others(self, job: Job, ask: Next) -> dict[str, Any]:
         others = await asyncio.gather(*(self._other(each, ask) for each in job.opponents.values()))
@@ -403,15 +403,15 @@ class Prefetch:
     def _start(self, job: Job, early: EarlyCalls) -> "CaseAnswer | Future[CaseAnswer] | None":
         """Answer at once, or in the background if that is allowed."""
         __tracebackhide__ = True
-        found = self.answering.at_once(job)
-        if isinstance(found, CaseAnswer):
-            return found
-        asks_target = found is None
+        known = self.answering.at_once(job)
+        if isinstance(known, CaseAnswer):
+            return known
+        asks_target = known is None
         if not (early.target if asks_target else early.judge):
             return None
         job.prepare(asks_target=asks_target)
         answer: Future[CaseAnswer] = Future()
-        self._starting.append((self.answering.answer(job, found), answer))
+        self._starting.append((self.answering.answer(job, known), answer))
         return answer
 
     def _wait(self, job: Job, started: "CaseAnswer | Future[CaseAnswer] | None") -> CaseAnswer:

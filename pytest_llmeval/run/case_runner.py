@@ -149,7 +149,7 @@ class CaseRunner:
     def run(
         self,
         loaded: LoadedCase,
-        given: FromFixtures = FromFixtures(),  # noqa: B008 (immutable)
+        fixtures: FromFixtures = FromFixtures(),  # noqa: B008 (immutable)
         following: Iterable[LoadedCase] = (),
         early: EarlyCalls = EarlyCalls(),  # noqa: B008 (immutable)
     ) -> Execution:
@@ -157,7 +157,7 @@ class CaseRunner:
 
         Args:
             loaded: The case.
-            given: What the user's fixtures give.
+            fixtures: What the user's fixtures give.
             following: The next cases, for which calls may be made already.
             early: Which ones.
 
@@ -174,7 +174,7 @@ class CaseRunner:
                 CaseAnswer(with_figures(loaded.case, suite.parts_of(loaded.case)))
             ] * suite.repeats.times
         else:
-            answers = self._answers(loaded, given, following, early)
+            answers = self._answers(loaded, fixtures, following, early)
         measure = self._measured.measure if recorded else None
         execution = execute_repeats(suite, answers, measure, explains_all=self.explains_all, started=started)
         if isinstance(execution.error, self.signals.ends):
@@ -184,14 +184,14 @@ class CaseRunner:
         return execution
 
     def _answers(
-        self, loaded: LoadedCase, given: FromFixtures, following: Iterable[LoadedCase], early: EarlyCalls
+        self, loaded: LoadedCase, fixtures: FromFixtures, following: Iterable[LoadedCase], early: EarlyCalls
     ) -> Sequence[CaseAnswer]:
         __tracebackhide__ = True
         early = self._allowed(loaded.suite, early)
         ahead = any(early) and self._prefetch.looks_ahead(loaded)
         to_come = islice(following, self._window(loaded.suite)) if ahead else ()
-        next_jobs = (self.jobs(each, given, early) for each in to_come if not self._prefetch.considered(each))
-        return self._prefetch.take(self.jobs(loaded, given, early), next_jobs, early)
+        next_jobs = (self.jobs(each, fixtures, early) for each in to_come if not self._prefetch.considered(each))
+        return self._prefetch.take(self.jobs(loaded, fixtures, early), next_jobs, early)
 
     def _window(self, suite: Suite) -> int:
         """Return how many cases are considered: enough of them to fill the batches that a service answers at once."""
@@ -202,8 +202,8 @@ class CaseRunner:
     def _allowed(self, suite: Suite, early: EarlyCalls) -> EarlyCalls:
         if self.in_turn or self.options.concurrency == 1:
             return EarlyCalls()
-        asked = [suite.target, *(suite.systems[name].target for name in suite.opponents if name in suite.systems)]
-        one_by_one = any(each is not None and each.concurrency == 1 for each in asked)
+        targets = [suite.target, *(suite.systems[name].target for name in suite.opponents if name in suite.systems)]
+        one_by_one = any(each is not None and each.concurrency == 1 for each in targets)
         user = suite.conversation.user
         if user is not None and user.provider == "fixture" and not early.judge:  # it is not set up yet
             return EarlyCalls()
@@ -214,22 +214,24 @@ class CaseRunner:
         """The ways in which cases are answered."""
         return self._prefetch.answering
 
-    def jobs(self, loaded: LoadedCase, given: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
+    def jobs(self, loaded: LoadedCase, fixtures: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
         """Return a job for each repeat of a case."""
         suite = loaded.suite
-        target = GivenTarget(given.target) if given.target is not None else SuiteTarget(self._targets, suite)
+        target = GivenTarget(fixtures.target) if fixtures.target is not None else SuiteTarget(self._targets, suite)
         judge = None
         if suite.judged:
-            shown, priced = loaded.key.shown, suite.asks_judge
-            panel = self.judges.judge_of(suite.path, suite.judge, shown, priced=priced)
-            judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, given.judge)
+            display_path, priced = loaded.key.shown, suite.asks_judge
+            panel = self.judges.judge_of(suite.path, suite.judge, display_path, priced=priced)
+            judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, fixtures.judge)
         player, user = suite.conversation.user, None
         if player is not None:
             playing = self.judges.user_of(suite.path, player, loaded.key.shown)
-            user = UserAccess(playing, self.judges, suite.path, player, given.judge)
+            user = UserAccess(playing, self.judges, suite.path, player, fixtures.judge)
         shared = self.options.shares and early.target and not loaded.key.test
         jobs = [Job(loaded, repeat, target, judge, shared, user) for repeat in range(suite.repeats.times)]
-        return [structs.replace(job, opponents=self._opponents.of(job)) for job in jobs] if suite.opponents else jobs
+        return (
+            [structs.replace(job, opponents=self._opponents.jobs_of(job)) for job in jobs] if suite.opponents else jobs
+        )
 
     def finish(self, within_s: float | None = None) -> None:
         """Wait for the calls that are under way for cases that other processes run: cut off, they would be repeated.
@@ -265,7 +267,7 @@ class OpponentJobs:
     _cases: dict[tuple[Path, str], Mapping[str, Case]] = field(default_factory=dict)
     _approved: "dict[SuiteKey, ApprovedAnswers]" = field(default_factory=dict)
 
-    def of(self, job: Job) -> dict[str, Job | NoAnswer | Itself]:
+    def jobs_of(self, job: Job) -> dict[str, Job | NoAnswer | Itself]:
         """Return the jobs by the names of the opponents, or why there is none."""
         return {name: self._job(job, name) for name in job.suite.opponents}
 
@@ -292,10 +294,10 @@ class OpponentJobs:
         key = job.key._replace(test="")
         if key not in self._approved:
             self._approved[key] = ApprovedAnswers.read(key)
-        found = self._approved[key].find(job.case, job.repeat)
-        if isinstance(found, NoAnswer):
-            return found
-        return structs.replace(job, loaded=structs.replace(job.loaded, case=job.case.answered(found)), judge=None)
+        answer = self._approved[key].find(job.case, job.repeat)
+        if isinstance(answer, NoAnswer):
+            return answer
+        return structs.replace(job, loaded=structs.replace(job.loaded, case=job.case.answered(answer)), judge=None)
 
 
 @dataclass
@@ -331,10 +333,10 @@ class SuiteTargets:
                 self._targets[suite.place] = self._connect(suite)
             except PredictionError as error:
                 self._targets[suite.place] = error
-        found = self._targets[suite.place]
-        if isinstance(found, PredictionError):
-            raise found
-        return found
+        target = self._targets[suite.place]
+        if isinstance(target, PredictionError):
+            raise target
+        return target
 
     def _connect(self, suite: Suite) -> "Target | BatchTarget":
         if suite.model is not None:

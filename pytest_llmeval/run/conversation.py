@@ -117,10 +117,10 @@ class Dialogue:
     def _follow_script(self) -> None:
         """Say what the script says, up to a message that the target must reply to or to the end."""
         while self._sent < len(self.script):
-            message, *rest = self.script[self._sent : self._sent + 2]
+            message, *following = self.script[self._sent : self._sent + 2]
             self._messages.append(dict(message))
             self._sent += 1
-            if message["role"] == "user" and not (rest and rest[0]["role"] == "assistant"):
+            if message["role"] == "user" and not (following and following[0]["role"] == "assistant"):
                 break
 
     def add(self, reply: Any) -> None:
@@ -135,17 +135,17 @@ class Dialogue:
             if answer is None or answer == []:
                 raise PredictionError(f"the reply is {json.dumps(answer)}, expected an answer")
             message = {"role": "assistant", "content": answer}
-            found = {name: self.parts.find(name, reply) for name in _LISTS}
-            self._messages.append(message | {name: each for name, each in found.items() if each is not MISSING})
+            lists = {name: self.parts.find(name, reply) for name in _LISTS}
+            self._messages.append(message | {name: each for name, each in lists.items() if each is not MISSING})
         elif isinstance(new, list) and new and all(isinstance(each, Mapping) for each in new):
             self._messages += _added(self._messages, new)
         else:
             raise PredictionError("the messages of the reply are no list of objects, expected those that it adds")
         self._replies.append(reply)
-        said = reply.get("stop") if isinstance(reply, Mapping) and self.settings.stop == "target" else None
-        if said:
+        stop = reply.get("stop") if isinstance(reply, Mapping) and self.settings.stop == "target" else None
+        if stop:
             self._stop = "target"
-            self._reason = said if isinstance(said, str) else None
+            self._reason = stop if isinstance(stop, str) else None
 
     def transcript(self) -> dict[str, Any]:
         """Return the conversation as a prediction: messages, the last answer, how many turns, and why it ended.
@@ -156,32 +156,32 @@ class Dialogue:
         last: Mapping[str, Any] = next(
             (each for each in reversed(self._messages) if each.get("role") == "assistant"), {}
         )
-        told: dict[str, Any] = {
+        transcript: dict[str, Any] = {
             "answer": last.get("content"),
             "messages": self._messages,
             "stop": self._stop,
             "turns": len(self._replies),
         }
         if self._reason is not None:
-            told["stop_reason"] = self._reason
+            transcript["stop_reason"] = self._reason
         if self._comment:
-            told["stop_comment"] = self._comment
+            transcript["stop_comment"] = self._comment
         if self._unrecorded is not None:
-            told["unrecorded_from"] = self._unrecorded
+            transcript["unrecorded_from"] = self._unrecorded
         for name in _LISTS:
-            found = [each[name] for each in self._messages if isinstance(each.get(name), list)]
-            if found:
-                told[name] = found[-1] if name == "contexts" else [item for each in found for item in each]
+            values = [each[name] for each in self._messages if isinstance(each.get(name), list)]
+            if values:
+                transcript[name] = values[-1] if name == "contexts" else [item for each in values for item in each]
         final = self._replies[-1] if self._replies else None
         if isinstance(final, Mapping):
-            told |= {name: value for name, value in final.items() if name not in _OWN}
+            transcript |= {name: value for name, value in final.items() if name not in _OWN}
         outcome = self.parts.find(OUTCOME, final)
         if outcome is not MISSING:
-            told[OUTCOME] = outcome
+            transcript[OUTCOME] = outcome
         usages = [usage_of_target(self.parts, each) for each in self._replies]
         if any(each is not None for each in usages):
-            told["usage"] = _sum([each or TargetUsage() for each in usages])
-        return told
+            transcript["usage"] = _sum([each or TargetUsage() for each in usages])
+        return transcript
 
 
 @dataclass(frozen=True)
@@ -206,16 +206,16 @@ class UserQuestions:
 
     def next(self, messages: Sequence[Mapping[str, Any]]) -> PanelQuestion:
         """Return the question that follows what has been said."""
-        said = [
+        spoken = [
             (each["role"] == "user", text)
             for each in messages
             if each.get("role") in ("user", "assistant") and (text := _text(each.get("content")))
         ]
         language = None if self.user.language == "auto" else self.user.language
-        question = next_turn_question(self.wants, said, self.user.stop, self.user.instructions, language)
+        question = next_turn_question(self.wants, spoken, self.user.stop, self.user.instructions, language)
         return self.panel.bind(question, self.case, self.repeat, self.asker)
 
-    def of(self, messages: Sequence[Mapping[str, Any]], script: int, *, ended: bool) -> Iterator[PanelQuestion]:
+    def replayed(self, messages: Sequence[Mapping[str, Any]], script: int, *, ended: bool) -> Iterator[PanelQuestion]:
         """Yield the questions whose replies a conversation consists of.
 
         Args:
@@ -297,8 +297,8 @@ class Conversations:
         """
         judges = self.judges
         assert judges is not None
-        asked = user.next(dialogue.messages)
-        (juror,) = asked.expected
+        question = user.next(dialogue.messages)
+        (juror,) = question.expected
         recordings = juror.juror.recordings
         if recordings.get(juror.key) is None and recordings.has(juror.case, SIMULATED_USER):
             dialogue.leave_recording()
@@ -308,7 +308,7 @@ class Conversations:
                 return
             if user.user.unrecorded == "fail" and mode == "auto":
                 raise PredictionError(_outside(dialogue))
-        judgement = await judges.judge(asked)
+        judgement = await judges.judge(question)
         spoken.append(judgement)
         verdict = judgement.verdict
         if isinstance(verdict, BudgetError):
@@ -334,7 +334,7 @@ class Conversations:
             ended = isinstance(messages, list) and transcript.get("stop") == "user"
             script = len(beginning(job.case.input))
             asks = self.store is None or self.store.asks
-            for each in user.of(messages, script, ended=ended) if isinstance(messages, list) else ():
+            for each in user.replayed(messages, script, ended=ended) if isinstance(messages, list) else ():
                 (juror,) = each.expected
                 may_be_known = asks or juror.juror.recordings.get(juror.key) is not None
                 if may_be_known and (known := self.judges.known(each)) is not None:
@@ -359,11 +359,13 @@ def user_questions(job: Job) -> UserQuestions | None:
 
 def _outside(dialogue: Dialogue) -> str:
     """Say that nothing is recorded for what a simulated user is to reply to."""
-    said = next((each.get("content") for each in reversed(dialogue.messages) if each.get("role") == "assistant"), None)
+    reply = next((each.get("content") for each in reversed(dialogue.messages) if each.get("role") == "assistant"), None)
     remedy = "record one with --llmeval-judge=record"
-    if said is None:
+    if reply is None:
         return f"no first message is recorded: {remedy}"
-    return f"the conversation leaves its recording: no reply to '{as_line(said, _LONGEST_QUOTE)}' is recorded; {remedy}"
+    return (
+        f"the conversation leaves its recording: no reply to '{as_line(reply, _LONGEST_QUOTE)}' is recorded; {remedy}"
+    )
 
 
 def turns_of(job: Job) -> str:
@@ -380,13 +382,13 @@ def _conversation_of(job: Job) -> tuple[SuiteKey, str, int]:
     return job.key, job.case.id, job.repeat
 
 
-def _added(said: Sequence[Any], given: list[Any]) -> list[Any]:
+def _added(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:
     """Return the messages that a reply adds; many frameworks return the whole conversation with them.
 
     Raises:
         PredictionError: It does not answer, or speaks for the user.
     """
-    new = given[len(said) :] if given[: len(said)] == list(said) else given
+    new = reply_messages[len(sent) :] if reply_messages[: len(sent)] == list(sent) else reply_messages
     if any(each.get("role") in _USERS and _text(each.get("content")) for each in new):
         raise PredictionError("the reply has a message of the user, expected those of the assistant and of its tools")
     if not any({each.get("role"), each.get("kind"), each.get("type")} & _ASSISTANTS for each in new):
@@ -407,9 +409,9 @@ def _text(content: Any) -> str:
 
 
 def _sum(usages: Sequence[TargetUsage]) -> dict[str, float]:
-    told = {
+    amounts_by_name = {
         "input_tokens": [each.input_tokens for each in usages],
         "output_tokens": [each.output_tokens for each in usages],
         "cost_usd": [each.cost_usd for each in usages],
     }
-    return {name: sum(filter(None, amounts)) for name, amounts in told.items() if None not in amounts}
+    return {name: sum(filter(None, amounts)) for name, amounts in amounts_by_name.items() if None not in amounts}

@@ -1,18 +1,5 @@
 """One case from prediction to verdict, for items, bulk suites and Python tests."""
 
-__all__ = (
-    "Execution",
-    "as_approved",
-    "as_expected",
-    "execute",
-    "execute_repeats",
-    "is_skipped",
-    "is_xfail",
-    "json_like",
-    "skipped",
-    "unanswered",
-)
-
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,7 +15,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, number
-from pytest_llmeval.run.job import taken, target_scores, unknown_figures
+from pytest_llmeval.run.job import costs_of, target_scores, unknown_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.scoring.case_scores import TOLERANCE, Unmet, unmet
@@ -42,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.job import CaseAnswer
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")
-_TAKEN = ("usage", "trace")
+_VARYING_KEYS = ("usage", "trace")
 _LONGEST_STEP = 120
 _SKIP, _XFAIL = "skip", "xfail"
 
@@ -111,8 +98,8 @@ def execute(
         elif evaluator.counts_verdicts_of:
             measured = _agreement(evaluator, answer)
         elif evaluator.asks:
-            told = answer.verdicts.get(label, ())
-            measured = measure_answered(evaluator, case, suite.readings[label], told)
+            verdicts = answer.verdicts.get(label, ())
+            measured = measure_answered(evaluator, case, suite.readings[label], verdicts)
         elif measure:
             measured = measure(suite, label, evaluator, case)
         else:
@@ -143,24 +130,24 @@ def _answered(suite: Suite, cases: Sequence[Case]) -> str:
     """Return the fingerprint of the predictions to a case that judges see: a bridge between judges is built on them."""
     if not suite.judged:
         return ""
-    predictions = [_said(case.prediction) for case in cases]
+    predictions = [_stable_part(case.prediction) for case in cases]
     return answer_print(predictions[0] if len(predictions) == 1 else predictions)
 
 
-def _said(prediction: Any) -> Any:
+def _stable_part(prediction: Any) -> Any:
     """Return a prediction without what differs whenever it is made again: what it took, and its spans."""
     if not isinstance(prediction, Mapping):
         return prediction
-    return {name: value for name, value in prediction.items() if name not in _TAKEN}
+    return {name: value for name, value in prediction.items() if name not in _VARYING_KEYS}
 
 
 def _agreement(evaluator: Evaluator, answer: "CaseAnswer") -> Observation:
     """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
     from pytest_llmeval.judge.service import JudgeOffError
 
-    told = [each for verdicts in answer.verdicts.get(evaluator.counts_verdicts_of, ()) for each in verdicts]
-    off = next((each for each in told if isinstance(each, JudgeOffError)), None)
-    return evaluator.measure_verdicts(told) if off is None else evaluator.absent(str(off))
+    judged = [each for verdicts in answer.verdicts.get(evaluator.counts_verdicts_of, ()) for each in verdicts]
+    off = next((each for each in judged if isinstance(each, JudgeOffError)), None)
+    return evaluator.measure_verdicts(judged) if off is None else evaluator.absent(str(off))
 
 
 def execute_repeats(
@@ -219,9 +206,9 @@ def execute_repeats(
     }
     parts_at = first_parting([answer.case for answer in answers], partial(_shown_step, suite))
     repeats |= {} if parts_at is None else {"parts_at": parts_at}
-    lines, shown = repeated_answers([each.record for each in parts])
+    lines, display_answers = repeated_answers([each.record for each in parts])
     answered = _answered(suite, [answer.case for answer in answers]) if broken is None else ""
-    record = structs.replace(merged.record, repeats=repeats, lines=lines, answers=shown, answered=answered)
+    record = structs.replace(merged.record, repeats=repeats, lines=lines, answers=display_answers, answered=answered)
     merged = structs.replace(merged, record=record, repeats=[each.case for each in parts])
     return _with_costs(merged, answers, started)
 
@@ -267,7 +254,7 @@ def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, 
     The score of the case is on the wrong side of the gate's limit or, for a gate on a drop, short of the best value.
     How far is measured in shares of the metric's range; metrics without one come last.
     """
-    found: list[tuple[bool, float, str, str]] = []
+    misses: list[tuple[bool, float, str, str]] = []
     for gate in suite.ordered_gates:
         score, (low, high) = scores.get(gate.metric), suite.metrics.ranges([gate.metric]).get(gate.metric, (0.0, 0.0))
         if score is None or gate.system not in ("", suite.system):
@@ -277,10 +264,10 @@ def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, 
         short = max((abs(each - score) for each in limits), default=0.0)
         if short > TOLERANCE:
             share = short / (high - low) if high > low else short
-            shown = str(gate).removeprefix(f"{gate.metric} ")
-            found.append((high > low, share, gate.metric, f"{gate.metric} {number(score)}, gate {shown}"))
+            condition = str(gate).removeprefix(f"{gate.metric} ")
+            misses.append((high > low, share, gate.metric, f"{gate.metric} {number(score)}, gate {condition}"))
     texts: dict[str, str] = {}
-    for _, _, metric, text in sorted(found, key=lambda each: (not each[0], -each[1])):
+    for _, _, metric, text in sorted(misses, key=lambda each: (not each[0], -each[1])):
         texts.setdefault(metric, text)
     return texts
 
@@ -313,7 +300,7 @@ def _with_costs(execution: Execution, answers: "Sequence[CaseAnswer]", started: 
 
 def _costs(answers: "Sequence[CaseAnswer]", started: float | None) -> dict[str, Any]:
     """Return the fields of a record that say what its answers took."""
-    seconds, usage = taken(answers)
+    seconds, usage = costs_of(answers)
     return {
         "calls": [call for answer in answers for call in answer.calls],
         "target_seconds": seconds,

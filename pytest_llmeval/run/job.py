@@ -181,7 +181,7 @@ class CaseAnswer(Struct):
     calls: list[JudgeCall] = []
     entries: "list[StoredJudgement]" = []
     judgings: list[JudgingShown] = []
-    made: AnswerOrigin = "given"
+    origin: AnswerOrigin = "given"
 
 
 def answer_to(job: Job, answers: Answers) -> Case:
@@ -208,7 +208,7 @@ def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -
     usage = usage_of_target(parts, case.prediction, recorded.get("cost_usd"))
     figures: dict[str, Any] = {} if usage is None else usage._asdict()
     figures.pop("made", None)
-    latency = recorded.get("latency_s", _said_latency(parts, case.prediction))
+    latency = recorded.get("latency_s", _reported_latency(parts, case.prediction))
     if latency is not None:
         figures["latency_s"] = latency
     return replace(case, origin=PredictionParts(parts, case.prediction, figures)) if figures else case
@@ -225,32 +225,32 @@ def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None
     if not isinstance(prediction, Mapping) and parts.usage is None:
         return None
     try:
-        found = parts.find("usage", prediction)
+        usage = parts.find("usage", prediction)
     except PredictionError:
         return TargetUsage()
-    if found is MISSING:
+    if usage is MISSING:
         return None
-    given: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
-    tokens = {name: _first(given, names) for name, names in TARGET_TOKENS.items()}
-    cost = _amount(given.get("cost_usd"))
+    reported: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
+    tokens = {name: _first(reported, names) for name, names in TARGET_TOKENS.items()}
+    cost = _amount(reported.get("cost_usd"))
     if cost is None:
         cost = cost_usd
-    if cost is None and isinstance(given.get("model"), str):
-        cost = _priced(given["model"], tokens["input_tokens"], tokens["output_tokens"])
+    if cost is None and isinstance(reported.get("model"), str):
+        cost = _priced(reported["model"], tokens["input_tokens"], tokens["output_tokens"])
     return TargetUsage(tokens["input_tokens"], tokens["output_tokens"], cost)
 
 
-def _said_latency(parts: Parts, prediction: Any) -> float | None:
+def _reported_latency(parts: Parts, prediction: Any) -> float | None:
     """Return the seconds that a prediction itself says it took, as those of traces do."""
     try:
-        found = parts.find("usage", prediction)
+        usage = parts.find("usage", prediction)
     except PredictionError:
         return None
-    return _amount(found.get("latency_s")) if isinstance(found, Mapping) else None
+    return _amount(usage.get("latency_s")) if isinstance(usage, Mapping) else None
 
 
-def _first(given: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
-    return next((amount for name in names if (amount := _amount(given.get(name))) is not None), None)
+def _first(reported: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
+    return next((amount for name in names if (amount := _amount(reported.get(name))) is not None), None)
 
 
 def _amount(value: Any) -> float | None:
@@ -266,7 +266,7 @@ def _priced(model: str, read: float | None, written: float | None) -> float | No
     return model_cost_usd(model, read, written)
 
 
-def taken(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetUsage]]:
+def costs_of(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetUsage]]:
     """Return the latencies that are known of some answers, and the usage of each of them."""
     seconds: list[float] = []
     usage: list[TargetUsage] = []
@@ -277,13 +277,13 @@ def taken(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetUsag
         if "latency_s" in figures:
             seconds.append(figures["latency_s"])
         read, written, cost = map(figures.get, ("input_tokens", "output_tokens", "cost_usd"))
-        usage.append(TargetUsage(read, written, cost, answer.made))
+        usage.append(TargetUsage(read, written, cost, answer.origin))
     return seconds, usage
 
 
 def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
     """Return the figures of a case's target; ``None`` where one is unknown."""
-    return UsageEvaluator().scores(usage_of((), *taken(answers)))
+    return UsageEvaluator().scores(usage_of((), *costs_of(answers)))
 
 
 def unknown_figures(figures: Mapping[str, float | None]) -> dict[str, str]:

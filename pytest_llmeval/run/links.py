@@ -86,7 +86,7 @@ class Batched:
     """
 
     recorded: Recorded
-    _asked: "dict[_BlockPlace, asyncio.Task[Answers]]" = field(default_factory=dict)
+    _tasks: "dict[_BlockPlace, asyncio.Task[Answers]]" = field(default_factory=dict)
     _answered: set[_BlockPlace] = field(default_factory=set)
     _cut: dict[tuple[Path, str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
 
@@ -101,12 +101,12 @@ class Batched:
         self._answered.add(own)
         block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
         place = (*own[:-1], block[0].id)
-        if place not in self._asked:
+        if place not in self._tasks:
             unrecorded = [each for each in block if not self.recorded.holds(job, each)]
             first = structs.replace(job.loaded, case=block[0])
             whole = structs.replace(job, loaded=first, block=unrecorded)
-            self._asked[place] = asyncio.ensure_future(ask(whole))
-        return await asyncio.shield(self._asked[place])
+            self._tasks[place] = asyncio.ensure_future(ask(whole))
+        return await asyncio.shield(self._tasks[place])
 
     def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
         """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
@@ -328,11 +328,11 @@ class Recording:
             answers = await ask(job)
         figures = {"latency_s": round(watch.seconds, FIGURE_DIGITS)}
         return {
-            name: each if isinstance(each, PredictionError) else self._kept(job, each, figures)
+            name: each if isinstance(each, PredictionError) else self._stored_case(job, each, figures)
             for name, each in answers.items()
         }
 
-    def _kept(self, job: Job, answered: Case, figures: Mapping[str, float]) -> Case:
+    def _stored_case(self, job: Job, answered: Case, figures: Mapping[str, float]) -> Case:
         case = with_figures(answered, job.suite.parts_of(answered), figures)
         if self.recordings is not None:
             hidden = secret_values(job.suite.secret_variables)
@@ -410,7 +410,7 @@ class AskTarget:
         from pytest_llmeval.targets.tracing import TracedCall
 
         traced = TracedCall()
-        return traced.joined(json_like(await ask(traced.of(bound), value)))
+        return traced.joined(json_like(await ask(traced.wrap(bound), value)))
 
     async def _run_in(self, thread: ThisThread, work: Callable[[], Any]) -> Any:
         """Call a plain target in the thread that waits for it; what it asks is a part of its call."""

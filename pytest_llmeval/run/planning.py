@@ -338,7 +338,7 @@ class Planner:
 
     def _past_answers(self, key: "SuiteKey", suite: "Suite") -> Iterator[CallSample]:
         recordings = self.answering.recordings
-        for row in recordings.of(key.shown, key.variant) if recordings is not None else ():
+        for row in recordings.rows_of(key.shown, key.variant) if recordings is not None else ():
             figures: Mapping[str, float] = row.get("figures", {})
             usage = usage_of_target(suite.parts, row["prediction"], figures.get("cost_usd")) or TargetUsage()
             parts = (usage.input_tokens, usage.output_tokens)

@@ -1,7 +1,5 @@
 """An event loop in a background thread, for waiting on the network while tests run."""
 
-__all__ = ("Background", "OwnThread", "ThisThread", "caught", "in_thread", "together", "waited")
-
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future

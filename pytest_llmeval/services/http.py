@@ -1,7 +1,5 @@
 """One HTTP exchange for judges and targets: session, proxy, time limit, size limit."""
 
-__all__ = ("Exchange", "NoReplyError", "Reply")
-
 import asyncio
 import re
 import zlib
@@ -28,7 +26,7 @@ Cause: TypeAlias = Literal["slow", "unreachable", "dropped", "untrusted", "unusa
 _TRANSIENT: Final = frozenset[Cause]({"slow", "unreachable", "dropped"})
 _ENCODINGS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """What servers compress by unasked, and the window of zlib that unpacks it."""
-_SHOWN: Final = 40
+_LONGEST_EXCERPT: Final = 40
 _BRIEFLY: Final[dict[Cause, str]] = {"slow": "too slow", "dropped": "connection lost"}
 
 
@@ -77,8 +75,8 @@ class Reply(Struct, frozen=True):
             return None
         user, at, place = re.split("[?#]", location, maxsplit=1)[0].rpartition("@")
         scheme, slashes, _ = user.partition("//")
-        shown = f"{scheme}//" if slashes and scheme in ("", "http:", "https:") else ""
-        return f"{shown}{MASK}@{place}" if at else place
+        prefix = f"{scheme}//" if slashes and scheme in ("", "http:", "https:") else ""
+        return f"{prefix}{MASK}@{place}" if at else place
 
 
 class Exchange:
@@ -125,7 +123,7 @@ class Exchange:
 
         if content is not None and "content-type" not in map(str.lower, headers):
             headers = {"Content-Type": "application/json", **headers}
-        asked = self._connected().request(
+        exchange = self._connected().request(
             method,
             self._url,
             params=parameters or None,
@@ -136,7 +134,7 @@ class Exchange:
         )
         try:
             with stopwatch().call():
-                async with asked as response:
+                async with exchange as response:
                     reason = (response.reason or "").encode(errors="surrogateescape").decode(errors="replace")
                     return Reply(response.status, reason, response.headers, await self._read(response))
         except TimeoutError:
@@ -167,7 +165,7 @@ class Exchange:
             return bytes(body)
         if encoding not in _ENCODINGS:
             raise NoReplyError(
-                f"returned Content-Encoding {cut(encoding, _SHOWN)!r}, which was not asked for", "packed"
+                f"returned Content-Encoding {cut(encoding, _LONGEST_EXCERPT)!r}, which was not asked for", "packed"
             )
         return await in_thread(lambda: self._unpacked(body, encoding), "llmeval-unpacking")
 

@@ -1,7 +1,5 @@
 """A page for the browser of this machine alone: on loopback, behind a random token."""
 
-__all__ = ("LoopbackServer", "RefusedError")
-
 import os
 import secrets
 import sys
@@ -75,10 +73,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Reply with the page, or with what it reads."""
-        found = self._path()
-        if found is None:
+        address = self._path()
+        if address is None:
             return
-        path, query = found
+        path, query = address
         if path == "":
             self._reply(HTTPStatus.OK, self.server.page, "text/html")
         elif path == "labels":
@@ -94,10 +92,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Take what the page sends."""
-        found = self._path()
-        if found is None:
+        address = self._path()
+        if address is None:
             return
-        if found[0] != "labels":
+        if address[0] != "labels":
             self._reply(HTTPStatus.NOT_FOUND, "nothing here")
         elif self.headers.get("Origin") != f"http://{self.headers['Host']}":
             self._reply(HTTPStatus.FORBIDDEN, "not from the page itself")

@@ -1,7 +1,5 @@
 """Time and processes of this machine since it was started: what holds whatever its wall clock does."""
 
-__all__ = ("is_dead", "process_name", "ticks")
-
 import hashlib
 import os
 import time
@@ -35,12 +33,12 @@ def process_name() -> str:
 
 def is_dead(name: str) -> bool:
     """Return whether the process of a name has ended for certain; of another machine or container it is never known."""
-    process, _, rest = name.partition(":")
-    started, _, place = rest.partition(":")
+    process, _, remainder = name.partition(":")
+    started, _, place = remainder.partition(":")
     if not (process.isdecimal() and started and place == _place()):
         return False
-    found = _start(int(process))
-    return _is_gone(int(process)) if found is None else found != started
+    actual = _start(int(process))
+    return _is_gone(int(process)) if actual is None else actual != started
 
 
 def _start(process: int) -> str | None:

@@ -1,7 +1,5 @@
 """A program in its own process group that answers line by line and leaves nothing behind."""
 
-__all__ = ("LONGEST_LINE", "EndedError", "Program")
-
 import asyncio
 import contextlib
 import os

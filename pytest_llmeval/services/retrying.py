@@ -1,19 +1,5 @@
 """Retries: which failures are temporary, and how long to wait."""
 
-__all__ = (
-    "LONGEST_DELAY",
-    "AttemptError",
-    "Notes",
-    "Refusals",
-    "Refused",
-    "RunCalls",
-    "Sleep",
-    "delay_asked_for",
-    "is_transient",
-    "refused_by",
-    "retried",
-)
-
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime

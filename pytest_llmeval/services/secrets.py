@@ -264,9 +264,9 @@ def _without_beginning(text: str, secret: str) -> str:
     return text
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """Return how many characters two texts begin with alike."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
 def without_key(text: str, key: str) -> str:

@@ -65,14 +65,14 @@ def has_id(template: Any) -> bool:
 
 def input_paths(template: Any) -> tuple[str, ...]:
     """Return the paths that every input must have, sorted."""
-    found = {value for _, name, value in _placeholders(template) if name == _INPUT and isinstance(value, str)}
-    return tuple(sorted(found))
+    inputs = {value for _, name, value in _placeholders(template) if name == _INPUT and isinstance(value, str)}
+    return tuple(sorted(inputs))
 
 
 def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, str]]:
     """Yield what is wrong with a template for batches of a size: where in it, and ``found ..., expected ...``."""
-    found = list(_placeholders(template))
-    for place, name, value in found:
+    placeholders = list(_placeholders(template))
+    for place, name, value in placeholders:
         holder = _holder(template, place)
         if name not in _KNOWN:
             yield (
@@ -89,7 +89,7 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, s
             yield place, "found $each inside $each, expected only one of them"
         elif name != _EACH and _EACH not in place and batch > 1:
             yield place, f"found {name!r} outside $each, expected it inside: a request has up to {batch} inputs"
-    if not any(name == _INPUT or name not in _KNOWN for _, name, _ in found):
+    if not any(name == _INPUT or name not in _KNOWN for _, name, _ in placeholders):
         yield (), "found no {$input: ...}, expected the input of the case somewhere in the request"
 
 
@@ -162,8 +162,8 @@ def predictions_in(
     items = at(reply, response.items)
     where = f"at {response.items!r}" if response.items is not None else "as the reply"
     if not isinstance(items, list):
-        found = f"nothing {where}" if items is ABSENT else f"{kind(items)} {where}"
-        raise PredictionError(f"found {found}, expected a list of results")
+        description = f"nothing {where}" if items is ABSENT else f"{kind(items)} {where}"
+        raise PredictionError(f"found {description}, expected a list of results")
     if response.id is not None:
         return _by_id(items, response, count, redactor)
     if len(items) != count:
@@ -173,21 +173,21 @@ def predictions_in(
 
 
 def _prediction(item: Any, path: str | None, where: str, redactor: Redactor) -> Any | PredictionError:
-    found = at(item, path)
-    if found is not ABSENT and found is not None:
-        return found
-    what = "nothing" if found is ABSENT else "null"
+    prediction = at(item, path)
+    if prediction is not ABSENT and prediction is not None:
+        return prediction
+    what = "nothing" if prediction is ABSENT else "null"
     place = f"at {path!r} of {where}" if path is not None else f"as {where}"
-    rest = f": {redactor.excerpt(json.dumps(item, ensure_ascii=False))}" if item is not None else ""
-    return PredictionError(f"found {what} {place}, expected a prediction{rest}")
+    excerpt = f": {redactor.excerpt(json.dumps(item, ensure_ascii=False))}" if item is not None else ""
+    return PredictionError(f"found {what} {place}, expected a prediction{excerpt}")
 
 
 def _by_id(items: Sequence[Any], response: ResponseSpec, count: int, redactor: Redactor) -> list[Any | PredictionError]:
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
-        found = at(item, response.id)
-        if isinstance(found, int | str) and not isinstance(found, bool):
-            places[str(found)].append(place)
+        identifier = at(item, response.id)
+        if isinstance(identifier, int | str) and not isinstance(identifier, bool):
+            places[str(identifier)].append(place)
     strange = sorted(places.keys() - {str(number) for number in range(count)})
     hint = f", but results with the ids {redactor.excerpt(', '.join(strange))}" if strange else ""
     prefix = response.items or ""
@@ -215,9 +215,9 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 def target_faults(spec: TargetSpec) -> Iterator[SpecFault]:
     """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret."""
     if spec.kind is None and not spec.is_for_fixture:
-        given = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
-        found = f"found {' and '.join(given)}" if given else "no target given"
-        yield (), f"{found}: set exactly one of python, http, command"
+        kinds = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
+        subject = f"found {' and '.join(kinds)}" if kinds else "no target given"
+        yield (), f"{subject}: set exactly one of python, http, command"
     if spec.python is not None:
         yield from _python_faults(spec.python)
     if spec.http is not None:
@@ -258,8 +258,8 @@ def _http_faults(spec: HttpSpec) -> Iterator[SpecFault]:
     if spec.url_from_env is not None and (wrong := variable_fault(spec.url_from_env, "SEARCH_URL")):
         yield ("url_from_env",), wrong
     for name, (low, high) in _RANGES.items():
-        if not low <= (found := getattr(spec, name)) <= high:
-            yield (name,), f"found {found}, expected a whole number from {low} to {high}"
+        if not low <= (number := getattr(spec, name)) <= high:
+            yield (name,), f"found {number}, expected a whole number from {low} to {high}"
     yield from _timeout_faults(spec.timeout)
     yield from _header_faults(spec)
     for path, message in template_faults(spec.request, spec.batch):

@@ -60,7 +60,7 @@ class HttpTarget(BatchTarget):
         self._calls = calls or RunCalls()
         self._listed = has_each(spec.request)
         self._paths = input_paths(spec.request)
-        self._response = ResponseSpec.of(spec.response, listed=self._listed)
+        self._response = ResponseSpec.from_setting(spec.response, listed=self._listed)
         self._slots = asyncio.Semaphore(spec.concurrency)
         self._url = spec.url
         self._redactor = Redactor(environment=environment)
@@ -106,12 +106,13 @@ class HttpTarget(BatchTarget):
             body = await self._reply(fill(self._spec.request, inputs))
         try:
             reply = parse_reply(body)
-            found = predictions_in(reply, self._response, len(inputs), self._redactor, listed=self._listed)
+            predictions = predictions_in(reply, self._response, len(inputs), self._redactor, listed=self._listed)
         except PredictionError as error:
             what = self._redactor.redacted(str(error))
             raise type(error)(f"{self._name}: {what}: {self._redactor.excerpt(body)}") from None
         return [
-            PredictionError(f"{self._name}: {each}") if isinstance(each, PredictionError) else each for each in found
+            PredictionError(f"{self._name}: {each}") if isinstance(each, PredictionError) else each
+            for each in predictions
         ]
 
     @property
@@ -245,7 +246,7 @@ class CommandTarget(BatchTarget):
         self._one_at_a_time = asyncio.Lock()
         self._program: Program | None = None
         self._steps = random.Random(0)  # noqa: S311 (distance from the next number, no secret)
-        self._asked = 1
+        self._call_number = 1
 
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         """Return one entry for each input; see `BatchTarget`."""
@@ -273,7 +274,7 @@ class CommandTarget(BatchTarget):
                 raise
             finally:
                 # Far from the next number: a second line of an answer cannot be taken for the next answer.
-                self._asked += self._steps.randrange(1_000, 10_000)
+                self._call_number += self._steps.randrange(1_000, 10_000)
             return PredictionError(f"{self._name} {fault}{await self._discard()}")
 
     async def _exchange(self, value: Any) -> bytes:
@@ -282,7 +283,7 @@ class CommandTarget(BatchTarget):
         Raises:
             PredictionError: It cannot be started, or it ended.
         """
-        line = json.dumps({"id": self._asked, "input": value}).encode("ascii")
+        line = json.dumps({"id": self._call_number, "input": value}).encode("ascii")
         if self._program is not None:
             # It may have ended after its last answer; a process started for this input shows.
             with contextlib.suppress(EndedError):
@@ -297,12 +298,12 @@ class CommandTarget(BatchTarget):
         Raises:
             PredictionError: The line is not what the protocol asks for.
         """
-        expected = f'expected {{"id": {self._asked}, "prediction": ...}}; anything else belongs on stderr'
+        expected = f'expected {{"id": {self._call_number}, "prediction": ...}}; anything else belongs on stderr'
         try:
             reply = parse_reply(line)
         except PredictionError as error:
             raise PredictionError(f"wrote {self._redactor.excerpt(line)} on stdout: {error}, {expected}") from None
-        named = isinstance(reply, dict) and type(reply.get("id")) is int and reply["id"] == self._asked
+        named = isinstance(reply, dict) and type(reply.get("id")) is int and reply["id"] == self._call_number
         if not named or ("prediction" in reply) == ("error" in reply):
             raise PredictionError(f"wrote {self._redactor.excerpt(line)} on stdout, {expected}")
         if "prediction" in reply:

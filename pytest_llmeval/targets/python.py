@@ -224,26 +224,26 @@ def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., 
 
 
 def _defined(name: str, module: ModuleType, attribute: str, role: str) -> Callable[..., Any]:
-    found: Any = module
+    definition: Any = module
     for part in attribute.split("."):
-        found = getattr(found, part, None)
-        if isinstance(found, ModuleType):
+        definition = getattr(definition, part, None)
+        if isinstance(definition, ModuleType):
             raise PredictionError(
                 f"{role} {name!r}: {part!r} is a module, expected a callable that {module.__name__!r} defines"
             )
-    if not callable(found):
+    if not callable(definition):
         own = [each for each, value in vars(module).items() if callable(value) and _is_own(value, module.__name__)]
         near = suggest(attribute, own)
         raise PredictionError(f"{role} {name!r}: module {module.__name__!r} has no callable {attribute!r}{near}")
-    if not _is_own(found, module.__name__):
-        home = getattr(found, "__module__", None)
+    if not _is_own(definition, module.__name__):
+        home = getattr(definition, "__module__", None)
         where = f" ({home})" if isinstance(home, str) else ""
         raise PredictionError(
             f"{role} {name!r}: {attribute!r} is defined elsewhere{where}, expected a callable that "
             f"{module.__name__!r} defines: write a function there that calls it, or name the module of your project "
             "that defines it"
         )
-    return found  # type: ignore[no-any-return]  # callable() narrowed it to an untyped callable
+    return definition  # type: ignore[no-any-return]  # callable() narrowed it to an untyped callable
 
 
 def _foreign(package: str) -> str | None:
@@ -269,31 +269,31 @@ def _installed_from_folder(package: str) -> bool:
     return False
 
 
-def _is_own(found: Any, module: str, depth: int = 0) -> bool:
+def _is_own(value: Any, module: str, depth: int = 0) -> bool:
     """Return whether a module, or one inside it, defines a callable, its class, or what it decorates."""
     if depth > _DEEPEST:
         return False
-    if isinstance(found, partial):
-        return _is_own(found.func, module, depth + 1)
-    if _is_inside(getattr(found, "__module__", None), module):
+    if isinstance(value, partial):
+        return _is_own(value.func, module, depth + 1)
+    if _is_inside(getattr(value, "__module__", None), module):
         return True
-    if isinstance(found, FunctionType) and _is_inside(found.__globals__.get("__name__"), module):
+    if isinstance(value, FunctionType) and _is_inside(value.__globals__.get("__name__"), module):
         return True  # `functools.wraps` gave it the name of a foreign function
-    bound_to = getattr(found, "__self__", None)
+    bound_to = getattr(value, "__self__", None)
     if bound_to is not None and not isinstance(bound_to, ModuleType):
         owner = bound_to if isinstance(bound_to, type) else type(bound_to)
         return _is_inside(owner.__module__, module)
-    return any(_is_own(each, module, depth + 1) for each in _decorated(found))
+    return any(_is_own(each, module, depth + 1) for each in _decorated(value))
 
 
 def _is_inside(home: Any, module: str) -> bool:
     return isinstance(home, str) and f"{home}.".startswith(f"{module}.")
 
 
-def _decorated(found: Any) -> list[Any]:
+def _decorated(value: Any) -> list[Any]:
     """Return what a decorator made a callable of, also one that does not set ``__wrapped__``."""
-    inside = [getattr(found, "__wrapped__", None)]
-    for cell in (isinstance(found, FunctionType) and found.__closure__) or ():
+    inside = [getattr(value, "__wrapped__", None)]
+    for cell in (isinstance(value, FunctionType) and value.__closure__) or ():
         with suppress(ValueError):  # an empty cell
             inside.append(cell.cell_contents)
     return [each for each in inside if callable(each)]
@@ -376,8 +376,8 @@ class World:
             self.value = self._manager.__enter__()
             self._entered = True
         elif not hasattr(self._manager, "__aenter__"):
-            found = f"the world is of type {type(self._manager).__name__}{defined_at(self._factory)}"
-            raise PredictionError(f"{found}, expected a context manager, as of contextlib.contextmanager")
+            subject = f"the world is of type {type(self._manager).__name__}{defined_at(self._factory)}"
+            raise PredictionError(f"{subject}, expected a context manager, as of contextlib.contextmanager")
 
     def _leave(self) -> None:
         if self._entered:

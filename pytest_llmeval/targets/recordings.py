@@ -112,7 +112,7 @@ class Recordings:
         """
         replays, asks = recording_mode(self.mode)
         row = self._rows.get((suite, variant, case.id, repeat)) if replays else None
-        if row is not None and row["input"] == _asked(case):
+        if row is not None and row["input"] == _case_digest(case):
             return row["prediction"]
         if asks:
             return MISSING
@@ -127,7 +127,7 @@ class Recordings:
         figures: dict[str, float] = self._rows[suite, variant, case.id, repeat].get("figures", {})
         return figures
 
-    def of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
+    def rows_of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
         """Yield all rows of a suite or of one variant of it, whatever the mode."""
         yield from (row for place, row in self._rows.items() if place[:2] == (suite, variant))
 
@@ -181,14 +181,16 @@ class Recordings:
             self.journal.remove()
 
     def _merge(self, rows: Iterable[Mapping[str, Any]], forget: Collection[tuple[str, str]] = ()) -> NotRecorded:
-        given = {_place(row): row for row in rows if _is_recording(row)}
-        secret = {place for place, row in given.items() if row.get(WITHHELD)}
-        made = {place: _line(row) for place, row in given.items() if place not in secret}
-        unreadable = {place for place, line in made.items() if not _is_readable(line)}
+        recordings = {_place(row): row for row in rows if _is_recording(row)}
+        secret = {place for place, row in recordings.items() if row.get(WITHHELD)}
+        new_lines = {place: _line(row) for place, row in recordings.items() if place not in secret}
+        unreadable = {place for place, line in new_lines.items() if not _is_readable(line)}
 
         def merged() -> str:
-            kept = {place: _line(row) for place, row in _read_rows(self.path).items() if place[:2] not in forget}
-            lines = {**kept, **made}
+            stored_lines = {
+                place: _line(row) for place, row in _read_rows(self.path).items() if place[:2] not in forget
+            }
+            lines = {**stored_lines, **new_lines}
             return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
 
         rewrite(self.path, merged)
@@ -247,7 +249,7 @@ def _place(row: Mapping[str, Any]) -> RecordingPlace:
     return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
 
 
-def _asked(case: Case) -> str:
+def _case_digest(case: Case) -> str:
     """Return a digest of what the answer to a case depends on, as far as the suite knows it."""
     return input_digest([case.input, case.way] if case.way else case.input)
 
@@ -268,7 +270,7 @@ def recording(
         "suite": suite,
         "variant": variant,
         "case": case.id,
-        "input": _asked(case),
+        "input": _case_digest(case),
         "prediction": case.prediction,
     }
     if hidden and _has_secret(case.prediction, hidden):
@@ -303,7 +305,7 @@ class Journal:
     _read: dict[Path, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, predictions: Path, root: Path, run: str) -> "Journal":
+    def of_file(cls, predictions: Path, root: Path, run: str) -> "Journal":
         """Return the journal of a file of predictions, in the working folder under pytest's rootdir."""
         name = sha256(display_path(predictions.absolute(), root).encode(errors="surrogateescape")).hexdigest()[:16]
         return cls(root / WORKING_FOLDER / "answers" / name, run)
@@ -353,11 +355,11 @@ class Journal:
             self.folder.rmdir()
 
     def _files(self, *, others: bool) -> list[tuple[Path, os.stat_result]]:
-        found = []
+        files = []
         for path in self.folder.glob("*.*.jsonl" if others else f"{self.run}.*.jsonl"):
             with suppress(FileNotFoundError):
-                found.append((path, path.lstat()))
-        regular = (each for each in found if stat.S_ISREG(each[1].st_mode))
+                files.append((path, path.lstat()))
+        regular = (each for each in files if stat.S_ISREG(each[1].st_mode))
         return sorted(regular, key=lambda each: (each[1].st_mtime_ns, each[0]))
 
 

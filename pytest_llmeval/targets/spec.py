@@ -1,12 +1,5 @@
 """The settings of a target in a suite file, and the contract of targets in other processes."""
 
-__all__ = (
-    "BatchTarget",
-    "HttpSpec",
-    "ResponseSpec",
-    "TargetSpec",
-)
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,11 +24,11 @@ class ResponseSpec:
     id: str | None = None
 
     @classmethod
-    def of(cls, given: str | Mapping[str, str] | None, *, listed: bool) -> "ResponseSpec":
+    def from_setting(cls, setting: str | Mapping[str, str] | None, *, listed: bool) -> "ResponseSpec":
         """Return the settings of a suite file; a lone path leads to the list or, without a list, to the prediction."""
-        if isinstance(given, str):
-            return cls(items=given) if listed else cls(prediction=given)
-        return cls(**(given or {}))
+        if isinstance(setting, str):
+            return cls(items=setting) if listed else cls(prediction=setting)
+        return cls(**(setting or {}))
 
 
 @dataclass(frozen=True)
@@ -103,8 +96,8 @@ class TargetSpec:
     @property
     def kind(self) -> str | None:
         """Which of ``python``, ``http`` and ``command`` is given; ``None`` unless exactly one is."""
-        given = [name for name in ("python", "http", "command") if getattr(self, name) is not None]
-        return given[0] if len(given) == 1 else None
+        kinds = [name for name in ("python", "http", "command") if getattr(self, name) is not None]
+        return kinds[0] if len(kinds) == 1 else None
 
     @property
     def is_for_fixture(self) -> bool:

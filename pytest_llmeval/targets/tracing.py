@@ -1,7 +1,5 @@
 """Live traces: the spans that a Python target emits while it answers a case are a part of its answer."""
 
-__all__ = ("TracedCall",)
-
 import functools
 import inspect
 import threading
@@ -34,16 +32,16 @@ class TracedCall:
         self._tracer = _tracer()
         self._spans: list[Any] = []
 
-    def of(self, target: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def wrap(self, target: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return a target whose spans are collected."""
         if inspect.iscoroutinefunction(target):
 
             @functools.wraps(target)
-            async def asked(value: Any) -> Any:
+            async def awaited(value: Any) -> Any:
                 with self._collecting():
                     return await target(value)
 
-            return asked
+            return awaited
 
         @functools.wraps(target)
         def called(value: Any) -> Any:

@@ -189,7 +189,7 @@ def test_a_case_that_runs_again_gets_another_answer_of_its_own_and_the_same_of_o
 
 def test_opponents_are_recorded_and_replayed_like_any_answer(world: World) -> None:
     path = world.folder / "predictions.jsonl"
-    recordings = Recordings.open(path, "auto", Journal.of(path, world.folder, "run"))
+    recordings = Recordings.open(path, "auto", Journal.of_file(path, world.folder, "run"))
     suite = world.suite("small")
     assert planned(world.runner(recordings=recordings), suite) == {"large": (3, 6), "small": (3, 0)}
     run(world.runner(recordings=recordings), suite, "large")

@@ -20,7 +20,7 @@ def row(case: Case, answer: str) -> dict[str, object]:
 
 def opened(root: Path, run: str, mode: RecordingMode = "auto") -> Recordings:
     path = root / "p.jsonl"
-    return Recordings.open(path, mode, Journal.of(path, root, run), merges=True)
+    return Recordings.open(path, mode, Journal.of_file(path, root, run), merges=True)
 
 
 def answers(root: Path) -> dict[str, str]:
@@ -40,7 +40,7 @@ from pytest_llmeval.targets.recordings import Journal
 from pytest_llmeval.targets.recordings import Recordings, recording
 root = Path({str(root)!r})
 path = root / "p.jsonl"
-made = Recordings.open(path, "auto", Journal.of(path, root, "killed"), merges=True)
+made = Recordings.open(path, "auto", Journal.of_file(path, root, "killed"), merges=True)
 for name in {names!r}:
     made.keep(recording("s", "", Case(name, name).answered("old " + name)))
 os._exit(9)
@@ -132,6 +132,6 @@ def test_an_answer_that_cannot_be_kept_at_once_is_no_error(tmp_path: Path) -> No
 
 
 def test_each_file_of_predictions_has_a_journal_of_its_own(tmp_path: Path) -> None:
-    folders = {Journal.of(tmp_path / name, tmp_path, "run").folder for name in ("p.jsonl", "q.jsonl", "x/p.jsonl")}
+    folders = {Journal.of_file(tmp_path / name, tmp_path, "run").folder for name in ("p.jsonl", "q.jsonl", "x/p.jsonl")}
     assert len(folders) == 3
     assert os.path.commonpath(folders) == str(tmp_path / ".llmeval" / "answers")
