@@ -16,12 +16,12 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.people import corrected_mean
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.families import judge_together
-from pytest_llmeval.gates.power import Plan, ScoreSpread, measured_spread
 from pytest_llmeval.gates.statistics.anytime import Look, Watch, watch
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
 from pytest_llmeval.scoring.resample import resampled_totals
+from pytest_llmeval.workbench.spread import Plan, ScoreSpread, measured_spread
 
 SEED = 12
 RESAMPLES, CHUNK = 1_000, 50

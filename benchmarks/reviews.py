@@ -17,8 +17,8 @@ from pytest_llmeval.core.case import ShownPrints
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import excess_counts, weight_counts
-from pytest_llmeval.reports.review.items import ReviewItem, inclusion_probabilities, picked
 from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.workbench.reviews.items import ReviewItem, inclusion_probabilities, picked
 
 SEED, ANSWERS, PICKED, HISTORIES = 17, 200, 40, 500
 LIMIT, NEAR, FAR = 0.7, 0.25, 0.25

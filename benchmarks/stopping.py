@@ -24,9 +24,9 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.early import CaseUnits, PartScores, decide_gate
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.suite.run_settings import StopSettings
+from pytest_llmeval.workbench.early.evidence import CaseUnits, PartScores, decide_gate
 
 SIZES = (20, 100, 500, 2000)
 DIFFERENCES = (0.0, 0.05, 0.1, 0.3)

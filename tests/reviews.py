@@ -12,7 +12,7 @@ from pages import case, report, suite
 from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.reading import read_report
-from pytest_llmeval.reports.review.items import Review, review_of
+from pytest_llmeval.workbench.reviews.items import Review, review_of
 
 
 def answered(number: int, scores: Sequence[float] = (), outcome: str = "passed", **more: Any) -> dict[str, Any]:

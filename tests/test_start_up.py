@@ -115,8 +115,8 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 UNUSED = {
     *("judge.asking", "judge.contract", "judge.reduction", "reports.systems", "reports.timeline"),
     *("baselines.answers", "baselines.judged_scores", "baselines.scores", "run.shards.selection"),
-    *("run.early", "run.early.decisions", "run.early.watching", "run.planning", "gates.early"),
     *("targets.python", "targets.recordings", "targets.spec"),
+    *("workbench.early.stopping", "workbench.early.evidence", "workbench.plan.making"),
 }
 """Modules that a suite of recorded answers does not need: it has no judges, targets, systems or approved scores."""
 

@@ -21,7 +21,6 @@ COMMANDS = {
     "evaluators": ("suite_file:add_evaluators", "list evaluators and their metrics, and sources"),
     "html": ("reports:add_html", "write JSON reports as an HTML page"),
     "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
-    "judge": ("judge:add_arguments", "measure what another judge would change"),
     "merge": ("runs:add_merge", "judge the shards of a run together"),
     "schema": ("suite_file:add_schema", "print the JSON Schema of suite files, for editors"),
     "score": ("runs:add_score", "score the predictions of a suite, in processes or on a cluster"),

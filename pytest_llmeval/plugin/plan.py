@@ -16,10 +16,10 @@ from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import report_paths
 from pytest_llmeval.plugin.pytest_private import fixture_info, terminal_width
-from pytest_llmeval.reports.plan import RunPlan, plan_data, plan_lines
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.job import LoadedCase
+from pytest_llmeval.run.stages import PlanReport
 from pytest_llmeval.suite.registry import default_registry
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class PlanHooks:
         self._runner = runner
         self._loader = loader
         self._keeper = Keeper(SnapshotMode.of(config), config.getini("llmeval_snapshots"), config.rootpath)
-        self._plan: RunPlan | None = None
+        self._plan: PlanReport | None = None
         self._others = 0
         self._written: list[Path] = []
 
@@ -78,7 +78,7 @@ class PlanHooks:
         """Write the plan where a report is asked for; fail if the plan exceeds the budget."""
         if self._plan is None:
             return
-        text = json.dumps(plan_data(self._plan), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        text = json.dumps(self._plan.data(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
         for path in report_paths(self._config):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, [text])
@@ -94,7 +94,7 @@ class PlanHooks:
             return
         terminalreporter.section("llmeval plan: nothing was called")
         width, everything = terminal_width(terminalreporter), terminalreporter.verbosity >= _EVERYTHING
-        for line in plan_lines(self._plan, width, everything=everything):
+        for line in self._plan.lines(width, everything=everything):
             terminalreporter.write_line(printable(line.text), **({line.colour: True} if line.colour else {}))
         if self._others:
             known = "what Python tests ask is known only when they run"

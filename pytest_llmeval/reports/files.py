@@ -27,15 +27,15 @@ ERROR_ANALYSIS = "errors.json"
 CTRF = "ctrf.json"
 EVERY_EVAL_EVER = "every_eval_ever.json"
 FORMATS = {
-    ".csv": "csv:write_csv",
-    ".html": "html.page:write_html",
-    ".json": "json:write_json",
-    ".md": "markdown:write_markdown",
-    ".parquet": "parquet:write_parquet",
-    ".txt": "terminal:write_plain_text",
-    ERROR_ANALYSIS: "json:write_errors",
-    CTRF: "ctrf:write_ctrf",
-    EVERY_EVAL_EVER: "every_eval_ever:write_every_eval_ever",
+    ".csv": "pytest_llmeval.reports.csv:write_csv",
+    ".html": "pytest_llmeval.reports.html.page:write_html",
+    ".json": "pytest_llmeval.reports.json:write_json",
+    ".md": "pytest_llmeval.reports.markdown:write_markdown",
+    ".parquet": "pytest_llmeval.exchange.report_files:write_parquet",
+    ".txt": "pytest_llmeval.reports.terminal:write_plain_text",
+    ERROR_ANALYSIS: "pytest_llmeval.reports.json:write_errors",
+    CTRF: "pytest_llmeval.exchange.report_files:write_ctrf",
+    EVERY_EVAL_EVER: "pytest_llmeval.exchange.report_files:write_every_eval_ever",
 }
 """Suffix, or end of the name, to what writes a report to a path; it returns a note on what the file lacks, or nothing.
 
@@ -119,7 +119,7 @@ def _writer(path: Path) -> Callable[["RunReport", Path], str | None]:
     """Return what writes a report; only then is it imported."""
     kind = next((each for pattern, each in _NAMES.items() if re.fullmatch(pattern, path.name)), path.suffix)
     module, _, name = FORMATS[kind].partition(":")
-    write: Callable[[RunReport, Path], str | None] = getattr(import_module(f"{__package__}.{module}"), name)
+    write: Callable[[RunReport, Path], str | None] = getattr(import_module(module), name)
     return write
 
 

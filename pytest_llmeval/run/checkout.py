@@ -1,7 +1,5 @@
 """The suites of a checkout, without pytest: with the evaluators that conftests and plugins register."""
 
-__all__ = ("Checkout", "digest_of", "file_of_plugin", "file_of_suite", "plugin_fault", "print_suite", "versions")
-
 import platform
 import re
 import sys

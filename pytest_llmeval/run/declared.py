@@ -1,7 +1,5 @@
 """Suites declared in Python: the same suites as those of files, with tests, scripts and notebooks around them."""
 
-__all__ = ("DeclaredSuite", "cases", "declared_suite")
-
 import asyncio
 import json
 import sys

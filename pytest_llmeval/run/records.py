@@ -1,16 +1,5 @@
 """Records of cases: made of what evaluators measured, explained, and cut to what reports show."""
 
-__all__ = (
-    "SharedRecords",
-    "as_reported",
-    "different_answers",
-    "explained",
-    "not_computed",
-    "record_of",
-    "repeated_answers",
-    "shown_value",
-)
-
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """All that the main process of a run learns: results by item, and how the run went."""
 
-__all__ = ("Item", "ItemReport", "ItemResult", "RunRecord", "SuitePart")
-
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
-__all__ = ("Evaluators", "MeasuredBlocks", "by_name", "cut", "measure_answered", "measure_each", "score")
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace

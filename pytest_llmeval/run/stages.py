@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
@@ -30,6 +30,9 @@ from pytest_llmeval.run.run_record import ItemResult, RunRecord
 from pytest_llmeval.scoring.usage import claim_calls
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports.layout import Line
 
 SuiteVerdict: TypeAlias = tuple[SuiteKey, GateResult | SnapshotVerdict]
 """A verdict on a suite: of a gate, of its snapshot, or that something failed as a whole."""
@@ -95,6 +98,25 @@ class RunWatcher(Protocol):
             key: The key of the suite.
             cases: Their ids.
         """
+
+
+class PlanReport(Protocol):
+    """The plan of a run, from the extension point ``planned``."""
+
+    @property
+    def exceeds_budget(self) -> bool:
+        """Whether a limit is known to be exceeded."""
+
+    def lines(self, width: int, *, everything: bool = False) -> "Iterable[Line]":
+        """Return the plan as text.
+
+        Args:
+            width: The width of the terminal, in columns.
+            everything: Whether columns without room follow in tables below.
+        """
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the plan as JSON data."""
 
 
 class RunScope(Struct, frozen=True):

@@ -46,13 +46,12 @@ _SHIPPED = {
 _PLUGINS = (
     "pytest_llmeval.cli:register",
     "pytest_llmeval.exchange:register",
-    "pytest_llmeval.run:register",
+    "pytest_llmeval.workbench:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.fact_check:register",
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",
     "pytest_llmeval.tasks.retrieval:register",
-    "pytest_llmeval.workbench:register",
 )
 """The command line, extensions, mutators and tasks that ship; they register as the plugins of users do."""
 
@@ -303,7 +302,7 @@ class Registry:
         - ``reported``: ``(Reported, RunScope) -> Reported``, at its end.
         - ``watched``: ``(Suites, Keeper, post) -> RunWatcher``, while cases of suites that may stop run; ``post`` takes
           what stops together, and after how many cases.
-        - ``planned``: ``(CaseRunner, cases, Keeper) -> RunPlan``, in place of a run; the last one registered plans.
+        - ``planned``: ``(CaseRunner, cases, Keeper) -> PlanReport``, in place of a run; the last one registered plans.
 
         As for commands, the entry points of installed packages are read, and no conftest.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,9 @@ from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describ
 from pytest_llmeval.reports.form import SampleReport
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.early import CaseUnits
+    import numpy as np
+    import numpy.typing as npt
+
     from pytest_llmeval.suite.settings import SettingsReader
 
 
@@ -169,6 +171,17 @@ class StopSettings:
         return self.block or max(_LEAST_BLOCK, math.ceil(cases / _BLOCKS))
 
 
+class CaseUnits(NamedTuple):
+    """The units that were ordered at random: cases, or clusters of cases.
+
+    Attributes:
+        numbers: Number of the unit of every case in the order in which they run, ascending from 0. Cases that always
+            run come first, and have -1: they are not a sample.
+    """
+
+    numbers: "npt.NDArray[np.intp]"
+
+
 class CaseOrder(Struct, frozen=True, dict=True):
     """The order of the cases of a suite, and where gates are looked at.
 
@@ -190,11 +203,9 @@ class CaseOrder(Struct, frozen=True, dict=True):
         return {name: rank for rank, name in enumerate(self.ids)}
 
     @property
-    def units(self) -> "CaseUnits":
+    def units(self) -> CaseUnits:
         """What was ordered at random."""
         import numpy as np
-
-        from pytest_llmeval.gates.early import CaseUnits
 
         return CaseUnits(np.array(self.numbers, dtype=np.intp))
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_llmeval.run.stages import Collected, Reported, RunScope
     from pytest_llmeval.suite.registry import Registry
 
 COMMANDS = {
@@ -12,6 +13,7 @@ COMMANDS = {
     "doctor": "say what would keep a run from working, and what it would cost",
     "history": "print the last runs and approvals of a suite, or draw them",
     "init": "write a first suite, a CI workflow and settings for a project",
+    "judge": "measure what another judge would change",
     "mutate": "change answers, and list what a suite does not notice",
     "power": "plan how many cases find a drop",
     "review": "have people label the answers of a report",
@@ -19,7 +21,26 @@ COMMANDS = {
 """Name of each command, which is that of its module, to its line in the list of commands."""
 
 
+_MUTATORS = ("texts:MUTATORS", "structures:MUTATORS", "rewrites:REWRITES")
+
+
 def register(registry: "Registry") -> None:
-    """Add the commands."""
+    """Add the commands, early stopping, plans, mutants of the answers of a run, and the mutators that know no task."""
     for name, text in COMMANDS.items():
         registry.register_command(name, f"{__name__}.{name}:add_arguments", help=text)
+    registry.extend("collected", f"{__name__}.early.stopping:stop_early", _has_order)
+    registry.extend("watched", f"{__name__}.early.stopping:StopWatch")
+    registry.extend("planned", f"{__name__}.plan.making:plan_run")
+    registry.extend("reported", f"{__name__}.mutation.survival:add_survival", _mutates)
+    for each in _MUTATORS:
+        registry.register_mutator(f"{__name__}.mutation.{each}")
+
+
+def _has_order(collected: "Collected", scope: "RunScope") -> bool:
+    del scope
+    return any(each.suite.order is not None for each in collected.suites)
+
+
+def _mutates(reported: "Reported", scope: "RunScope") -> bool:
+    del reported
+    return scope.terms.mutate is not None

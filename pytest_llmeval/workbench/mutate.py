@@ -13,9 +13,8 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run.mutation.judging import JudgedScorer
-    from pytest_llmeval.run.mutation.making import Mutation
     from pytest_llmeval.suite.suite import Suite
+    from pytest_llmeval.workbench.mutation.mutants import JudgedScorer, Mutation
 
 _WIDTH = 120
 _CACHE = Path(".llmeval", "mutants.sqlite3")
@@ -55,9 +54,9 @@ def _mutate(options: Namespace) -> int:
     from pytest_llmeval.cli.suite_file import open_noted
     from pytest_llmeval.reports.json import published
     from pytest_llmeval.reports.mutation import SHOWN_FROM, findings, survival_lines
-    from pytest_llmeval.run.mutation.making import mutation_of
-    from pytest_llmeval.run.mutation.survival import survival_of
     from pytest_llmeval.suite.registry import default_registry
+    from pytest_llmeval.workbench.mutation.mutants import mutation_of
+    from pytest_llmeval.workbench.mutation.survival import survival_of
 
     refuse_input(options.json, options.suite, options.predictions)
     suite = open_noted(options.suite)
@@ -107,17 +106,16 @@ def _scorer(options: Namespace, suite: "Suite", mutations: "Sequence[Mutation]")
     if not suite.judged:
         say(["--judges: found no evaluator that asks a judge, so none is asked"], error=True)
         return None
-    from pytest_llmeval.cli.judge import judge_options
     from pytest_llmeval.data.files.places import display_path
-    from pytest_llmeval.reports.plan import plan_lines
-    from pytest_llmeval.run.mutation.judging import JudgedScorer
     from pytest_llmeval.suite.suite import SuiteKey
+    from pytest_llmeval.workbench.judge import judge_options
+    from pytest_llmeval.workbench.mutation.mutants import JudgedScorer
 
     key = SuiteKey(str(suite.path), display_path(suite.path, Path.cwd()))
     scorer = JudgedScorer(key, judge_options(options, "mutate"))
     scorer.refuse(suite)
     plan = scorer.plan(mutations)
-    say(line.text for line in plan_lines(plan, _WIDTH))
+    say(line.text for line in plan.lines(_WIDTH))
     calls = plan.judge.calls
     if calls and not options.yes:
         _confirm(f"Ask judges: {counted(calls, 'call')}? [y/N] ")

@@ -18,9 +18,8 @@ from pytest_llmeval.gates.drop import WATCHED_RUNS
 from pytest_llmeval.gates.statistics.anytime import EARLIER_RUNS
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.power import Plan
     from pytest_llmeval.suite.suite import Suite
-    from pytest_llmeval.workbench.spread import Planned
+    from pytest_llmeval.workbench.spread import Plan, Planned
 
 _POWER = (
     "Print how many cases and repeats find a drop in 80 of 100 runs, and which drop the suite finds as it is. How much "

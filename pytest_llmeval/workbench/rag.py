@@ -296,7 +296,7 @@ def _judge_lines(judge: JudgeSpec) -> Iterator[str]:
 
 def _gates(found: _Findings, count: int) -> Iterator[str]:
     """Yield gates that can decide with so many cases."""
-    from pytest_llmeval.gates.power import Plan, ScoreSpread
+    from pytest_llmeval.workbench.spread import Plan, ScoreSpread
 
     metrics = found.gated
     plan = Plan(ScoreSpread(_SPREAD**2), allowed=_MAX_DROP, tests=max(1, len(metrics)), room=1.0)

@@ -19,11 +19,11 @@ from pytest_llmeval.core.wording import counted, listed, number
 from pytest_llmeval.data.formats.human_labels import HumanLabel
 from pytest_llmeval.evaluators.judge.people import HumanLabels
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
-from pytest_llmeval.reports.review.items import ReviewItem
+from pytest_llmeval.workbench.reviews.items import ReviewItem
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport, SuiteReport
-    from pytest_llmeval.reports.review.items import Review
+    from pytest_llmeval.workbench.reviews.items import Review
 
 
 _REVIEW = (
@@ -67,7 +67,7 @@ def _port(text: str) -> int:
 
 def _review(options: Namespace) -> int:
     from pytest_llmeval.reports.reading import read_report
-    from pytest_llmeval.reports.review.items import review_of
+    from pytest_llmeval.workbench.reviews.items import review_of
 
     refuse_input(options.output, options.report)
     report = read_report(options.report)
@@ -88,7 +88,7 @@ def _review(options: Namespace) -> int:
 
 def _said(suites: "list[SuiteReport]", options: Namespace) -> int:
     from pytest_llmeval.data.formats.human_labels import read_labels
-    from pytest_llmeval.reports.review.items import review_items
+    from pytest_llmeval.workbench.reviews.items import review_items
 
     labels = read_labels((path, str(path)) for path in options.labels)
     say(labels_said(labels, review_items(suites, options.evaluator)[0], options.report))
@@ -111,7 +111,7 @@ def _suites(report: "RunReport", name: str | None) -> "list[SuiteReport]":
 
 
 def _write(review: "Review", options: Namespace) -> int:
-    from pytest_llmeval.reports.review.page import review_page
+    from pytest_llmeval.workbench.reviews.page import review_page
 
     output = options.output or options.report.with_suffix(".review.html")
     write_text(output, [review_page(review, options.annotator)])
@@ -120,9 +120,9 @@ def _write(review: "Review", options: Namespace) -> int:
 
 
 def _serve(review: "Review", options: Namespace) -> int:
-    from pytest_llmeval.reports.review.items import LabelFile
-    from pytest_llmeval.reports.review.page import review_page
     from pytest_llmeval.services.loopback import LoopbackServer
+    from pytest_llmeval.workbench.reviews.items import LabelFile
+    from pytest_llmeval.workbench.reviews.page import review_page
 
     path: Path = options.output or Path(_LABELS)
     kept = LabelFile(review, path)

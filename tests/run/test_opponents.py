@@ -18,9 +18,9 @@ from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.run.planning import plan_cases
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Journal, Recordings
+from pytest_llmeval.workbench.plan.making import plan_cases
 
 EARLY = EarlyCalls(target=True, judge=True)
 

@@ -14,7 +14,7 @@ from reviews import answered, labels_of, lines, suites_of
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.data.formats.human_labels import read_labels
-from pytest_llmeval.reports.review.items import Review, review_of
+from pytest_llmeval.workbench.reviews.items import Review, review_of
 
 
 @pytest.fixture

@@ -1,3 +1,1 @@
 """Shards: parts of a run on several machines, their files, and merging them."""
-
-__all__ = ()

@@ -1,15 +1,5 @@
 """The file of a shard: the record of its run, as compressed lines of JSON."""
 
-__all__ = (
-    "Origin",
-    "ShardFile",
-    "ShardOptions",
-    "SuitePrint",
-    "SuiteVariant",
-    "read_shard",
-    "write_shard",
-)
-
 import gzip
 import os
 import zlib

@@ -1,7 +1,5 @@
 """Merging the files of shards: refusing what does not belong together, and putting the rest together."""
 
-__all__ = ("merge_shards",)
-
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Shards: which cases run in which part of a run that is spread over machines."""
 
-__all__ = ("Shard", "groups_of", "shard_of")
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,3 +1,1 @@
 """Streams: results of parts that add up, of any number of cases, on any executor."""
-
-__all__ = ()

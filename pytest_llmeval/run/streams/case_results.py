@@ -1,7 +1,5 @@
 """Files with the result of every case, written as results arrive."""
 
-__all__ = ("CaseResultWriter",)
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results of parts of the cases, which merge into the result of all."""
 
-__all__ = ("PartialResult",)
-
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Scoring a stream of cases in constant memory, on any executor."""
 
-__all__ = ("in_blocks", "in_order", "score_stream")
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future

@@ -1,0 +1,249 @@
+"""Report files for other tools: Every Eval Ever, the Common Test Report Format (CTRF), Parquet."""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.core.results import PASS_RATE, MetricValue
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.data.files.writing import write_bytes
+from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.json import write_data
+
+SCHEMA: Final = "0.3.0"
+
+_UNKNOWN: Final = "unknown"
+_NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
+
+
+def to_every_eval_ever(report: RunReport, system: str = "") -> dict[str, Any]:
+    """Return the results of one system, in all suites, as a record.
+
+    Source: eval.schema.json 0.3.0 of Every Eval Ever (https://evalevalai.com). Of the model, a report knows the name of
+    the system at most; its id, and who evaluates it, are to be filled in before results are published.
+
+    Args:
+        report: The run.
+        system: Name of the system; empty where there is only one.
+
+    Returns:
+        JSON data. A metric without a value is left out: a score must be a number.
+    """
+    suites = [each for each in report.suites if each.variant == system]
+    model, began = system or _UNKNOWN, datetime.fromisoformat(report.run.started_at)
+    name = suites[0].base_name if len(suites) == 1 else "llmeval"
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": f"{name}/{model}/{began.timestamp():.0f}",
+        "evaluation_timestamp": report.run.started_at,
+        "retrieved_timestamp": f"{began.timestamp():.0f}",
+        "source_metadata": {
+            "source_type": "evaluation_run",
+            "source_organization_name": _UNKNOWN,
+            "evaluator_relationship": "other",
+            **({"additional_details": {"commit": report.run.commit}} if report.run.commit else {}),
+        },
+        "eval_library": {"name": "pytest-llmeval-suite", "version": report.run.version},
+        "model_info": {
+            "name": model,
+            "id": model,
+            "additional_details": {"deployment_type": _UNKNOWN, "model_availability": _UNKNOWN},
+        },
+        "evaluation_results": [each for suite in suites for each in _results(suite)],
+    }
+
+
+def _results(suite: SuiteReport) -> Iterator[dict[str, Any]]:
+    for name, metric in _metrics(suite):
+        if metric.value is None:
+            continue
+        low, high = suite.ranges.get(name, (None, None))
+        bounds = {} if low is None else {"score_type": "continuous", "min_score": low, "max_score": high}
+        details = {
+            "mean_of_cases": metric.mean,
+            **{each: getattr(metric, each) for each in ("scored", "undefined", "errored", "missing")},
+            "signature": metric.signature or None,
+        }
+        yield {
+            "evaluation_result_id": f"{suite.path}::{suite.suite}::{name}",
+            "evaluation_name": suite.base_name,
+            "source_data": {
+                "dataset_name": suite.base_name,
+                "source_type": "other",
+                "additional_details": {"path": suite.path, "cases": str(suite.total)},
+            },
+            "metric_config": {
+                "metric_id": name,
+                "metric_name": name,
+                "lower_is_better": name in suite.lower_is_better,
+                **bounds,
+            },
+            "score_details": {
+                "score": metric.value,
+                "details": {each: str(value) for each, value in details.items() if value is not None},
+                "uncertainty": _uncertainty(suite, metric),
+            },
+        }
+
+
+def _metrics(suite: SuiteReport) -> Sequence[tuple[str, MetricValue]]:
+    return [(PASS_RATE, suite.pass_rate), *suite.metrics.items()]
+
+
+def _uncertainty(suite: SuiteReport, metric: MetricValue) -> dict[str, Any]:
+    found: dict[str, Any] = {"num_samples": metric.scored}
+    if metric.low is not None and metric.high is not None and suite.confidence is not None:
+        interval = {"lower": metric.low, "upper": metric.high, "confidence_level": suite.confidence}
+        found["confidence_interval"] = interval
+    return found
+
+
+def write_every_eval_ever(report: RunReport, path: Path) -> str | None:
+    """Write a record to a file; of several systems, one file each, with the name of the system before the suffix.
+
+    Returns:
+        Which metrics are left out, and the files of systems.
+    """
+    systems = list(dict.fromkeys(suite.variant for suite in report.suites)) or [""]
+    files = [path if len(systems) == 1 else _file_of(path, each) for each in systems]
+    for system, file in zip(systems, files, strict=True):
+        write_data(to_every_eval_ever(report, system), file)
+    notes = [f"one file for each system: {', '.join(each.name for each in files)}"] if len(files) > 1 else []
+    lacking = [name for suite in report.suites for name, metric in _metrics(suite) if metric.value is None]
+    if lacking:
+        notes.append(f"{counted(len(lacking), 'metric')} without a value left out")
+    return "; ".join(notes) or None
+
+
+def _file_of(path: Path, system: str) -> Path:
+    return path.with_name(f"{path.stem}.{_NO_FILE_NAME.sub('-', system) or _UNKNOWN}{path.suffix}")
+
+
+SPECIFICATION: Final = "1.0.0"
+
+_STATUS: Final = {
+    "passed": "passed",
+    "failed": "failed",
+    "errored": "failed",
+    "skipped": "skipped",
+    "not_run": "pending",
+    "undecided": "other",
+    "not_judged": "pending",
+    "xfailed": "other",
+    "known_failure": "other",
+}
+"""Outcomes of cases, gates and snapshots in the words of CTRF; ``rawStatus`` has our own."""
+
+
+def to_ctrf(report: RunReport) -> dict[str, Any]:
+    """Return the report as the JSON data of CTRF: a test for each case, gate, snapshot and faulty file.
+
+    Source: the JSON Schema of https://ctrf.io; durations and times are whole milliseconds.
+    """
+    tests = [test for suite in report.suites for test in _suite(suite)]
+    tests += [
+        {
+            "name": path,
+            "status": "failed",
+            "duration": 0,
+            "rawStatus": "faulty",
+            "message": "\n".join(lines),
+            "filePath": path,
+        }
+        for path, lines in report.faults.items()
+    ]
+    seen = Counter(test["status"] for test in tests)
+    started = round(datetime.fromisoformat(report.run.started_at).timestamp() * 1000)
+    return {
+        "reportFormat": "CTRF",
+        "specVersion": SPECIFICATION,
+        "generatedBy": f"pytest-llmeval-suite {report.run.version}",
+        "results": {
+            "tool": {"name": "pytest-llmeval-suite", "version": report.run.version},
+            "summary": {
+                "tests": len(tests),
+                **{status: seen[status] for status in ("passed", "failed", "pending", "skipped", "other")},
+                "suites": len(report.suites),
+                "start": started,
+                "stop": started + _milliseconds(report.run.duration_s),
+            },
+            "tests": tests,
+            **({"environment": {"commit": report.run.commit}} if report.run.commit else {}),
+        },
+    }
+
+
+def _suite(suite: SuiteReport) -> Iterator[dict[str, Any]]:
+    for case in suite.cases:
+        message = {"message": case.reason} if case.reason and case.outcome != "passed" else {}
+        flaky = case.details.get("repeats", {}).get("status") == "flaky"
+        yield {
+            **_test(suite, case.id, case.outcome, case.duration_s),
+            **message,
+            **({"line": case.line} if case.line else {}),
+            "filePath": case.file or suite.path,
+            **({"labels": dict(case.labels)} if case.labels else {}),
+            **({"flaky": True} if flaky else {}),
+            "extra": {"metrics": dict(case.metrics)},
+        }
+    for gate in suite.gates:
+        yield _verdict(suite, "gate", gate.gate, gate.outcome, gate.reason)
+    for verdict in suite.snapshot:
+        yield _verdict(suite, "snapshot", verdict.metric, verdict.outcome, verdict.reason)
+
+
+def _verdict(suite: SuiteReport, kind: str, subject: str, outcome: str, reason: str) -> dict[str, Any]:
+    message = {"message": reason} if reason else {}
+    return {**_test(suite, f"{kind}[{subject}]", outcome, 0), **message, "filePath": suite.path, "tags": [kind]}
+
+
+def _test(suite: SuiteReport, name: str, outcome: str, seconds: float) -> dict[str, Any]:
+    return {
+        "name": name,
+        "status": _STATUS[outcome],
+        "duration": _milliseconds(seconds),
+        "suite": [suite.path, suite.suite],
+        "rawStatus": outcome,
+    }
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def write_ctrf(report: RunReport, path: Path) -> None:
+    """Write the report to a file."""
+    write_data(to_ctrf(report), path)
+
+
+_COLUMNS = ("suite", "path", "case", "outcome", "system", "repeat", "metric", "value", "reason")
+
+
+def write_parquet(report: RunReport, path: Path) -> None:
+    """Write the rows of `CaseReport.to_rows` with ``suite`` and ``path``; labels are columns ``label.NAME``.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError("a report in Parquet", "parquet", error) from error
+    rows = [
+        {"suite": suite.base_name, "path": suite.path, **row, "system": suite.variant}
+        for suite in report.suites
+        for case in suite.cases
+        for row in case.to_rows()
+    ]
+    labels = sorted({name for row in rows for name in row} - set(_COLUMNS))
+    kinds = {"repeat": pa.int64(), "value": pa.float64()}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in (*_COLUMNS, *labels)])
+    written = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), written)
+    write_bytes(path, written.getvalue())

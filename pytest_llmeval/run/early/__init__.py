@@ -1,3 +1,0 @@
-"""Runs that stop when their gates are decided."""
-
-__all__ = ()

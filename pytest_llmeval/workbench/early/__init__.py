@@ -1,0 +1,1 @@
+"""Early stops: runs that end once their gates are decided."""

@@ -1,0 +1,342 @@
+"""Mutators of classes, fields, calls of tools, rankings and conversations."""
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.parts import expectation
+from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
+from pytest_llmeval.evaluators.answer_forms import (
+    answer_text,
+    calls,
+    messages,
+    normal,
+    ranking,
+    relevant_ids,
+    structure,
+)
+from pytest_llmeval.evaluators.tools.calls import read_expected
+from pytest_llmeval.evaluators.tools.trajectory import follows
+
+_FREE_ORDERS: Final = ("any_order", "superset", "subset")
+_FREE_LISTS: Final = ("list", "set", "ignore")
+
+
+def labelled(case: Case, label: str) -> Any:
+    """Return the prediction with a class in place of its answer."""
+    found = answer_text(case)
+    return label if found is None else found.put(label)
+
+
+def _next_label(case: Case, near: Neighbours) -> Any:
+    if not isinstance(case.expected, str) or case.expected not in near.labels or len(near.labels) == 1:
+        return None
+    return labelled(case, near.labels[(near.labels.index(case.expected) + 1) % len(near.labels)])
+
+
+def _majority(case: Case, near: Neighbours) -> Any:
+    return labelled(case, near.most) if near.most is not None and near.most != case.expected else None
+
+
+def _expected_fields(case: Case) -> Mapping[str, Any]:
+    found = expectation("answer", None, case.expected)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _of_fields(change: Callable[[dict[str, Any], list[str], Case, Neighbours], None]) -> AnswerChange:
+    """Return a change of the fields that a case expects, of which there is at least one."""
+
+    def changed(case: Case, near: Neighbours) -> Any:
+        found = structure(case)
+        expected = _expected_fields(case)
+        if found is None or not expected:
+            return None
+        names = sorted(str(name) for name in found.value if name in expected and not _is_ignored(name, near))
+        if not names:
+            return None
+        new = dict(found.value)
+        change(new, names, case, near)
+        return None if new == found.value and list(new) == list(found.value) else found.put(new)
+
+    return changed
+
+
+def _comparator(name: str, near: Neighbours) -> Any:
+    paths: Mapping[str, Any] = near.option("fields", "paths", {})
+    return paths.get(name, paths.get(f"{name}[]"))
+
+
+def _is_ignored(name: str, near: Neighbours) -> bool:
+    """Return whether the suite says that a field does not matter."""
+    return bool(_comparator(name, near) == "ignore")
+
+
+def is_order_free(name: str, near: Neighbours) -> bool:
+    """Return whether the suite says that the order of a list does not matter."""
+    given = _comparator(name, near)
+    if isinstance(given, str) or given is None:
+        return isinstance(given, str) and given in _FREE_LISTS
+    return bool(given.list or given.set)
+
+
+def _field_missing(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+    wanted = _expected_fields(case)
+    present = [name for name in names if fields[name] is not None and wanted[name] is not None]
+    if present:
+        del fields[near.rng.choice(present)]
+
+
+def _field_added(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+    """Add a field where the answer has no other than those that are expected."""
+    del near
+    if len(names) == len(fields) == len(_expected_fields(case)):
+        fields["additional_information"] = "none"
+
+
+def _field_type(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+    del case
+    name = near.rng.choice(names)
+    value = fields[name]
+    fields[name] = [value] if not isinstance(value, list) else {"items": value}
+
+
+def _field_value(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+    del case
+    name = near.rng.choice(names)
+    value = fields[name]
+    match value:
+        case bool():
+            fields[name] = not value
+        case int() | float():
+            fields[name] = value * 2 + 1
+        case str():
+            fields[name] = f"{value} changed" if value else "changed"
+        case list() if value:
+            fields[name] = value[:-1] if len(value) > 1 else [*value, "changed"]
+
+
+def free_lists(fields: Mapping[str, Any], names: list[str], near: Neighbours, *, free: bool) -> list[str]:
+    """Return the fields with lists whose order matters, or does not, and in which it can be seen."""
+    found = [name for name in names if isinstance(fields[name], list) and fields[name] != fields[name][::-1]]
+    return [name for name in found if is_order_free(name, near) == free]
+
+
+def _list_reordered(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+    del case
+    lists = free_lists(fields, names, near, free=False)
+    if lists:
+        name = near.rng.choice(lists)
+        fields[name] = fields[name][::-1]
+
+
+def _list_doubled(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+    """Say an element twice, where it is not a set that the suite compares."""
+    del case
+    lists = [name for name in names if isinstance(fields[name], list) and fields[name]]
+    lists = [name for name in lists if not _is_set(_comparator(name, near))]
+    if lists:
+        name = near.rng.choice(lists)
+        fields[name] = [*fields[name], fields[name][0]]
+
+
+def _is_set(given: Any) -> bool:
+    return given == "set" if isinstance(given, str) or given is None else bool(given.set)
+
+
+def _of_calls(change: Callable[[list[Any], Case, Neighbours], list[Any] | None]) -> AnswerChange:
+    """Return a change of the calls of tools."""
+
+    def changed(case: Case, near: Neighbours) -> Any:
+        found = calls(case)
+        new = None if found is None else change(list(found.value), case, near)
+        return None if found is None or new is None or new == found.value else found.put(new)
+
+    return changed
+
+
+def _failed(call: Mapping[str, Any]) -> bool:
+    return "status" in call
+
+
+def _call_dropped(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+    """Leave out a call that is expected and was not made again after an error."""
+    wanted = {each.name for each in read_expected(case.expected) or ()}
+    names = [each["name"] for each in made if not _failed(each)]
+    places = [
+        at
+        for at, each in enumerate(made)
+        if not _failed(each) and each["name"] in wanted and names.count(each["name"]) == 1
+    ]
+    if not places:
+        return None
+    del made[near.rng.choice(places)]
+    return made
+
+
+def _call_doubled(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+    del near
+    return None if read_expected(case.expected) is None else [*made, made[-1]]
+
+
+def _calls_reordered(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+    """Turn calls round that are made in the expected order, where the suite says that it matters."""
+    if near.option("tools", "order", None) in _FREE_ORDERS:
+        return None
+    names, wanted = [each["name"] for each in made], [each.name for each in read_expected(case.expected) or ()]
+    return made[::-1] if follows(wanted, names, "in_order") and not follows(wanted, names[::-1], "in_order") else None
+
+
+def _argument(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+    """Change an argument that is as expected."""
+    wanted = {each.name: each.arguments or {} for each in read_expected(case.expected) or ()}
+    ignored = near.option("tools", "ignore_arguments", ())
+    places = [
+        (at, name)
+        for at, call in enumerate(made)
+        for name in sorted(call["arguments"])
+        if name in wanted.get(call["name"], {})
+        and normal(str(call["arguments"][name])) == normal(str(wanted[call["name"]][name]))
+        and not any(fnmatchcase(name, each) for each in ignored)
+    ]
+    if not places:
+        return None
+    at, name = near.rng.choice(places)
+    value = made[at]["arguments"][name]
+    changed = value + 1 if type(value) in (int, float) else f"{value} changed"
+    made[at] = {**made[at], "arguments": {**made[at]["arguments"], name: changed}}
+    return made
+
+
+def _call_added(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+    """Call a tool that the suite forbids, or else one that nobody knows."""
+    del case
+    forbidden = near.option("tools", "forbidden", ())
+    name = forbidden[0].replace("*", "everything").replace("?", "x") if forbidden else "delete_everything"
+    return [*made, {"name": name, "arguments": {}}]
+
+
+def _of_ranking(change: Callable[[list[Any], list[int]], list[Any] | None]) -> AnswerChange:
+    """Return a change of a ranked list with the places of relevant results, of which there is at least one."""
+
+    def changed(case: Case, near: Neighbours) -> Any:
+        del near
+        ids, relevant = ranking(case.prediction), relevant_ids(case.expected)
+        if ids is None or not relevant:
+            return None
+        places = [place for place, each in enumerate(ids) if each in relevant]
+        return change(case.prediction, places) if places else None
+
+    return changed
+
+
+def _reversed(results: list[Any], places: list[int]) -> list[Any] | None:
+    """Turn the list round, where relevant results then stand farther behind."""
+    mirrored = sorted(len(results) - 1 - place for place in places)
+    return results[::-1] if mirrored > places else None
+
+
+def _last(results: list[Any], places: list[int]) -> list[Any] | None:
+    first = places[0]
+    if places == list(range(first, len(results))):
+        return None
+    return [*results[:first], *results[first + 1 :], results[first]]
+
+
+def _removed(results: list[Any], places: list[int]) -> list[Any]:
+    return [*results[: places[0]], *results[places[0] + 1 :]]
+
+
+def _turn_dropped(case: Case, near: Neighbours) -> Any:
+    """Leave out one turn, a message of the user with what follows it."""
+    found = messages(case)
+    starts = [] if found is None else [at for at, each in enumerate(found.value) if each["role"] == "user"]
+    if found is None or len(starts) < 2:  # noqa: PLR2004 (one of several)
+        return None
+    place = near.rng.randrange(len(starts))
+    end = [*starts[1:], len(found.value)][place]
+    changed = found.put([*found.value[: starts[place]], *found.value[end:]])
+    turns = changed.get("turns")
+    return {**changed, "turns": turns - 1} if type(turns) is int else changed
+
+
+def _turn_doubled(case: Case, near: Neighbours) -> Any:
+    """Have the last turn twice."""
+    del near
+    found = messages(case)
+    starts = [] if found is None else [at for at, each in enumerate(found.value) if each["role"] == "user"]
+    if found is None or not starts:
+        return None
+    changed = found.put([*found.value, *found.value[starts[-1] :]])
+    turns = changed.get("turns")
+    return {**changed, "turns": turns + 1} if type(turns) is int else changed
+
+
+def _roles_swapped(case: Case, near: Neighbours) -> Any:
+    """Let the assistant say what the user said, and the other way round."""
+    del near
+    found = messages(case)
+    if found is None:
+        return None
+    other = {"user": "assistant", "assistant": "user"}
+    said = [each["role"] for each in found.value if each["role"] in other]
+    if len(set(said)) < 2:  # noqa: PLR2004 (both)
+        return None
+    return found.put([{**each, "role": other.get(each["role"], each["role"])} for each in found.value])
+
+
+_FIELDS: Final = "`fields` with a threshold, or `json_schema`"
+
+
+def _fields(name: str, why: str, advice: str, change: Any) -> Mutator:
+    return Mutator(name, why, _of_fields(change), advice, gives_way=True)
+
+
+def _ranked(name: str, why: str, advice: str, change: Any) -> Mutator:
+    return Mutator(name, why, _of_ranking(change), advice, gives_way=True)
+
+
+MUTATORS: Final[tuple[Mutator, ...]] = (
+    Mutator("next_label", "the class is another one", _next_label, "`classification` with a threshold on each class"),
+    Mutator(
+        "majority_label", "a system that always says the most frequent class", _majority, "macro F1, or gates by class"
+    ),
+    _fields("field_missing", "a field is missing", _FIELDS, _field_missing),
+    _fields("field_added", "a field was added that nobody asked for", _FIELDS, _field_added),
+    _fields("field_type", "a field has a value of another type", _FIELDS, _field_type),
+    _fields("field_value", "a field has another value", "`fields` with a threshold", _field_value),
+    _fields(
+        "list_reordered", "a list has another order, which the suite does not leave free", _FIELDS, _list_reordered
+    ),
+    _fields("list_doubled", "an element of a list is there twice", "`fields` with a threshold", _list_doubled),
+    Mutator(
+        "call_dropped", "a tool was not called", _of_calls(_call_dropped), "`tools` with a threshold on tool_recall"
+    ),
+    Mutator("call_doubled", "a tool was called twice", _of_calls(_call_doubled), "`tools` with order or limits"),
+    Mutator(
+        "call_reordered",
+        "tools were called in another order",
+        _of_calls(_calls_reordered),
+        "`tools: {order: in_order}` and a gate on trajectory_match",
+    ),
+    Mutator("argument", "a tool was called with another argument", _of_calls(_argument), "`tools: {arguments: exact}`"),
+    Mutator(
+        "call_added",
+        "a tool was called that nobody asked for",
+        _of_calls(_call_added),
+        "`tools: {forbidden: [...]}` or precision",
+    ),
+    _ranked(
+        "ranking_reversed", "the best results are the last ones", "a metric of ranks, such as MRR or NDCG", _reversed
+    ),
+    _ranked(
+        "relevant_last", "the first relevant result is the last one", "a metric of ranks, such as MRR or NDCG", _last
+    ),
+    _ranked("relevant_removed", "the first relevant result is missing", "recall, or a metric of ranks", _removed),
+    Mutator("turn_dropped", "a turn of the conversation is missing", _turn_dropped, "an expectation for each turn"),
+    Mutator("turn_doubled", "a turn of the conversation is there twice", _turn_doubled, "a gate on turns"),
+    Mutator(
+        "roles_swapped", "user and assistant have changed roles", _roles_swapped, "an expectation with `turn: each`"
+    ),
+)
+"""What makes structured answers wrong."""

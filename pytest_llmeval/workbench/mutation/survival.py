@@ -1,0 +1,502 @@
+"""Which mutants of answers a suite notices: by its cases, its evaluators and its gates."""
+
+import math
+import random
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, structs
+
+from pytest_llmeval.baselines.runs import JudgedSuite
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.views import Mutator
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.gates.limit import LimitGate
+from pytest_llmeval.judge.service import JudgeOffError
+from pytest_llmeval.reports.mutation import POWER, GateNotice, KindOutcome, Survival
+from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.stages import Reported, RunScope, fault_of
+from pytest_llmeval.scoring.intervals import wilson_interval
+from pytest_llmeval.scoring.summary import summarize_rows
+from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite
+from pytest_llmeval.targets.recordings import WITHHELD
+from pytest_llmeval.workbench.mutation.mutants import (
+    Mutant,
+    MutantScorer,
+    Mutation,
+    mutation_of,
+    score_mutants,
+    score_unjudged,
+)
+from pytest_llmeval.workbench.mutation.structures import labelled
+
+_MIXTURES: Final = 20
+_SHARES: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Shares of broken answers at which the power of a gate is reported."""
+_GATE_CONFIDENCE: Final = 0.95
+_OF_INTERVALS: Final = ("low", "high")
+
+
+class Broken(Struct, frozen=True):
+    """A mutant, as gates see it.
+
+    Attributes:
+        worse: The metrics that it makes worse.
+        fails: Whether its case fails.
+    """
+
+    worse: frozenset[str]
+    fails: bool
+
+
+class GateWatch:
+    """Mixes mutants into a run and looks whether gates fail.
+
+    Args:
+        suite: With the gates.
+        table: The records of the recorded answers, in order, then those of mutants: one for all mixtures, since to lay
+            out counts takes ten times as long as to add some of them up.
+        names: Ids of the cases, in the order of the table.
+        broken: Case id to its mutants by row, for cases that have some.
+        seed: Of the mixtures.
+        waits: Whether a judge who was not asked decides whether cases pass.
+    """
+
+    def __init__(
+        self,
+        suite: Suite,
+        table: Table,
+        names: Sequence[str],
+        broken: Mapping[str, Mapping[int, Broken]],
+        seed: int,
+        *,
+        waits: bool,
+    ) -> None:
+        self.suite = suite
+        self.table = table
+        self.names = names
+        self.broken = broken
+        self.seed = seed
+        self.waits = waits
+
+    def notice(self, gate: LimitGate, unknown: Container[str]) -> GateNotice:
+        """Return from which share of broken answers on a gate fails.
+
+        Each case has one mutant, one that the metric of the gate sees if there is any. In each of several random
+        orders, the smallest number of broken answers is sought with which the gate fails.
+
+        Args:
+            gate: The gate.
+            unknown: Metrics that only a judge could compute.
+        """
+        if why := self._unjudged(gate, unknown):
+            return GateNotice(str(gate), None, unjudged=why)
+        smallest = sorted(self._smallest(gate, mixture) for mixture in range(_MIXTURES))
+        shares = [each / len(self.names) for each in smallest]
+        return GateNotice(
+            str(gate),
+            _reached(shares, 0.5),
+            _reached(shares, POWER),
+            not (math.isfinite(smallest[0]) or self._fails(gate, self._worst(gate))),
+            {f"{share:g}": sum(each <= share for each in shares) / _MIXTURES for share in _SHARES},
+        )
+
+    def _unjudged(self, gate: LimitGate, unknown: Container[str]) -> str:
+        owned = self.suite.metrics.find(gate.metric)
+        if gate.metric != PASS_RATE and owned is None:
+            return "its metric is not computed without judges or targets"
+        if not self.broken:
+            return "no answer could be changed"
+        if gate.metric in unknown or (gate.metric == PASS_RATE and self.waits):
+            return "its metric needs a judge"
+        return "it fails on the recorded answers that pass" if self._fails(gate, {}) else ""
+
+    def _smallest(self, gate: LimitGate, mixture: int) -> float:
+        """Return with how many broken answers a gate fails in one mixture; infinity if it passes even with all."""
+        rng = random.Random(f"{self.seed} {self.suite.name} {mixture}")  # noqa: S311 (no secret)
+        order = sorted(self.broken)
+        rng.shuffle(order)
+        chosen = {name: rng.choice(self._seen(gate, name)) for name in order}
+        if not self._fails(gate, chosen):
+            return math.inf
+        low, high = 0, len(order)  # passes with `low` broken answers, fails with `high`
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._fails(gate, {name: chosen[name] for name in order[:middle]}):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _worst(self, gate: LimitGate) -> dict[str, int]:
+        """Return for each case the row of the mutant with the worst score, or of one without any."""
+        if gate.metric not in self.table.scores:
+            return {name: self._seen(gate, name)[0] for name in self.broken}
+        column = self.table.scores[gate.metric]
+        sign = -1 if self.suite.metrics.lower_is_better(gate.metric) else 1
+        return {
+            name: min(found, key=lambda row: sign * column[row] if math.isfinite(column[row]) else -math.inf)
+            for name, found in self.broken.items()
+        }
+
+    def _seen(self, gate: LimitGate, case: str) -> list[int]:
+        """Return the rows of a case's mutants that the metric of a gate sees, or of all if it sees none."""
+        found = self.broken[case]
+        of_cases = gate.metric == PASS_RATE
+        seen = [row for row, each in found.items() if (each.fails if of_cases else gate.metric in each.worse)]
+        return seen or list(found)
+
+    def _fails(self, gate: LimitGate, broken: Mapping[str, int]) -> bool:
+        """Return whether a gate fails where some cases have the rows of mutants."""
+        rows = [broken.get(name, row) for row, name in enumerate(self.names)]
+        return fails(gate, self.table, rows, self.suite.cluster_by)
+
+
+def fails(gate: LimitGate, table: Table, rows: Sequence[int], cluster_by: str | None = None) -> bool:
+    """Return whether a gate fails on some rows of a table."""
+    result = summarize_rows(
+        table,
+        rows,
+        gate.metric,
+        group_by=(gate.by,) if gate.by else (),
+        confidence=_GATE_CONFIDENCE if gate.statistic in _OF_INTERVALS else None,
+        cluster_by=cluster_by,
+    )
+    return gate.judge(result).outcome == "failed"
+
+
+def _reached(shares: Sequence[float], power: float) -> float | None:
+    """Return the smallest share from which on so many of the sorted mixtures fail; ``None`` if they never do."""
+    found = shares[math.ceil(power * len(shares)) - 1]
+    return found if math.isfinite(found) else None
+
+
+_TOLERANCE: Final = 1e-9
+_CONFIDENCE: Final = 0.95
+_PART: Final = 1_000
+"""Mutants of which the metrics of the suite are computed at a time."""
+_OFF: Final = str(JudgeOffError())
+
+
+class _ScoredMutant(NamedTuple):
+    """A mutant that was scored.
+
+    Attributes:
+        mutant: The mutant.
+        made: What scoring it gave, under the id of its case.
+        row: Of its record in the table.
+        worse: The metrics that it makes worse.
+        noticed: Whether the suite notices it.
+        undecided: Whether only a judge could notice it, who was not asked.
+    """
+
+    mutant: Mutant
+    made: Execution
+    row: int
+    worse: frozenset[str]
+    noticed: bool
+    undecided: bool
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it did not survive, or may not have."""
+        return self.noticed or self.undecided
+
+
+def survival_of(mutation: Mutation, score: MutantScorer | None = None) -> Survival:
+    """Score all mutants, and say what the suite does not notice.
+
+    Args:
+        mutation: The mutants.
+        score: Scores answers with judges; ``None`` leaves judges out.
+    """
+    if score is not None:
+        mutation.keep_sound(score)
+    return _MutationResults(mutation, score or score_unjudged).survival()
+
+
+def mutate_suite(
+    suite: Suite,
+    mutators: Sequence[Mutator],
+    answers: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    system: str | None = None,
+) -> Survival:
+    """Change the answers of a suite or of one of its systems, and say what it does not notice; no judge is asked.
+
+    Args:
+        suite: Loaded; its cases have predictions, or `answers` has them.
+        mutators: As the registry has them.
+        answers: Case id to prediction; they come before those of the suite.
+        seed: Of everything random.
+        system: Whose answers are changed; ``None`` for those of the cases themselves.
+
+    Raises:
+        LlmevalError: No case has an answer that passes.
+    """
+    return survival_of(mutation_of(suite, mutators, answers, seed, system))
+
+
+class _MutationResults:
+    """The mutants of a suite, scored."""
+
+    def __init__(self, mutation: Mutation, score: MutantScorer) -> None:
+        self.mutation = mutation
+        self.suite = suite = mutation.suite
+        self.score = score
+        self.is_judged = suite.judged and score is score_unjudged
+        """Whether there are judges who are not asked."""
+        self.originals = [mutation.originals[case.id].record for case in mutation.cases]
+        made = score_mutants(score, suite, mutation.mutants)
+        self.table = Table(suite.metrics, [*self.originals, *(each.record for each in made)])
+        self.names = [name for name in self.table.scores if self.table.owner[name] in suite.evaluators]
+        snapshot = suite.snapshot
+        kept = [] if snapshot is None or not snapshot.enabled else list(filter(snapshot.keeps, self.names))
+        self.deciding = frozenset((*suite.judged_metrics, *kept))
+        self.lacking = self._lacking()
+        self.unknown = self._unknown()
+        rows = range(len(self.originals), len(self.table.records))
+        self.mutants = list(map(self._scored, mutation.mutants, made, rows, self._worse(made)))
+
+    def survival(self) -> Survival:
+        """Put everything together."""
+        mutation, suite = self.mutation, self.suite
+        kinds = list(map(self._kind, _by_mutator((each.mutant.mutator, each) for each in self.mutants)))
+        by_case: dict[str, list[_ScoredMutant]] = {each.id: [] for each in mutation.cases}
+        for each in self.mutants:
+            by_case[each.mutant.case.id].append(each)
+        broken = {
+            name: {each.row: Broken(each.worse, fails=each.made.record.outcome != "passed") for each in found}
+            for name, found in by_case.items()
+            if found
+        }
+        watch = GateWatch(
+            suite, self.table, list(by_case), broken, mutation.seed, waits=any(each.undecided for each in self.mutants)
+        )
+        return Survival(
+            mutation.name,
+            mutation.path,
+            sorted(kinds, key=_worst_first),
+            sorted(self._rewrites(), key=_worst_first),
+            [watch.notice(gate, self.unknown) for gate in suite.limit_gates],
+            [
+                name
+                for name, found in by_case.items()
+                if found and not any(each.noticed or each.undecided for each in found)
+            ],
+            self._idle_limits(),
+            list(self._left_out()),
+            self._constant(),
+            len(mutation.cases),
+            mutation.seed,
+        )
+
+    def _left_out(self) -> Iterator[str]:
+        snapshot = self.suite.snapshot
+        if not self.suite.can_fail and (snapshot is None or not snapshot.enabled):
+            yield CANNOT_FAIL
+        yield from self.mutation.left_out
+        if self.is_judged:
+            undecided = counted(sum(each.undecided for each in self.mutants), "mutant")
+            yield f"judges were not asked: {undecided} that only they could notice count neither way"
+        elif failed := sum(each.undecided for each in self.mutants):
+            yield f"{counted(failed, 'mutant')} without a verdict, because asking failed, count neither way"
+
+    def _scored(self, mutant: Mutant, made: Execution, row: int, worse: frozenset[str]) -> _ScoredMutant:
+        if self._judge_failed(made.record):
+            return _ScoredMutant(mutant, made, row, worse, noticed=False, undecided=True)
+        noticed = made.record.outcome != "passed" or not worse.isdisjoint(self.deciding)
+        undecided = not noticed and self._waits_for_judge(mutant, made.record)
+        return _ScoredMutant(mutant, made, row, worse, noticed, undecided)
+
+    def _worse(self, made: Sequence[Execution]) -> list[frozenset[str]]:
+        """Return for each mutant the metrics that it makes worse: of its case, or of the suite with it in place."""
+        import numpy as np
+
+        found: list[set[str]] = [set() for _ in made]
+        if not made:
+            return []
+        cases = len(self.originals)
+        places = {each.id: place for place, each in enumerate(self.originals)}
+        before = np.array([places[each.record.id] for each in made], dtype=np.intp)
+        moved = self.table.matrix[cases:] - self.table.matrix[before]
+        total = self.table.matrix[:cases].sum(axis=0, keepdims=True)
+        whole = self.table.summarize(total)
+        pooled = [self.table.summarize(total + moved[at : at + _PART]) for at in range(0, len(moved), _PART)]
+        for name in self.names:
+            sign = -1 if self.suite.metrics.lower_is_better(name) else 1
+            column = self.table.scores[name]
+            then, now = column[before], column[cases:]
+            with_mutant = np.concatenate([each[name] for each in pooled])
+            fallen = (sign * (then - now) > _TOLERANCE) | (sign * (whole[name] - with_mutant) > _TOLERANCE)
+            for place in np.flatnonzero(fallen).tolist():
+                found[place].add(name)
+            # A score that is gone says nothing, unless the answer could not be read.
+            for place in np.flatnonzero(np.isnan(now) & ~np.isnan(then)).tolist():
+                record, label = made[place].record, self.table.owner[name]
+                observation = record.observations.get(label)
+                if observation is None or observation.malformed is not None:
+                    found[place].add(name)
+        return list(map(frozenset, found))
+
+    def _off(self, record: CaseRecord) -> "_OffMetrics":
+        """Return the metrics that a record lacks because no judge was asked."""
+        return _OffMetrics(
+            frozenset(
+                self.suite.metrics.full_name(label, name)
+                for label, observation in record.observations.items()
+                if label in self.suite.evaluators
+                for name, why in observation.undefined.items()
+                if why == _OFF
+            )
+        )
+
+    def _judge_failed(self, record: CaseRecord) -> bool:
+        """Return whether a judge was asked and gave no verdict, so that nothing is known."""
+        if record.outcome != "errored" or self.score is score_unjudged:
+            return False
+        judged = {label for label, each in self.suite.evaluators.items() if each.asks}
+        failed = {label for label, each in record.observations.items() if each.errored}
+        return not judged.isdisjoint({*record.errors, *failed})
+
+    def _waits_for_judge(self, mutant: Mutant, record: CaseRecord) -> bool:
+        """Return whether a judge who was not asked could have noticed a mutant: a metric that decides is missing."""
+        off = _OffMetrics(self._off(record).names | self.lacking) if self.is_judged else None
+        if not off:
+            return False
+        checks = {each.name for label, each in self._checks() for each in self.suite.metrics.declared[label]}
+        return any(name in off for name in (*self.deciding, *self.suite.limits(mutant.case), *checks))
+
+    def _checks(self) -> Iterator[tuple[str, Any]]:
+        """Yield the evaluators of checks: an unmet one fails its case whatever limits there are."""
+        return ((label, each) for label, each in self.suite.evaluators.items() if each.asserts)
+
+    def _unknown(self) -> "_OffMetrics":
+        """Return the metrics that some recorded answer lacks because no judge was asked."""
+        if not self.is_judged:
+            return _OffMetrics(frozenset())
+        return _OffMetrics(self.lacking.union(*(self._off(each).names for each in self.originals)))
+
+    def _lacking(self) -> frozenset[str]:
+        """Return the metrics of judges that no recorded answer has, whatever the reason: nobody was asked."""
+        if not self.is_judged:
+            return frozenset()
+        import numpy as np
+
+        return frozenset(
+            name
+            for name in self.names
+            if self.suite.evaluators[self.table.owner[name]].asks
+            and np.isnan(self.table.scores[name][: len(self.originals)]).all()
+        )
+
+    def _kind(self, found: Sequence[_ScoredMutant]) -> KindOutcome:
+        undecided = sum(each.undecided for each in found)
+        survived = sum(not (each.noticed or each.undecided) for each in found)
+        return _outcome(found[0].mutant.mutator, len(found), survived, undecided, dict(self._unmoved(found)))
+
+    def _unmoved(self, found: Sequence[_ScoredMutant]) -> Iterator[tuple[str, int]]:
+        """Yield each evaluator with how many mutants make none of its metrics worse, although it could judge them."""
+        for label in self.suite.evaluators:
+            own = frozenset(name for name in self.names if self.table.owner[name] == label)
+            seen = (each for each in found if own.isdisjoint(each.worse))
+            if self.is_judged:
+                seen = (each for each in seen if not any(name in self._off(each.made.record) for name in own))
+            yield label, sum(1 for _ in seen)
+
+    def _rewrites(self) -> Iterator[KindOutcome]:
+        rewrites = self.mutation.rewrites
+        made = score_mutants(self.score, self.suite, rewrites)
+        for found in _by_mutator((each.mutator, (each, one)) for each, one in zip(rewrites, made, strict=True)):
+            failed = sum(one.record.outcome != "passed" for _, one in found)
+            yield _outcome(found[0][0].mutator, len(found), failed, 0, {})
+
+    def _idle_limits(self) -> list[str]:
+        """Return the thresholds that no mutant misses, of metrics that could be computed."""
+        import numpy as np
+
+        missed = {each.metric for scored in self.mutants for each in scored.made.unmet}
+        wanted = {metric for case in self.mutation.cases for metric in self.suite.limits(case)}
+        known = {
+            name
+            for name in (wanted - missed).intersection(self.names)
+            if name not in self.unknown and np.isfinite(self.table.scores[name][: len(self.originals)]).any()
+        }
+        return sorted(known)
+
+    def _constant(self) -> str | None:
+        """Return the most frequent class if no gate fails where every answer is it."""
+        most, cases, gates = self.mutation.most, self.mutation.cases, self.suite.limit_gates
+        if most is None or not gates:
+            return None
+        made = self.score(self.suite, [case.answered(labelled(case, most)) for case in cases])
+        table = Table(self.suite.metrics, [each.record for each in made])
+        return None if any(fails(gate, table, range(len(made)), self.suite.cluster_by) for gate in gates) else most
+
+
+class _OffMetrics(Struct, frozen=True):
+    """Metrics without a value because no judge was asked; members of their families are among them."""
+
+    names: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        if name in self.names or not isinstance(name, str):
+            return name in self.names
+        return any("[" in each and name.startswith(f"{each.partition('[')[0]}[") for each in self.names)
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+
+def _worst_first(kind: KindOutcome) -> tuple[float, int, str]:
+    return -(kind.rate or 0.0), -kind.mutants, kind.name
+
+
+def _by_mutator(made: Iterable[tuple[Mutator, Any]]) -> Iterable[list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for mutator, each in made:
+        found.setdefault(mutator.name, []).append(each)
+    return found.values()
+
+
+def _outcome(mutator: Mutator, mutants: int, survived: int, undecided: int, unmoved: Mapping[str, int]) -> KindOutcome:
+    decided = mutants - undecided
+    low, high = wilson_interval(survived, decided, _CONFIDENCE) if decided else (None, None)
+    return KindOutcome(mutator.name, mutator.why, mutator.advice, mutants, survived, undecided, low, high, unmoved)
+
+
+def add_survival(reported: Reported, scope: RunScope) -> Reported:
+    """Add to a report the wrong answers that its suites would notice, and to its notes why some were not tried.
+
+    Neither targets nor judges are asked, and no verdict changes. Suites that Python tests run are left out: their
+    assertions are unknown here.
+    """
+    seed = scope.terms.mutate
+    if seed is None:
+        return reported
+    if scope.terms.shard:
+        return _with_notes(reported, ["no mutants were made: 'llmeval merge --mutate' makes those of all shards"])
+    found, notes = [], []
+    for each, name in zip(reported.judged.suites, (suite.suite for suite in reported.report.suites), strict=True):
+        if each.key.test:
+            notes.append(f"{name}: no mutants, since a Python test decides what passes")
+            continue
+        try:
+            mutators = scope.suites.registry(Path(each.key.path)).mutators
+            mutation = Mutation(each.suite, name, mutators, _answers(each), seed, each.key.shown)
+            found.append(survival_of(mutation))
+        except Exception as error:  # noqa: BLE001 (a user's evaluator or mutator costs its own suite only)
+            notes.append(f"{each.key.shown}: no mutants: {fault_of(error)}")
+    return _with_notes(structs.replace(reported, report=structs.replace(reported.report, mutation=found)), notes)
+
+
+def _with_notes(reported: Reported, notes: Sequence[str]) -> Reported:
+    return structs.replace(reported, notes=[*reported.notes, *notes])
+
+
+def _answers(suite: JudgedSuite) -> Mapping[str, Any]:
+    """Return the first answer of each case, as it was recorded for the end of the run; none that has a secret."""
+    rows = [row for record in suite.records for row in record.recordings if not row.get("repeat", 0)]
+    return {row["case"]: row["prediction"] for row in rows if not row.get(WITHHELD)}

@@ -1,0 +1,1 @@
+"""Plans: the calls that a run would make."""

@@ -1,0 +1,209 @@
+"""The review page in a real browser: keys, what it keeps, files, people, and texts that would do harm."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_selenium_python import Axe
+from pages import Browser
+from reviews import answered, lines, review
+from selenium.webdriver.support.ui import WebDriverWait
+
+from pytest_llmeval.data.formats.human_labels import label_line, read_labels
+from pytest_llmeval.workbench.reviews import page as review_module
+from pytest_llmeval.workbench.reviews.items import Review
+from pytest_llmeval.workbench.reviews.page import review_page
+
+HOSTILE = (
+    "</script><script>window.harmed = true</script>",
+    "<img src=x onerror='window.harmed = true'>",
+    "<iframe srcdoc='<script>parent.harmed=true</script>'></iframe>",
+    "</style><base href='https://example.org/'><form action=https://example.org/>",
+    "<meta http-equiv=refresh content='0;url=https://example.org/'>",
+    "javascript:window.harmed=true",
+    "__proto__",
+    "{{ 7 * 7 }} ${7 * 7}",
+    "a\u202egnp.exe",
+    "nul \x00 escape \x1b[31m",
+)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Review:
+    return review(tmp_path, *(answered(place, [place / 10]) for place in range(5)), seed=1)
+
+
+def opened(browser: Browser, folder: Path, found: Review, annotator: str = "") -> Path:
+    """Open the page of a review that this browser has not seen."""
+    path = folder / "review.html"
+    path.write_text(review_page(found, annotator), encoding="utf-8", errors="backslashreplace")
+    browser.open(path)
+    browser.run("localStorage.clear()")
+    reload(browser)
+    return path
+
+
+def reload(browser: Browser) -> None:
+    """Load the page again in the process that has stored its labels: another one may read them late."""
+    browser.driver.refresh()
+    browser.until("document.body.dataset.ready === 'true'")
+
+
+def exported(browser: Browser, folder: Path) -> Path:
+    """Export the labels, and return the file once it is there."""
+    path = folder / "labels.jsonl"
+    path.unlink(missing_ok=True)
+    settings = {"behavior": "allow", "downloadPath": str(folder)}
+    browser.driver.execute_cdp_cmd("Browser.setDownloadBehavior", settings)  # type: ignore[no-untyped-call]
+    browser.find("#export").click()
+    WebDriverWait(browser.driver, 60, 0.02).until(lambda _: path.exists())
+    return path
+
+
+def said(path: Path) -> list[tuple[str, Any, str]]:
+    return [(each.annotator, each.label, each.note) for each in read_labels([(path, path.name)])]
+
+
+def name(browser: Browser, annotator: str) -> None:
+    browser.find("#name").send_keys(annotator)
+    browser.press("ENTER")
+
+
+def test_three_labels_by_keys_outlive_a_reload_and_are_exported(
+    browser: Browser, tmp_path: Path, found: Review
+) -> None:
+    opened(browser, tmp_path, found)
+    name(browser, "Ana")
+    browser.press("4")
+    browser.press("c")
+    browser.press(*"why 5?")  # keys in a note are no labels
+    browser.press("ESCAPE")
+    browser.press("2")
+    browser.press("s")
+    assert browser.texts("#count") == ["Ana: 3 of 5 done"]
+    reload(browser)
+    assert browser.texts("h1") == ["Answer 4 of 5"]
+    browser.press("5")
+    browser.press("b", "b", "b")
+    assert browser.texts("#text-answer") == [found.items[1].answer]
+    assert browser.run("return document.querySelector('#note').value") == "why 5?"
+    assert browser.texts("[aria-pressed='true']") == ["2"]
+    labels = exported(browser, tmp_path)
+    assert said(labels) == [("Ana", 4, ""), ("Ana", 2, "why 5?"), ("Ana", None, ""), ("Ana", 5, "")]
+    written = [found.label(place, who, label, note) for place, (who, label, note) in enumerate(said(labels))]
+    assert read_labels([(labels, "")]) == written
+    assert list(map(json.loads, labels.read_text(encoding="utf-8").splitlines())) == [
+        json.loads(label_line(each)) for each in written
+    ]
+    assert browser.complaints() == []
+
+
+def test_an_exported_file_goes_on_in_another_browser(browser: Browser, tmp_path: Path, found: Review) -> None:
+    labels = lines(tmp_path / "earlier.jsonl", [found.label(place, "Ana", 3) for place in range(3)])
+    with labels.open("a", encoding="utf-8") as file:
+        file.write('{"question": "of another review"}\nno JSON\n')
+    opened(browser, tmp_path, found)
+    browser.find("#load").send_keys(str(labels))
+    browser.until("document.querySelector('#count')")
+    assert browser.texts("#count") == ["Ana: 3 of 5 done"]
+    assert browser.texts(".status") == ["3 labels loaded, 2 lines are not of this review."]
+    assert browser.texts("h1") == ["Answer 4 of 5"]
+
+
+def test_a_second_person_starts_anew_and_sees_nothing_of_the_first(
+    browser: Browser, tmp_path: Path, found: Review
+) -> None:
+    opened(browser, tmp_path, found)
+    name(browser, "Ana")
+    browser.press("1")
+    browser.find("#change").click()
+    name(browser, "__proto__")
+    assert browser.texts("#count") == ["__proto__: 0 of 5 done"]
+    assert browser.texts("[aria-pressed='true']") == []
+    browser.press("5")
+    assert said(exported(browser, tmp_path)) == [("Ana", 1, ""), ("__proto__", 5, "")]
+
+
+def test_yes_and_no_have_their_keys_and_the_end_says_what_is_left(browser: Browser, tmp_path: Path) -> None:
+    found = review(tmp_path, *(answered(place, [place % 2]) for place in range(3)))
+    opened(browser, tmp_path, found, "Ana")
+    assert browser.texts("[data-label]") == ["Yesy", "Non"]
+    browser.press("y", "n", "s")
+    assert browser.texts("#end") == ["Every answer is done. You skipped 1."]
+    browser.press("ARROW_LEFT")
+    browser.find("[data-label='yes']").click()
+    assert said(exported(browser, tmp_path)) == [("Ana", "yes", ""), ("Ana", "no", ""), ("Ana", "yes", "")]
+
+
+def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path) -> None:
+    cases = [
+        answered(place, [0.5], texts={"question": text, "answer": text, "reference": text, text: text})
+        for place, text in enumerate(HOSTILE)
+    ]
+    found = review(tmp_path, *cases, ask=HOSTILE[0])
+    opened(browser, tmp_path, found, HOSTILE[1])
+    seen = []
+    for item in found.items:
+        seen.append(browser.texts("#text-answer")[0])
+        assert browser.texts("summary") == [browser.texts("#text-Question")[0]]
+        assert browser.run("return window.harmed") is None
+        assert browser.run("return document.querySelectorAll('img, iframe, form, base').length") == 0
+        assert browser.run("return [document.scripts.length, document.styleSheets.length]") == [2, 1]
+        assert item.answer[:1] == seen[-1][:1]
+        browser.press("ARROW_RIGHT")
+    assert sorted(seen) == sorted(map(_visible, HOSTILE))
+    assert browser.complaints() == []
+
+
+def _visible(text: str) -> str:
+    return re.sub("[\u202e\x00\x1b]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def test_nothing_leaves_the_page(browser: Browser, tmp_path: Path, found: Review) -> None:
+    opened(browser, tmp_path, found, "Ana")
+    tried = browser.driver.execute_async_script(
+        "const done = arguments[0]; fetch('https://example.org/').then(() => done('sent'), () => done('refused'))"
+    )
+    assert tried == "refused"
+    assert any("connect-src" in each or "default-src" in each for each in browser.complaints())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone_and_assistive_software(
+    browser: Browser, tmp_path: Path, found: Review, scheme: str
+) -> None:
+    emulate = browser.driver.execute_cdp_cmd
+    emulate("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    emulate(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    )
+    try:
+        opened(browser, tmp_path, found)
+        for annotator in ("Ana", ""):  # an answer with its labels, then who labels
+            if annotator:
+                name(browser, annotator)
+                browser.press("4", "b")
+            else:
+                browser.find("#change").click()
+            assert browser.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+            axe = Axe(browser.driver)
+            axe.inject()
+            broken = axe.run(options={"resultTypes": ["violations"]})["violations"]
+            assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in broken] == []
+    finally:
+        emulate("Emulation.clearDeviceMetricsOverride", {})
+        emulate("Emulation.setEmulatedMedia", {"features": []})
+
+
+def scripts() -> Sequence[Path]:
+    return sorted((Path(review_module.__file__).parent / "assets").iterdir())
+
+
+@pytest.mark.parametrize("path", scripts(), ids=lambda path: path.name)
+def test_no_part_makes_markup_of_text_or_names_an_address(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    forbidden = r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|https?:|@import|url\("
+    assert re.findall(forbidden, text) == []
