@@ -14,7 +14,7 @@ from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.plugin.payload import CATEGORY, UNNEEDED_CATEGORY, case_of, part_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.layout import Line
+from pytest_llmeval.reports.tables import Line
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.services.secrets import secret_values, without
 from pytest_llmeval.suite.suite import SuiteKey

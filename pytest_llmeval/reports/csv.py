@@ -1,7 +1,5 @@
 """The scores of all cases as CSV, for spreadsheets and data frames: a row for each case, a column for each metric."""
 
-__all__ = ("csv_rows", "write_csv")
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, number, printable
-from pytest_llmeval.reports.layout import width_of
+from pytest_llmeval.reports.tables import width_of
 from pytest_llmeval.scoring.case_scores import Unmet
 
 _NAMED = re.compile(r"turn (\d+)\b")

@@ -1,16 +1,5 @@
 """Report files, and GitHub's job summary."""
 
-__all__ = (
-    "CTRF",
-    "ERROR_ANALYSIS",
-    "EVERY_EVAL_EVER",
-    "FORMATS",
-    "SUFFIXES",
-    "WrittenReports",
-    "is_error_report",
-    "write_reports",
-)
-
 # Options list the formats in their help, so every run of pytest imports this module: nothing else of ours at the top.
 import os
 import re

@@ -14,11 +14,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from pytest_llmeval.core.codec import WrittenField
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, Clusters, MetricValue
-from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-from pytest_llmeval.gates.statistics.strengths import Strengths
 from pytest_llmeval.reports.mutation import Survival
-from pytest_llmeval.reports.tables import FilledTable
+from pytest_llmeval.reports.tables import AnyNumber, FilledTable, SystemsReport
 from pytest_llmeval.scoring.usage import Money, UsageReport, total_money
 
 if TYPE_CHECKING:
@@ -32,9 +30,6 @@ SCHEMA_VERSION = 1
 _COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
 _SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
 """The metric of a gate, perhaps inside a statistic or drop such as ``drop(mean(f1))``."""
-
-_AnyNumber: TypeAlias = float | int
-"""A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
 
 _LARGEST = 10**18
 BoundedScore: TypeAlias = Annotated[float, Meta(ge=-1e100, le=1e100)] | Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
@@ -107,8 +102,8 @@ class JudgingReport(Struct, frozen=True, omit_defaults=True):
     mode: Annotated[str, WrittenField.ALWAYS] = ""
     question: Annotated[Mapping[str, str], WrittenField.ALWAYS] = field(default_factory=dict)
     reply: Annotated[str, WrittenField.ALWAYS] = ""
-    score: Annotated[_AnyNumber | None, WrittenField.ALWAYS] = None
-    cost_usd: Annotated[_AnyNumber | None, WrittenField.ALWAYS] = None
+    score: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    cost_usd: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
     judge: str = ""
 
 
@@ -143,7 +138,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     metrics: Annotated[Mapping[str, BoundedScore | None], WrittenField.ALWAYS] = field(default_factory=dict)
     details: Annotated[Mapping[str, Any], WrittenField.ALWAYS] = field(default_factory=dict)
     reason: Annotated[str | None, WrittenField.ALWAYS] = None
-    duration_s: Annotated[_AnyNumber, WrittenField.ALWAYS] = 0.0
+    duration_s: Annotated[AnyNumber, WrittenField.ALWAYS] = 0.0
     labels: Mapping[str, str] = field(default_factory=dict)
     unmet: Sequence[str] = ()
     line: int = 0
@@ -240,7 +235,7 @@ class WorstCase(Struct, frozen=True):
     """A case and its score."""
 
     id: str
-    score: _AnyNumber
+    score: AnyNumber
 
 
 class WorstCases(Struct, frozen=True):
@@ -267,10 +262,10 @@ class StopReport(Struct, frozen=True):
     cases: int
     not_needed: int
     ran_ahead: int = 0
-    confidence: _AnyNumber = 0.99
+    confidence: AnyNumber = 0.99
     judge_calls: int = 0
     answers: int = 0
-    cost_usd: _AnyNumber | None = None
+    cost_usd: AnyNumber | None = None
 
 
 class SampleReport(Struct, frozen=True):
@@ -362,7 +357,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     gates: Annotated[Sequence[GateResult], WrittenField.ALWAYS] = ()
     snapshot: Sequence[SnapshotVerdict] = ()
     cases: Sequence[CaseReport]
-    ranges: Mapping[str, tuple[_AnyNumber, _AnyNumber]] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[AnyNumber, AnyNumber]] = field(default_factory=dict)
     worst: WorstCases | None = None
     error_buckets: Annotated[Sequence[BucketReport], WrittenField.ALWAYS] = ()
 
@@ -440,112 +435,6 @@ def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None =
     return counts
 
 
-class SystemValue(Struct, frozen=True):
-    """A metric of a system."""
-
-    value: _AnyNumber | None
-    low: _AnyNumber | None = None
-    high: _AnyNumber | None = None
-
-
-class SystemDifference(Struct, frozen=True):
-    """A metric of a system against the reference, over the cases of both.
-
-    Attributes:
-        value: Of the system.
-        baseline: Of the reference.
-        difference: `value` minus `baseline`.
-        low: Lower bound of the interval of `difference`.
-        high: Upper bound.
-        cases: Cases compared.
-        notes: What to keep in mind when reading the numbers.
-        p_value: Of no difference, adjusted by Holm's method; ``None`` where there is no test.
-        wins: Cases that score better than those of the reference.
-        ties: Cases that score the same.
-        losses: Cases that score worse.
-    """
-
-    value: _AnyNumber | None
-    baseline: _AnyNumber | None
-    difference: _AnyNumber | None
-    low: _AnyNumber | None
-    high: _AnyNumber | None
-    cases: int
-    notes: Sequence[str]
-    p_value: _AnyNumber | None
-    wins: int
-    ties: int
-    losses: int
-
-
-class SystemReport(Struct, frozen=True, omit_defaults=True):
-    """A system of a suite.
-
-    Attributes:
-        system: Its name.
-        cases: How many cases it answered.
-        metrics: Metric to value.
-        differences: Metric to difference; empty for the reference itself.
-        groups: Label, its value, metric to value.
-    """
-
-    system: str
-    cases: int
-    metrics: Mapping[str, SystemValue]
-    differences: Mapping[str, SystemDifference] = field(default_factory=dict)
-    groups: Annotated[Mapping[str, Mapping[str, Mapping[str, _AnyNumber | None]]], WrittenField.ALWAYS] = field(
-        default_factory=dict
-    )
-
-
-class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The systems of a suite side by side.
-
-    Attributes:
-        suite: Name of the suite.
-        path: The file, relative to pytest's rootdir.
-        reference: The system that the others are compared with.
-        confidence: Of the intervals of differences.
-        compare_by: Metrics that reports list first, and by group.
-        strengths: Strengths of the systems, for each evaluator that compared them in pairs.
-        systems: The systems.
-        joined: Tables of an evaluator with a column for each system.
-    """
-
-    suite: str
-    path: str
-    reference: str
-    confidence: _AnyNumber
-    compare_by: Sequence[str]
-    strengths: Sequence[Strengths] = ()
-    systems: Sequence[SystemReport]
-
-    joined: Sequence[FilledTable] = field(name="(joined)", default=())
-
-    def has(self, path: str, base_name: str) -> bool:
-        """Return whether a path and a name without system are those of this suite."""
-        return (path, base_name) == (self.path, self.suite)
-
-    @property
-    def title(self) -> str:
-        """The heading of the tables."""
-        return f"{self.suite}: {counted(len(self.systems), 'system')}, compared with {self.reference}"
-
-    @property
-    def metrics(self) -> list[str]:
-        """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
-        names = dict.fromkeys(name for each in self.systems for name in each.metrics if name != PASS_RATE)
-        return list(dict.fromkeys([*self.compare_by, *names, PASS_RATE]))
-
-    @property
-    def groups(self) -> dict[str, list[str]]:
-        """Label to its values, for the labels that the systems are reported by."""
-        return {
-            label: sorted({name for each in self.systems for name in each.groups.get(label, {})})
-            for label in dict.fromkeys(label for each in self.systems for label in each.groups)
-        }
-
-
 class RunStart(Struct, frozen=True):
     """A run of pytest.
 
@@ -557,7 +446,7 @@ class RunStart(Struct, frozen=True):
     """
 
     started_at: str = ""
-    duration_s: _AnyNumber = 0.0
+    duration_s: AnyNumber = 0.0
     version: str = ""
     commit: str | None = None
 

@@ -1,7 +1,5 @@
 """The Markdown report, for files and for GitHub's job summary."""
 
-__all__ = ("MOST_ROWS", "VERDICTS", "append_markdown", "text", "to_markdown", "write_markdown")
-
 import html
 import re
 from collections.abc import Iterable, Sequence
@@ -12,8 +10,7 @@ from tabulate import tabulate
 from pytest_llmeval.core.wording import as_line, counted, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.failures import repeats_line
-from pytest_llmeval.reports.form import RunReport, SuiteReport, SystemsReport, count_text
-from pytest_llmeval.reports.layout import TextTable
+from pytest_llmeval.reports.form import RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.mutation import SHOWN_FROM, Survival, findings
 from pytest_llmeval.reports.overview import (
     MOST_LINES,
@@ -29,7 +26,7 @@ from pytest_llmeval.reports.overview import (
     rows_of,
     totals,
 )
-from pytest_llmeval.reports.systems import system_tables
+from pytest_llmeval.reports.tables import SystemsReport, TextTable, system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(

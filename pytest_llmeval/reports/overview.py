@@ -1,22 +1,5 @@
 """What terminal and Markdown reports have in common: a run at a glance, sentences and tables of one suite."""
 
-__all__ = (
-    "MOST_LINES",
-    "OverviewRow",
-    "asking_lines",
-    "brief",
-    "case_table",
-    "cluster_lines",
-    "group_table",
-    "listed_metrics",
-    "metric_table",
-    "money_lines",
-    "overview",
-    "rows_of",
-    "totals",
-    "warnings",
-)
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +10,7 @@ from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.reports.form import OUTCOMES, StopReport, SuiteReport, count_text
-from pytest_llmeval.reports.layout import Line, TextTable, padded, width_of
+from pytest_llmeval.reports.tables import Line, TextTable, padded, width_of
 from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
 
 MOST_LINES = 3

@@ -1,40 +1,107 @@
-"""The tables that evaluators declare, filled with the numbers of a result."""
+"""Tables of reports: text that fits a width, filled tables of evaluators, and systems side by side."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any, TypeAlias, assert_never
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, NamedTuple, TypeAlias
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from pytest_llmeval.core.codec import WrittenField
-from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.core.results import CaseRecord, CaseResult, MetricIndex, Result
-from pytest_llmeval.core.tables import (
-    NO_LABEL,
-    CaseTable,
-    ConfusionMatrix,
-    Count,
-    Detail,
-    LabelTable,
-    MetricTable,
-    ReportTable,
-    label_key,
-    label_name,
-    label_order,
-    metric_names,
-    read_cells,
-)
-from pytest_llmeval.core.wording import number
-from pytest_llmeval.reports.layout import TextTable
+from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.wording import counted, interval, number, printable
+from pytest_llmeval.gates.statistics.strengths import Strengths
+
+AnyNumber: TypeAlias = float | int
+"""A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
+
+_GAP = "  "
+
+
+class Line(NamedTuple):
+    """A line of text and its colour: ``green``, ``red``, ``yellow``, ``bold`` or none."""
+
+    text: str
+    colour: str = ""
+
+
+class TextTable(Struct, frozen=True):
+    """A table as text.
+
+    Attributes:
+        title: The line above it; may be empty.
+        headers: Of the columns.
+        rows: The cells.
+        texts: Positions of left-aligned columns; the others hold numbers.
+        spare: Positions of columns that may be dropped for lack of room, in this order.
+    """
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: Sequence[int] = (0,)
+    spare: Sequence[int] = ()
+
+
+def width_of(text: str) -> int:
+    """Return the width of a text in terminal columns; East Asian wide characters take two.
+
+    >>> width_of("Tokyo"), width_of("東京")
+    (5, 4)
+    """
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth
+
+    return max(wcswidth(text), 0)
+
+
+def padded(text: str, width: int, *, left: bool = True) -> str:
+    """Pad a text with blanks, on the right or on the left."""
+    blanks = " " * (width - width_of(text))
+    return f"{text}{blanks}" if left else f"{blanks}{text}"
+
+
+def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[Line]:
+    """Yield the lines of a table without its title.
+
+    Args:
+        table: The table.
+        width: Of the terminal, in columns.
+        everything: Whether dropped columns follow in further tables; otherwise they are counted.
+    """
+    columns = [[printable(cell) for cell in column] for column in zip(table.headers, *table.rows, strict=True)]
+    widths = [max(map(width_of, column)) for column in columns]
+    fixed = [place for place in range(len(columns)) if place not in table.spare]
+    spare = list(table.spare)
+    while True:
+        kept = _fitting(fixed, spare, widths, width)
+        if everything and spare and len(kept) == len(fixed):
+            kept = sorted([*fixed, spare[-1]])
+        for row in zip(*(columns[place] for place in kept), strict=True):
+            cells = (
+                padded(cell, widths[place], left=place in table.texts) for place, cell in zip(kept, row, strict=True)
+            )
+            yield Line(_GAP.join(cells).rstrip())
+        spare = [place for place in spare if place not in kept]
+        if not spare:
+            return
+        if not everything:
+            yield Line(f"{counted(len(spare), 'more column')}: -vv or a wider terminal")
+            return
+        yield Line("")
+
+
+def _fitting(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], width: int) -> list[int]:
+    """Return the columns that fit."""
+    kept = sorted([*fixed, *spare])
+    for place in spare:
+        if sum(widths[each] + len(_GAP) for each in kept) - len(_GAP) <= width:
+            break
+        kept.remove(place)
+    return kept
+
 
 Cell: TypeAlias = str | float | int | None
 TableRow: TypeAlias = Sequence[Cell]
-
-_MOST_ROWS = 50
-_LONGEST = 60
 
 
 class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -82,176 +149,171 @@ class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return TextTable(self.title, self.headers, list(self.lines()), sorted(self.text_columns), spare)
 
 
-def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
-    """Fill the tables of all evaluators, leaving out those without rows.
-
-    Args:
-        metrics: Of the suite.
-        result: Its numbers.
-    """
-    filled = []
-    for label, evaluator in metrics.evaluators.items():
-        numbers = _ResultNumbers(metrics, label, result)
-        for table in evaluator.tables():
-            headers, rows = _layout(table, numbers)
-            if rows:
-                renamed = table.title and label != evaluator.name
-                title = f"{label}: {table.title}" if renamed else table.title
-                left_out = max(0, len(rows) - _MOST_ROWS)
-                note = _note(table, numbers)
-                shown = numbers.shown(table)
-                one = FilledTable(
-                    title=title, headers=headers, rows=rows[:_MOST_ROWS], metrics=shown, left_out=left_out, note=note
-                )
-                if isinstance(table, ConfusionMatrix):
-                    one = structs.replace(one, cases=_counted_cases(table, numbers, headers, rows), is_matrix=True)
-                elif isinstance(table, MetricTable):
-                    one = structs.replace(one, names=len(table.rows[0][0]))
-                filled.append(one)
-    return filled
-
-
-def join_tables(systems: Mapping[str, Sequence[FilledTable]]) -> list[FilledTable]:
-    """Return the tables that have one column of metrics, such as the scores of components, with one for each system.
-
-    Args:
-        systems: System to the tables of its results.
-    """
-    joined = []
-    for table in next(iter(systems.values()), ()):
-        if len(table.headers) != table.names + 1 or not table.metrics:
-            continue
-        columns = {name: _column(table, tables) for name, tables in systems.items()}
-        names = [tuple(row[: table.names]) for row in table.rows]
-        rows = [(*each, *(column.get(each) for column in columns.values())) for each in names]
-        joined.append(structs.replace(table, headers=(*table.headers[: table.names], *columns), rows=rows))
-    return joined
-
-
-def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell, ...], Cell]:
-    """Return the numbers of a system by the names of their rows, from its table of the same title."""
-    same = (each for each in among if (each.title, each.headers) == (table.title, table.headers))
-    return {tuple(row[: table.names]): row[-1] for each in same for row in each.rows}
-
-
-def _counted_cases(
-    table: ConfusionMatrix, numbers: "_ResultNumbers", headers: Sequence[str], rows: Sequence[TableRow]
-) -> list[tuple[int, int, list[str]]]:
-    """Return row and column of each cell with the cases that it counts."""
-    down = {row[0]: place for place, row in enumerate(rows)}
-    across = {name: place for place, name in enumerate(headers) if place}
-    found: dict[tuple[int, int], list[str]] = {}
-    for record in numbers.result.records:
-        observation = record.observations.get(numbers.label)
-        for (true, predicted), count in read_cells(observation.counts if observation else {}, table.counts).items():
-            if count:
-                found.setdefault((down[label_name(true)], across[label_name(predicted)]), []).append(record.id)
-    return [(*place, ids) for place, ids in sorted(found.items())]
-
-
-def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
-    """Return the explanation of metrics above 1, if the table has such a value or bound."""
-    if not isinstance(table, MetricTable):
-        return ""
-    found = [numbers.result.metrics.get(name) for name in numbers.shown(table)]
-    above = any(max(each.value or 0.0, each.high or 0.0) > 1 for each in found if each is not None)
-    return table.above_one if above else ""
-
-
-@dataclass(frozen=True)
-class _ResultNumbers:
-    """The part of a result that belongs to one evaluator, by the evaluator's own names."""
-
-    index: MetricIndex
-    label: str
-    result: Result
-
-    def metric(self, name: str) -> float | None:
-        found = self.result.metrics.get(self.index.full_name(self.label, name))
-        return None if found is None else found.value
-
-    def members(self, family: str) -> dict[str, str]:
-        """Return label to full name of the members that a family has in the result."""
-        declared = self.index.find(self.index.full_name(self.label, family))
-        head = len(self.index.full_name(self.label, Metric(family).family))
-        return {name[head:-1]: name for name in self.result.metrics if self.index.find(name) is declared}
-
-    def shown(self, table: ReportTable) -> frozenset[str]:
-        """Return the full names of the metrics whose suite values are in a table."""
-        if isinstance(table, LabelTable):
-            return frozenset(name for family in table.columns.values() for name in self.members(family).values())
-        if isinstance(table, MetricTable):
-            return frozenset(self.index.full_name(self.label, name) for name in metric_names(table))
-        if isinstance(table, ConfusionMatrix) and table.metrics:
-            return frozenset(self.members(table.metrics).values())
-        return frozenset()
-
-    @cached_property
-    def totals(self) -> Totals:
-        return Totals.of(
-            record.observations[self.label] for record in self.result.records if self.label in record.observations
-        )
-
-    def of_label(self, table: LabelTable, header: str, label: str) -> float | None:
-        """Return a cell of a table of labels."""
-        value = self.metric(f"{Metric(table.columns[header]).family}{label}]")
-        return _count(value) if value is not None and header in table.counts else value
-
-    def of_all(self, cell: str | Count) -> Cell:
-        """Return a cell of a table of all cases."""
-        return _count(self.totals[cell.name]) if isinstance(cell, Count) else self.metric(cell)
-
-    def of_case(self, case: CaseResult, record: CaseRecord, cell: str | Count | Detail) -> Cell:
-        """Return a cell of a table of cases."""
-        if isinstance(cell, str):
-            return case.metrics.get(self.index.full_name(self.label, cell))
-        observation = record.observations.get(self.label)
-        if observation is None:
-            return None
-        if isinstance(cell, Count):
-            return _count(observation.counts.get(cell.name, 0))
-        return _shortened(observation.details.get(cell.name, ""))
-
-
-def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str], list[TableRow]]:
-    """Return headers and rows."""
-    if isinstance(table, MetricTable):
-        return table.headers, [[*names, *map(numbers.of_all, cells)] for names, cells in table.rows]
-    if isinstance(table, LabelTable):
-        return (table.header, *table.columns), [
-            [label, *(numbers.of_label(table, header, label) for header in table.columns)]
-            for label in dict.fromkeys(label for family in table.columns.values() for label in numbers.members(family))
-        ]
-    if isinstance(table, ConfusionMatrix):
-        return _confusion(table, read_cells(numbers.totals, table.counts))
-    if isinstance(table, CaseTable):
-        return ("case", *table.columns), [
-            [case.id, *(numbers.of_case(case, record, cell) for cell in table.columns.values())]
-            for case, record in zip(numbers.result.cases, numbers.result.records, strict=True)
-        ]
-    assert_never(table)
-
-
-def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -> tuple[Sequence[str], list[TableRow]]:
-    first = [label_key(label) or NO_LABEL for label in table.labels] if cells else []
-    true, predicted = (
-        list(dict.fromkeys([*first, *sorted({cell[side] for cell in cells}, key=label_order)])) for side in (0, 1)
-    )
-    rows: list[TableRow] = [
-        [label_name(row), *(_count(cells.get((row, column), 0)) for column in predicted)] for row in true
-    ]
-    return ("true / predicted", *map(label_name, predicted)), rows
-
-
 def _text(cell: Cell) -> str:
     return str(cell) if isinstance(cell, str | int) else number(cell)
 
 
-def _count(value: float) -> float:
-    """Return a count as an integer if it is one: averages over repeats and shares are not."""
-    return int(value) if value == int(value) else value
+class SystemValue(Struct, frozen=True):
+    """A metric of a system."""
+
+    value: AnyNumber | None
+    low: AnyNumber | None = None
+    high: AnyNumber | None = None
 
 
-def _shortened(detail: Any) -> str:
-    text = detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+class SystemDifference(Struct, frozen=True):
+    """A metric of a system against the reference, over the cases of both.
+
+    Attributes:
+        value: Of the system.
+        baseline: Of the reference.
+        difference: `value` minus `baseline`.
+        low: Lower bound of the interval of `difference`.
+        high: Upper bound.
+        cases: Cases compared.
+        notes: What to keep in mind when reading the numbers.
+        p_value: Of no difference, adjusted by Holm's method; ``None`` where there is no test.
+        wins: Cases that score better than those of the reference.
+        ties: Cases that score the same.
+        losses: Cases that score worse.
+    """
+
+    value: AnyNumber | None
+    baseline: AnyNumber | None
+    difference: AnyNumber | None
+    low: AnyNumber | None
+    high: AnyNumber | None
+    cases: int
+    notes: Sequence[str]
+    p_value: AnyNumber | None
+    wins: int
+    ties: int
+    losses: int
+
+
+class SystemReport(Struct, frozen=True, omit_defaults=True):
+    """A system of a suite.
+
+    Attributes:
+        system: Its name.
+        cases: How many cases it answered.
+        metrics: Metric to value.
+        differences: Metric to difference; empty for the reference itself.
+        groups: Label, its value, metric to value.
+    """
+
+    system: str
+    cases: int
+    metrics: Mapping[str, SystemValue]
+    differences: Mapping[str, SystemDifference] = field(default_factory=dict)
+    groups: Annotated[Mapping[str, Mapping[str, Mapping[str, AnyNumber | None]]], WrittenField.ALWAYS] = field(
+        default_factory=dict
+    )
+
+
+class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The systems of a suite side by side.
+
+    Attributes:
+        suite: Name of the suite.
+        path: The file, relative to pytest's rootdir.
+        reference: The system that the others are compared with.
+        confidence: Of the intervals of differences.
+        compare_by: Metrics that reports list first, and by group.
+        strengths: Strengths of the systems, for each evaluator that compared them in pairs.
+        systems: The systems.
+        joined: Tables of an evaluator with a column for each system.
+    """
+
+    suite: str
+    path: str
+    reference: str
+    confidence: AnyNumber
+    compare_by: Sequence[str]
+    strengths: Sequence[Strengths] = ()
+    systems: Sequence[SystemReport]
+
+    joined: Sequence[FilledTable] = field(name="(joined)", default=())
+
+    def has(self, path: str, base_name: str) -> bool:
+        """Return whether a path and a name without system are those of this suite."""
+        return (path, base_name) == (self.path, self.suite)
+
+    @property
+    def title(self) -> str:
+        """The heading of the tables."""
+        return f"{self.suite}: {counted(len(self.systems), 'system')}, compared with {self.reference}"
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
+        names = dict.fromkeys(name for each in self.systems for name in each.metrics if name != PASS_RATE)
+        return list(dict.fromkeys([*self.compare_by, *names, PASS_RATE]))
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Label to its values, for the labels that the systems are reported by."""
+        return {
+            label: sorted({name for each in self.systems for name in each.groups.get(label, {})})
+            for label in dict.fromkeys(label for each in self.systems for label in each.groups)
+        }
+
+
+def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool = False) -> Iterator[TextTable]:
+    """Yield the tables: values, differences to the reference, those of evaluators, and groups.
+
+    Args:
+        report: The systems.
+        metrics: Metrics whose differences are wanted.
+        joined: Whether differences share one table instead of one for each metric.
+    """
+    listed = report.metrics
+    rows = [
+        (each.system, str(each.cases), *(_cell(each, metric, report.confidence) for metric in listed))
+        for each in report.systems
+    ]
+    yield TextTable("", ("system", "cases", *listed), rows, spare=_from_the_end(2 + len(listed), 3))
+    between = f"{report.confidence * 100:g}% interval"
+    for strengths in report.strengths:
+        strong = [(each.system, number(each.value), interval(each.low, each.high)) for each in strengths.systems]
+        title = f"strength by {strengths.label} (Bradley-Terry with ties, {counted(strengths.pairs, 'pair')})"
+        yield TextTable(title, ("system", "strength", between), strong)
+    headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
+    changes = {metric: [(metric, *_change(each, metric)) for each in report.systems] for metric in metrics}
+    against = f"against {report.reference}, case by case (p by Holm's method)"
+    if joined:
+        yield TextTable(f"all {against}", headers, [row for rows in changes.values() for row in rows], (0, 1))
+    for metric, changed in () if joined else changes.items():
+        # The interval of the value itself is in the table of metrics.
+        yield TextTable(f"{metric} {against}", headers[1:], [row[1:] for row in changed], spare=(2, 6, 4))
+    yield from (each.as_text() for each in report.joined)
+    for label, names in report.groups.items():
+        for metric in report.compare_by:
+            groups = [
+                (each.system, *(number(each.groups.get(label, {}).get(name, {}).get(metric)) for name in names))
+                for each in report.systems
+            ]
+            columns = ("system", *names)
+            yield TextTable(f"{metric} by {label}", columns, groups, spare=_from_the_end(len(columns), 2))
+
+
+def _from_the_end(columns: int, needed: int) -> Sequence[int]:
+    """Return the positions of dispensable columns, the last first."""
+    return range(columns - 1, needed - 1, -1)
+
+
+def _change(system: SystemReport, metric: str) -> tuple[str, ...]:
+    """Return value and difference of a system; the reference has empty cells for the difference."""
+    value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
+    cells = (system.system, number(value.value), interval(value.low, value.high))
+    if change is None:
+        return (*cells, "", "", "", "")
+    numbers = number(change.difference), interval(change.low, change.high), number(change.p_value)
+    return (*cells, *numbers, f"{change.wins}/{change.ties}/{change.losses}")
+
+
+def _cell(system: SystemReport, metric: str, confidence: float) -> str:
+    """Return the value, starred if the difference from the reference is significant."""
+    value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
+    is_sure = change is not None and change.p_value is not None and change.p_value <= 1 - confidence
+    return f"{number(value.value)}{'*' if is_sure else ''}"

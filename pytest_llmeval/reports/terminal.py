@@ -1,7 +1,5 @@
 """The summary of a run as lines: one screen when all is well, tables where something failed, all with ``-vv``."""
 
-__all__ = ("render", "write_plain_text")
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +9,6 @@ from pytest_llmeval.core.wording import counted, cut, number, printable
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import RunReport, SuiteReport
-from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.overview import (
     MOST_LINES,
     asking_lines,
@@ -25,10 +22,11 @@ from pytest_llmeval.reports.overview import (
     totals,
     warnings,
 )
+from pytest_llmeval.reports.tables import Line, TextTable, draw, width_of
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.form import SystemsReport
     from pytest_llmeval.reports.mutation import Survival
+    from pytest_llmeval.reports.tables import SystemsReport
 
 _FILE_WIDTH = 100
 _READABLE = 160
@@ -99,7 +97,7 @@ def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
 
 def _systems(systems: "SystemsReport", verbosity: int, width: int) -> Iterator[Line]:
     """Show the systems of a suite side by side."""
-    from pytest_llmeval.reports.systems import system_tables
+    from pytest_llmeval.reports.tables import system_tables
 
     yield Line("")
     yield Line(printable(systems.title), "bold")

@@ -17,8 +17,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
-from pytest_llmeval.reports.making import fill_buckets
-from pytest_llmeval.reports.tables import fill_tables
+from pytest_llmeval.reports.making import fill_buckets, fill_tables
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, Judged, RunScope, RunTerms, SuiteVerdict, fault_of

@@ -16,8 +16,14 @@ from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Resu
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.reports.form import CaseReport, Changes, SuiteReport
-from pytest_llmeval.reports.making import answer_fields, case_reports, run_report, suite_report, worst_cases
-from pytest_llmeval.reports.tables import join_tables
+from pytest_llmeval.reports.making import (
+    answer_fields,
+    case_reports,
+    join_tables,
+    run_report,
+    suite_report,
+    worst_cases,
+)
 from pytest_llmeval.run.judging import variants_of
 from pytest_llmeval.run.records import different_answers, shown_value
 from pytest_llmeval.run.run_record import RunRecord
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.gates.statistics.strengths import Strengths
-    from pytest_llmeval.reports.form import SystemsReport
+    from pytest_llmeval.reports.tables import SystemsReport
 
 _MANY_SHARED = 10
 _SHARE_SHARED = 0.1
@@ -151,7 +157,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
     from pytest_llmeval.gates.statistics.compare import compare_systems
-    from pytest_llmeval.reports.systems import systems_report
+    from pytest_llmeval.reports.making import systems_report
 
     first = next(iter(ran.values()))
     suite = first.suite

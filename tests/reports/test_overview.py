@@ -10,9 +10,9 @@ from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import LimitGate, parse_gate
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
-from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.making import case_reports, run_report, suite_report
 from pytest_llmeval.reports.overview import brief, overview, rows_of, totals
+from pytest_llmeval.reports.tables import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.terminal import render
 
 CASES = [Case(str(place), expected="in May", prediction=answer) for place, answer in enumerate(["in May", "May"])]

@@ -39,11 +39,11 @@ from pytest_llmeval.reports.making import (
     fill_buckets,
     run_report,
     suite_report,
+    systems_report,
     worst_cases,
 )
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.reading import read_report
-from pytest_llmeval.reports.systems import systems_report
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import UsageReport, usage_report
 

@@ -19,9 +19,8 @@ from pytest_llmeval.core.tables import (
 )
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.making import run_report, suite_report
+from pytest_llmeval.reports.making import fill_tables, run_report, suite_report
 from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.repeats import Reduced, Reducer, Repeats
 from pytest_llmeval.scoring.summary import summarize

@@ -20,8 +20,8 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.reports.markdown import to_markdown
+from pytest_llmeval.reports.tables import width_of
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer

@@ -25,8 +25,8 @@ from pytest_llmeval.reports.html.data import (
     overview_texts,
     past_points,
     run_of,
+    worst_changes,
 )
-from pytest_llmeval.reports.html.worst import worst_changes
 from pytest_llmeval.reports.json import is_form, published
 from pytest_llmeval.reports.reading import completed
 from pytest_llmeval.services.secrets import secret_values, without

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.reports.layout import Line, TextTable, draw
+from pytest_llmeval.reports.tables import Line, TextTable, draw
 
 _MEDIAN, _HIGH = 50, 95
 
