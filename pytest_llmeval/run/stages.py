@@ -32,7 +32,7 @@ from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.layout import Line
+    from pytest_llmeval.reports.tables import Line
 
 SuiteVerdict: TypeAlias = tuple[SuiteKey, GateResult | SnapshotVerdict]
 """A verdict on a suite: of a gate, of its snapshot, or that something failed as a whole."""
