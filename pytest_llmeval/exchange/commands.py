@@ -51,7 +51,7 @@ _ALIASES: Final = {
 }
 
 
-def import_source(format_name: str, path: Path, shown: str, options: ImportOptions) -> ImportedSource | None:
+def import_source(format_name: str, path: Path, display_path: str, options: ImportOptions) -> ImportedSource | None:
     """Return what a file of another tool becomes here; ``None`` if it belongs to another source.
 
     Raises:
@@ -59,7 +59,7 @@ def import_source(format_name: str, path: Path, shown: str, options: ImportOptio
     """
     module, _, function = FORMATS[format_name].importer.partition(":")
     importer: Callable[[Path, str, ImportOptions], ImportedSource | None] = getattr(import_module(module), function)
-    return importer(path, shown, options)
+    return importer(path, display_path, options)
 
 
 EXPORTS: Final = {"mlflow": (f"{_HERE}.mlflow:add_arguments", "runs of an experiment")}
@@ -102,25 +102,25 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_import)
 
 
-def _format(given: str) -> str:
+def _format(text: str) -> str:
     from argparse import ArgumentTypeError
 
-    name = given.lower().replace("_", "-")
+    name = text.lower().replace("_", "-")
     name = _ALIASES.get(name, name)
     if name not in FORMATS:
-        raise ArgumentTypeError(unknown_name("format", given, FORMATS))
+        raise ArgumentTypeError(unknown_name("format", text, FORMATS))
     return name
 
 
 def _import(options: Namespace) -> int:
     sources: list[ImportedSource] = []
     faults: list[Fault] = []
-    wanted = ImportOptions(
+    import_options = ImportOptions(
         options.input, options.expected, options.prediction, options.id, options.label, options.sources
     )
     for path in _files(options.sources, FORMATS[options.format].patterns, faults):
         try:
-            source = import_source(options.format, path, path.as_posix(), wanted)
+            source = import_source(options.format, path, path.as_posix(), import_options)
         except SuiteError as error:
             faults += error.faults
             continue
@@ -142,18 +142,18 @@ def _import(options: Namespace) -> int:
     return 1 if faults or (options.strict and lost) else 0
 
 
-def _files(given: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) -> Iterator[Path]:
+def _files(paths: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) -> Iterator[Path]:
     """Yield files, and those in folders, each once."""
     seen: set[Path] = set()
-    for path in given:
-        found = [path]
+    for path in paths:
+        files = [path]
         if path.is_dir():
-            found = sorted({each for pattern in patterns for each in path.rglob(pattern) if each.is_file()})
-            if not found:
+            files = sorted({each for pattern in patterns for each in path.rglob(pattern) if each.is_file()})
+            if not files:
                 message = f"found a folder without {' or '.join(patterns)}, expected such a file"
                 faults.append(Fault(str(path), 0, 0, "", message))
-        yield from (each for each in found if each not in seen)
-        seen.update(found)
+        yield from (each for each in files if each not in seen)
+        seen.update(files)
 
 
 def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Path | None) -> Iterator[str]:

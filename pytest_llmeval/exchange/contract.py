@@ -1,7 +1,7 @@
 """What an importer makes of a source: suites, and the fate of every construct of the source."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -98,13 +98,13 @@ class SourceLedger:
         self.file = file
         self.data = data
         self._line_of = line_of
-        self._found: dict[SourcePath, Construct] = {}
+        self._by_path: dict[SourcePath, Construct] = {}
 
     def note(self, path: SourcePath, kind: str, fate: Fate, text: str, stub: str = "") -> None:
         """Keep what becomes of a construct; of one that is noted again, the worse fate counts."""
-        known = self._found.get(path)
+        known = self._by_path.get(path)
         if known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
-            self._found[path] = Construct(self.file, self._line_of(path), path, kind, fate, text, stub)
+            self._by_path[path] = Construct(self.file, self._line_of(path), path, kind, fate, text, stub)
 
     def same(self, path: SourcePath, kind: str, text: str) -> None:
         """Note a construct that means the same here."""
@@ -120,11 +120,11 @@ class SourceLedger:
 
     def knows(self, path: SourcePath) -> bool:
         """Return whether a construct has been noted."""
-        return path in self._found
+        return path in self._by_path
 
     def lose_all(self, why: str) -> None:
         """Note that nothing is imported after all."""
-        for each in list(self._found.values()):
+        for each in list(self._by_path.values()):
             self.lost(each.path, each.kind, why)
 
     def line(self, path: SourcePath) -> int:
@@ -137,7 +137,7 @@ class SourceLedger:
 
     def constructs(self) -> list[Construct]:
         """Return all constructs in the order of the file; those that the importer does not know are not imported."""
-        holders = {path[:end] for path in self._found for end in range(len(path))}
+        holders = {path[:end] for path in self._by_path for end in range(len(path))}
         unknown = [
             Construct(
                 self.file,
@@ -147,24 +147,24 @@ class SourceLedger:
                 Fate.NOT_IMPORTED,
                 "the importer does not know this key",
             )
-            for path in _uncovered(self.data, (), self._found.keys(), holders)
+            for path in _uncovered(self.data, (), self._by_path.keys(), holders)
         ]
-        found = [*self._found.values(), *unknown]
-        return sorted(found, key=lambda each: (each.line, [str(step).zfill(9) for step in each.path]))
+        listed = [*self._by_path.values(), *unknown]
+        return sorted(listed, key=lambda each: (each.line, [str(step).zfill(9) for step in each.path]))
 
 
 def _uncovered(
-    value: Any, path: SourcePath, found: AbstractSet[SourcePath], holders: set[SourcePath]
+    value: Any, path: SourcePath, covered: AbstractSet[SourcePath], holders: set[SourcePath]
 ) -> Iterator[SourcePath]:
     """Yield the outermost paths that no construct covers."""
-    if path in found:
+    if path in covered:
         return
     if path not in holders:
         yield path
         return
     steps = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for step, each in steps:
-        yield from _uncovered(each, (*path, step), found, holders)
+        yield from _uncovered(each, (*path, step), covered, holders)
 
 
 @dataclass
@@ -206,24 +206,24 @@ class ImportedSource:
         return [each for ledger in self.ledgers for each in ledger.constructs()]
 
 
-def read_source(path: Path, shown: str) -> SourceLedger:
+def read_source(path: Path, display_path: str) -> SourceLedger:
     """Read a YAML or JSON file; nothing in it is executed, and tags that construct objects are faults.
 
     Raises:
         SuiteError: It cannot be read, or has faults.
     """
-    document = load_json(path, shown) if path.suffix.lower() == ".json" else read_document(path, shown)
-    return SourceLedger(shown, document.data, lambda steps: document.locate(steps)[0])
+    document = load_json(path, display_path) if path.suffix.lower() == ".json" else read_document(path, display_path)
+    return SourceLedger(display_path, document.data, lambda steps: document.locate(steps)[0])
 
 
 def read_records(
-    path: Path, shown: str, keys: Sequence[str] = ()
+    path: Path, display_path: str, keys: Sequence[str] = ()
 ) -> tuple[SourceLedger, list[dict[str, Any]], list[SourceLedger]]:
     """Read the records of a CSV, TSV, JSON, JSONL or Parquet file.
 
     Args:
         path: The file.
-        shown: Its name in messages.
+        display_path: Its name in messages.
         keys: Where a JSON object may hold the list of records.
 
     Returns:
@@ -237,25 +237,27 @@ def read_records(
     beside: list[SourceLedger] = []
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
-        rows: list[tuple[int, Any]] = list(read_csv(path, shown, faults, delimiter="\t" if suffix == ".tsv" else ","))
+        rows: list[tuple[int, Any]] = list(
+            read_csv(path, display_path, faults, delimiter="\t" if suffix == ".tsv" else ",")
+        )
     elif suffix == ".parquet":
-        rows = [(0, row) for row in _read_parquet(path, shown)]
+        rows = [(0, row) for row in _read_parquet(path, display_path)]
     elif suffix == ".jsonl":
-        rows = list(read_jsonl(path, shown, faults))
+        rows = list(read_jsonl(path, display_path, faults))
     else:
-        source = read_source(path, shown)
+        source = read_source(path, display_path)
         rows, beside = _json_records(source, keys)
     faults += [
-        Fault(shown, line, 1, "", f"found {type(row).__name__}, expected an object with named values")
+        Fault(display_path, line, 1, "", f"found {type(row).__name__}, expected an object with named values")
         for line, row in rows
         if not isinstance(row, dict)
     ]
     if faults:
         raise SuiteError(faults)
     if not rows:
-        raise SuiteError([Fault(shown, 0, 0, "", "found no record, expected at least one")])
+        raise SuiteError([Fault(display_path, 0, 0, "", "found no record, expected at least one")])
     records = [row for _, row in rows]
-    return records_ledger(shown, [line for line, _ in rows], records), records, beside
+    return records_ledger(display_path, [line for line, _ in rows], records), records, beside
 
 
 def _json_records(source: SourceLedger, keys: Sequence[str]) -> tuple[list[tuple[int, Any]], list[SourceLedger]]:
@@ -267,11 +269,11 @@ def _json_records(source: SourceLedger, keys: Sequence[str]) -> tuple[list[tuple
     if key is None:
         return [(source.line(()), data)], []
     rows = [(source.line((key, number)), row) for number, row in enumerate(data[key])]
-    rest = {name: value for name, value in data.items() if name != key}
-    return rows, [SourceLedger(source.file, rest, source.line)] if rest else []
+    others = {name: value for name, value in data.items() if name != key}
+    return rows, [SourceLedger(source.file, others, source.line)] if others else []
 
 
-def records_ledger(shown: str, lines: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> SourceLedger:
+def records_ledger(display_path: str, lines: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> SourceLedger:
     """Return the ledger of records: a path begins with the column, then the number of the record."""
     columns: dict[str, dict[int, Any]] = {}
     for number, row in enumerate(rows):
@@ -281,19 +283,21 @@ def records_ledger(shown: str, lines: Sequence[int], rows: Sequence[Mapping[str,
     def line_of(path: SourcePath) -> int:
         return lines[path[1]] if len(path) > 1 and isinstance(path[1], int) else min(lines[:1], default=0)
 
-    return SourceLedger(shown, columns, line_of)
+    return SourceLedger(display_path, columns, line_of)
 
 
-def _read_parquet(path: Path, shown: str) -> list[dict[str, Any]]:
+def _read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
-        raise SuiteError([Fault(shown, 0, 0, "", str(MissingExtraError("a Parquet file", "parquet", error)))]) from None
+        raise SuiteError(
+            [Fault(display_path, 0, 0, "", str(MissingExtraError("a Parquet file", "parquet", error)))]
+        ) from None
     try:
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
     except (OSError, ArrowException) as error:
         message = f"found no readable Parquet file ({str(error).splitlines()[0]}), expected one"
-        raise SuiteError([Fault(shown, 0, 0, "", message)]) from None
+        raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
     return rows
 
 
@@ -321,15 +325,14 @@ class ImportOptions:
 
     def columns(self) -> "dict[str, ColumnPart]":
         """Return the parts of the columns that the user names."""
-        one: dict[str | None, ColumnPart] = {
-            self.expected: "expected",
-            self.prediction: "answer",
-            self.case_id: "id",
-        }
-        found: dict[str, ColumnPart] = {name: part for name, part in one.items() if name is not None}
+        single: Iterable[tuple[str | None, ColumnPart]] = (
+            (self.expected, "expected"),
+            (self.prediction, "answer"),
+            (self.case_id, "id"),
+        )
         return {
             **dict.fromkeys(self.inputs, "input"),
-            **found,
+            **{name: part for name, part in single if name is not None},
             **dict.fromkeys(self.labels, "label"),
         }
 
@@ -337,9 +340,9 @@ class ImportOptions:
         """Return the parts for which the user names columns, except labels."""
         return set(self.columns().values()) - {"label"}
 
-    def suite_name(self, wanted: str) -> str:
+    def suite_name(self, title: str) -> str:
         """Return a name for a suite that no other suite of this import has."""
-        stem = re.sub(r"[^\w.-]+", "-", wanted).strip("-._")[:_LONGEST_NAME] or "imported"
+        stem = re.sub(r"[^\w.-]+", "-", title).strip("-._")[:_LONGEST_NAME] or "imported"
         name, number = stem, 2
         while name in self.names:
             name, number = f"{stem}-{number}", number + 1
@@ -353,9 +356,9 @@ class CaseIds:
     def __init__(self) -> None:
         self._used: set[str] = set()
 
-    def next(self, wanted: object = None) -> str:
+    def next(self, value: object = None) -> str:
         """Return an id that is like a value of the source."""
-        text = " ".join(str(wanted).split()) if isinstance(wanted, str | int) and not isinstance(wanted, bool) else ""
+        text = " ".join(str(value).split()) if isinstance(value, str | int) and not isinstance(value, bool) else ""
         text = "" if text.startswith("gate[") else text.replace("::", ": ")[:_LONGEST_ID].strip()
         base = text if text and id_fault(text) is None else str(len(self._used) + 1)
         name, number = base, 2

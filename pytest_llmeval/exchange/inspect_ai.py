@@ -54,60 +54,60 @@ _TEXTS: Final = {
 }
 
 
-def import_inspect(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def import_inspect(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return a log, or a dataset, as a suite.
 
     Raises:
         SuiteError: The file cannot be read, or it is neither.
     """
     if path.suffix.lower() == ".eval":
-        ledger = _read_eval(path, shown)
+        ledger = _read_eval(path, display_path)
     elif path.suffix.lower() == ".json":
-        ledger = read_source(path, shown)
+        ledger = read_source(path, display_path)
     else:
-        return _of_dataset(path, shown, options)
+        return _of_dataset(path, display_path, options)
     if not isinstance(ledger.data, Mapping) or not {"eval", "status"} <= ledger.data.keys():
-        return _of_dataset(path, shown, options)
+        return _of_dataset(path, display_path, options)
     return _LogReader(ledger, ImportedSuite(options.suite_name(path.stem))).imported()
 
 
-def _of_dataset(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
-    ledger, records, beside = read_records(path, shown, ("samples",))
+def _of_dataset(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
+    ledger, records, beside = read_records(path, display_path, ("samples",))
     suite = suite_of_records(options.suite_name(path.stem), ledger, records, _DATASET)
-    source = ImportedSource(shown, suite, [ledger, *beside])
+    source = ImportedSource(display_path, suite, [ledger, *beside])
     if not any("input" in case for case in suite.cases):
         source.suite = None
         source.refusal = f"found no column 'input' among {', '.join(ledger.data)}, expected a dataset or a log"
     return source
 
 
-def _read_eval(path: Path, shown: str) -> SourceLedger:
+def _read_eval(path: Path, display_path: str) -> SourceLedger:
     """Read a log in the packed form: a zip file with a header and a file for each sample."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if _SAMPLE.fullmatch(name)]
             size = sum(archive.getinfo(name).file_size for name in names)
             if size > _LARGEST:
-                raise _fault(shown, f"found samples of more than {_LARGEST >> 20} MiB, expected fewer")
+                raise _fault(display_path, f"found samples of more than {_LARGEST >> 20} MiB, expected fewer")
             header = next((each for each in ("header.json", "_journal/start.json") if each in archive.namelist()), None)
             if header is None:
-                raise _fault(shown, "found no header in it, expected a log of inspect_ai")
+                raise _fault(display_path, "found no header in it, expected a log of inspect_ai")
             data = {"status": "started", **json.loads(archive.read(header))}
             data["samples"] = [json.loads(archive.read(name)) for name in sorted(names, key=_order)]
     except NotImplementedError:
         message = "found a compression that this Python cannot read, expected a log in JSON: inspect log convert"
-        raise _fault(shown, message) from None
+        raise _fault(display_path, message) from None
     except (OSError, ValueError, zipfile.BadZipFile, RecursionError) as error:
-        raise _fault(shown, f"found no readable log ({error}), expected one of inspect_ai") from None
-    return SourceLedger(shown, data, lambda _: 0)
+        raise _fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
+    return SourceLedger(display_path, data, lambda _: 0)
 
 
 def _order(name: str) -> list[str]:
     return [each.zfill(12) for each in re.split(r"[/_.]", name)]
 
 
-def _fault(shown: str, message: str) -> SuiteError:
-    return SuiteError([Fault(shown, 0, 0, "", message)])
+def _fault(display_path: str, message: str) -> SuiteError:
+    return SuiteError([Fault(display_path, 0, 0, "", message)])
 
 
 class _LogReader:

@@ -34,7 +34,7 @@ _SIMILARITY: Final = {
 _EMBEDDINGS = "openai:text-embedding-3-large"
 
 
-def import_openai(path: Path, shown: str, options: ImportOptions) -> ImportedSource | None:
+def import_openai(path: Path, display_path: str, options: ImportOptions) -> ImportedSource | None:
     """Return an eval of the API or of the registry, or items, as a suite; ``None`` for the items of another source.
 
     Raises:
@@ -43,8 +43,8 @@ def import_openai(path: Path, shown: str, options: ImportOptions) -> ImportedSou
     if path.suffix.lower() == ".jsonl":
         if any(each.suffix.lower() != ".jsonl" for each in options.beside):
             return None
-        return _of_records(path, shown, options)
-    ledger = read_source(path, shown)
+        return _of_records(path, display_path, options)
+    ledger = read_source(path, display_path)
     if is_registry(ledger.data):
         return import_registry(path, ledger, options)
     if isinstance(ledger.data, Mapping) and ("testing_criteria" in ledger.data or "graders" in ledger.data):
@@ -55,17 +55,17 @@ def import_openai(path: Path, shown: str, options: ImportOptions) -> ImportedSou
     raise ledger.fault((), message)
 
 
-def _of_records(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def _of_records(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return items, or samples of the registry, without graders."""
-    ledger, records, _ = read_records(path, shown)
+    ledger, records, _ = read_records(path, display_path)
     suite = ImportedSuite(options.suite_name(path.stem))
     if is_samples(records):
         samples_suite(suite, ledger, records, "")
-        return ImportedSource(shown, suite, [ledger])
+        return ImportedSource(display_path, suite, [ledger])
     reader = _EvalReader(path, ledger, options, suite)
     reader.add_items(ledger, records)
     suite.settings["checks"] = [{"not_empty": True}]
-    return ImportedSource(shown, suite, [ledger])
+    return ImportedSource(display_path, suite, [ledger])
 
 
 @dataclass
@@ -103,7 +103,7 @@ class _EvalReader:
         """Return the suite of an eval."""
         data = self.ledger.data
         source = ImportedSource(self.ledger.file, ledgers=[self.ledger])
-        found = self._items()
+        items = self._items()
         self.suite = ImportedSuite(self.options.suite_name(str(data.get("name") or self.path.stem)))
         for key in ("testing_criteria", "graders"):
             graders = data.get(key)
@@ -116,11 +116,11 @@ class _EvalReader:
                 self.ledger.near((key,), key, "the items are the inputs of the cases; their schema is not checked")
             elif key not in ("testing_criteria", "graders", "data_source", "items"):
                 self.ledger.lost((key,), key, "a suite has no such setting")
-        if found is None:
+        if items is None:
             source.refusal = "found no items in it and no JSONL file beside it or among the sources, expected one"
             self.ledger.lose_all("no case is imported, so there is no suite")
             return source
-        ledger, records = found
+        ledger, records = items
         self.add_items(ledger, records)
         if ledger is not self.ledger:
             source.ledgers.append(ledger)
@@ -338,9 +338,9 @@ def _placeholder(name: str) -> str:
     """Return a placeholder of a prompt for judges."""
     if name == _ANSWER:
         return "{{ answer }}"
-    space, _, rest = name.partition(".")
-    if space == "item" and rest:
-        return f"{{{{ input.{rest} }}}}"
+    space, _, column = name.partition(".")
+    if space == "item" and column:
+        return f"{{{{ input.{column} }}}}"
     raise TemplateError(f"{{{{ {name} }}}}, which a prompt for judges cannot have")
 
 

@@ -92,8 +92,8 @@ def _import_eval(path: Path, ledger: SourceLedger, name: str, source: ImportedSo
         return f"found the class {kind}, expected one of {', '.join(_CLASSES)}"
     samples = _find(path, "data", str(args.get("samples_jsonl", "")))
     if samples is None:
-        wanted = args.get("samples_jsonl")
-        return f"found no samples file {wanted!r}, expected it beside the file, or in data/ beside its folder"
+        samples_file = args.get("samples_jsonl")
+        return f"found no samples file {samples_file!r}, expected it beside the file, or in data/ beside its folder"
     inner, records, _ = read_records(samples, samples.as_posix())
     if not is_samples(records):
         raise inner.fault((), "found records without input, expected samples")

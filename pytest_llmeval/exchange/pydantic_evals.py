@@ -53,13 +53,13 @@ _ADVICE: Final = {
 }
 
 
-def import_pydantic(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return a dataset as a suite.
 
     Raises:
         SuiteError: The file cannot be read, or it is no dataset.
     """
-    ledger = read_source(path, shown)
+    ledger = read_source(path, display_path)
     data = ledger.data
     if not isinstance(data, Mapping) or not isinstance(data.get("cases"), list):
         raise ledger.fault((), "found no list under 'cases', expected a dataset of pydantic-evals")
@@ -76,7 +76,7 @@ def import_pydantic(path: Path, shown: str, options: ImportOptions) -> ImportedS
         elif key not in ("cases", "evaluators"):
             ledger.lost((key,), key, "a suite has no such setting")
     reader.read(data)
-    source = ImportedSource(shown, suite, [ledger])
+    source = ImportedSource(display_path, suite, [ledger])
     if not suite.cases:
         source.suite = None
         source.refusal = "found no case with inputs, expected at least one under 'cases'"
@@ -146,8 +146,8 @@ class _DatasetReader:
         own = raw.get("evaluators")
         for number, spec in enumerate(own if isinstance(own, list) else []):
             checks.append(self._check(spec, raw, (*path, "evaluators", number)))
-        if made := [each for each in checks if each is not None]:
-            case["checks"] = made
+        if case_checks := [each for each in checks if each is not None]:
+            case["checks"] = case_checks
         self.suite.cases.append(case)
 
     def _labels(self, case: dict[str, Any], value: Mapping[str, Any], path: SourcePath) -> None:
@@ -160,14 +160,14 @@ class _DatasetReader:
 
     def _check(self, spec: Any, case: Mapping[str, Any], path: SourcePath) -> dict[str, Any] | None:
         """Return the check that an evaluator becomes, after noting it."""
-        name, given = _parsed(spec)
+        name, arguments = _parsed(spec)
         try:
-            fields = _named(name, given)
-            made = _MAKERS.get(name, _unknown)(fields, case)
-            if made is None:
+            fields = _named(name, arguments)
+            result = _MAKERS.get(name, _unknown)(fields, case)
+            if result is None:
                 self.ledger.same(path, name, "no check: the case has no expected output")
                 return None
-            check, differs = made
+            check, differs = result
             if title := fields.get("evaluation_name"):
                 check = {**check, "name": str(title).replace("[", "(").replace("]", ")")}
         except LeftOutError as error:
@@ -185,10 +185,10 @@ class _DatasetReader:
 
     def _choose_judge(self, model: Any) -> str:
         """Choose the judge of the suite; return what differs for an evaluator with a model of its own."""
-        wanted = str(model or _JUDGE)
-        known = wanted if wanted.partition(":")[0] in ("openai", "anthropic") else f"pydantic-ai:{wanted}"
+        model_name = str(model or _JUDGE)
+        known = model_name if model_name.partition(":")[0] in ("openai", "anthropic") else f"pydantic-ai:{model_name}"
         self.judge = self.judge or known
-        return "" if self.judge == known else f"; its model {wanted} is left out, a suite has one judge"
+        return "" if self.judge == known else f"; its model {model_name} is left out, a suite has one judge"
 
 
 def _parsed(spec: Any) -> tuple[str, Any]:
@@ -201,12 +201,12 @@ def _parsed(spec: Any) -> tuple[str, Any]:
             arguments = dict(zip(_FIELDS.get(spec["name"], ()), arguments, strict=False))
         return spec["name"], arguments
     if isinstance(spec, Mapping) and len(spec) == 1:
-        ((name, given),) = spec.items()
-        return str(name), given
+        ((name, argument),) = spec.items()
+        return str(name), argument
     return "", spec
 
 
-def _named(name: str, given: Any) -> dict[str, Any]:
+def _named(name: str, arguments: Any) -> dict[str, Any]:
     """Return parameters by name; a single value is the first one.
 
     Raises:
@@ -214,16 +214,16 @@ def _named(name: str, given: Any) -> dict[str, Any]:
     """
     needed = _FIELDS.get(name, ())
     known = {*needed, "evaluation_name"}
-    if isinstance(given, Mapping) and (not needed or known & given.keys()):
-        fields = dict(given)
+    if isinstance(arguments, Mapping) and (not needed or known & arguments.keys()):
+        fields = dict(arguments)
     else:
-        fields = {needed[0]: given} if needed and given != {} else {}
+        fields = {needed[0]: arguments} if needed and arguments != {} else {}
     if missing := [each for each in needed if each not in fields]:
         raise LeftOutError(f"it has no {missing[0]}")
     return fields
 
 
-_Made = tuple[dict[str, Any], str] | None
+_Check = tuple[dict[str, Any], str] | None
 
 
 def _equal(value: Any) -> dict[str, Any]:
@@ -236,23 +236,23 @@ def _read_as_json(value: Any) -> str:
     return "" if isinstance(value, str) else "an answer that is text is read as JSON"
 
 
-def _unknown(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+def _unknown(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     del fields, case
     raise LeftOutError("there is no such check")
 
 
-def _equals(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+def _equals(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     del case
     return _equal(fields["value"]), _read_as_json(fields["value"])
 
 
-def _equals_expected(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+def _equals_expected(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     del fields
     expected = case.get("expected_output")
     return None if expected is None else (_equal(expected), _read_as_json(expected))
 
 
-def _contains(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+def _contains(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     del case
     value, as_strings = fields["value"], bool(fields.get("as_strings"))
     if isinstance(value, str) or as_strings:
@@ -265,7 +265,7 @@ def _contains(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
     return {"json_subset": [value]}, "the answer is read as a list in JSON"
 
 
-def _duration(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+def _duration(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     del case
     value = fields["seconds"]
     if isinstance(value, str) and (match := _DURATION.fullmatch(value)) and any(match.groups()):
@@ -276,7 +276,7 @@ def _duration(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
     return {"latency_s": value}, ""
 
 
-def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     rubric = str(fields["rubric"])
     notes = ["the judge says yes or no by its own instructions"]
     if not fields.get("include_input"):
@@ -295,7 +295,7 @@ def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
     return {"judge": rubric}, ", ".join(notes)
 
 
-def _g_eval(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
+def _g_eval(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     del case
     steps = fields["evaluation_steps"]
     low, high = fields.get("score_range") or (1, 5)
@@ -307,7 +307,7 @@ def _g_eval(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Made:
     return {"rubric": rubric}, "a rubric whose every level passes, as a score cannot fail there"
 
 
-_MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], _Made]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], _Check]]] = {
     "Contains": _contains,
     "Equals": _equals,
     "EqualsExpected": _equals_expected,

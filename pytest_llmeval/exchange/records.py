@@ -70,8 +70,8 @@ def suite_of_records(
         records: One for each case.
         columns: Name to part; names are compared without regard to case, hyphens and underscores.
     """
-    wanted = {_folded(each): column for each, column in columns.items()}
-    known = {each: wanted[_folded(each)] for each in ledger.data if _folded(each) in wanted}
+    by_name = {_folded(each): column for each, column in columns.items()}
+    known = {each: by_name[_folded(each)] for each in ledger.data if _folded(each) in by_name}
     for each, column in known.items():
         column.note(each, ledger)
     suite, ids = ImportedSuite(name), CaseIds()
@@ -113,9 +113,9 @@ def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds
         "contexts": written_list(_first(parts, "contexts")),
         "tool_calls": _calls(_first(parts, "tools")),
     }
-    given = {key: value for key, value in prediction.items() if value is not None and value != []}
-    if "answer" in given or "tool_calls" in given:
-        case["prediction"] = given["answer"] if given.keys() == {"answer"} else given
+    present = {key: value for key, value in prediction.items() if value is not None and value != []}
+    if "answer" in present or "tool_calls" in present:
+        case["prediction"] = present["answer"] if present.keys() == {"answer"} else present
     if (criterion := _first(parts, "criterion")) is not None:
         case["checks"] = [{"judge": str(criterion)}]
     labels = {name: value for name, value in parts.get("label", {}).items() if _is_scalar(value)}
@@ -135,8 +135,8 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    found = _written(value)
-    return found if isinstance(found, Mapping) else {}
+    data = _written(value)
+    return data if isinstance(data, Mapping) else {}
 
 
 def _written(value: Any) -> Any:
@@ -155,36 +155,36 @@ def _written(value: Any) -> Any:
 
 def written_list(value: Any) -> list[Any] | None:
     """Return a list that a cell holds as JSON, as Python writes it, or with ``|`` between its items."""
-    found = _written(value)
-    if found is None or isinstance(found, list):
-        return found
-    return [each.strip() for each in found.split("|")] if isinstance(found, str) else [found]
+    data = _written(value)
+    if data is None or isinstance(data, list):
+        return data
+    return [each.strip() for each in data.split("|")] if isinstance(data, str) else [data]
 
 
 def _calls(value: Any) -> list[Any] | None:
     """Return tool calls with names and arguments."""
-    found = written_list(value)
-    if not found:
+    data = written_list(value)
+    if not data:
         return None
-    return [_call(each) for each in found]
+    return [_call(each) for each in data]
 
 
 def _call(call: Any) -> Any:
     if not isinstance(call, Mapping):
         return call
     names = {"input_parameters": "arguments", "inputParameters": "arguments", "args": "arguments", "output": "result"}
-    kept = {names.get(key, key): value for key, value in call.items() if value is not None}
+    fields = {names.get(key, key): value for key, value in call.items() if value is not None}
     allowed = ("name", "arguments", "result", "status", "id")
-    return {key: value for key, value in kept.items() if key in allowed}
+    return {key: value for key, value in fields.items() if key in allowed}
 
 
 def _script(value: Any) -> list[Any] | None:
     """Return the turns of a conversation as a script: what the user says."""
-    found = _written(value)
-    if not isinstance(found, list):
+    data = _written(value)
+    if not isinstance(data, list):
         return None
-    said = [each.get("content") for each in found if isinstance(each, Mapping) and each.get("role") == "user"]
-    return [each for each in said if isinstance(each, str) and each.strip()] or None
+    contents = [each.get("content") for each in data if isinstance(each, Mapping) and each.get("role") == "user"]
+    return [each for each in contents if isinstance(each, str) and each.strip()] or None
 
 
 def add_evaluators(suite: ImportedSuite) -> None:
@@ -290,56 +290,56 @@ LANGSMITH: Final = {
 }
 
 
-def import_deepeval(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def import_deepeval(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return goldens, or test cases, as a suite.
 
     Raises:
         SuiteError: The file cannot be read.
     """
-    return _imported(path, shown, options, DEEPEVAL, ("goldens", "testCases", "conversationalGoldens"))
+    return _imported(path, display_path, options, DEEPEVAL, ("goldens", "testCases", "conversationalGoldens"))
 
 
-def import_ragas(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def import_ragas(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return a dataset of ragas as a suite.
 
     Raises:
         SuiteError: The file cannot be read.
     """
-    return _imported(path, shown, options, RAGAS, ("samples", "data"))
+    return _imported(path, display_path, options, RAGAS, ("samples", "data"))
 
 
-def import_braintrust(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def import_braintrust(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return a dataset of braintrust as a suite.
 
     Raises:
         SuiteError: The file cannot be read, or is a template of autoevals.
     """
-    return _imported(path, shown, options, BRAINTRUST, ("events", "data"))
+    return _imported(path, display_path, options, BRAINTRUST, ("events", "data"))
 
 
-def import_langsmith(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def import_langsmith(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return examples of LangSmith as a suite.
 
     Raises:
         SuiteError: The file cannot be read.
     """
-    return _imported(path, shown, options, LANGSMITH, ("examples", "data"))
+    return _imported(path, display_path, options, LANGSMITH, ("examples", "data"))
 
 
-def import_table(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def import_table(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return a table as a suite, by the columns that the user names.
 
     Raises:
         SuiteError: The file cannot be read, or lacks a column.
     """
-    return _imported(path, shown, options, {"id": Column("id")}, ())
+    return _imported(path, display_path, options, {"id": Column("id")}, ())
 
 
 def _imported(
-    path: Path, shown: str, options: ImportOptions, columns: Mapping[str, Column], keys: tuple[str, ...]
+    path: Path, display_path: str, options: ImportOptions, columns: Mapping[str, Column], keys: tuple[str, ...]
 ) -> ImportedSource:
     """Return the suite of a file of records; columns that the user names come first."""
-    ledger, records, beside = read_records(path, shown, keys)
+    ledger, records, beside = read_records(path, display_path, keys)
     named = options.columns()
     if absent := sorted(named.keys() - ledger.data.keys()):
         known = ", ".join(ledger.data)
@@ -347,7 +347,7 @@ def _imported(
     known_columns = {name: column for name, column in columns.items() if column.part not in options.parts()}
     chosen = {**known_columns, **{name: Column(part) for name, part in named.items()}}
     suite = suite_of_records(options.suite_name(path.stem), ledger, records, chosen)
-    source = ImportedSource(shown, suite, [ledger, *beside])
+    source = ImportedSource(display_path, suite, [ledger, *beside])
     if not any({"input", "messages"} & case.keys() for case in suite.cases):
         source.suite = None
         source.refusal = f"found no column of an input among {', '.join(ledger.data)}, expected one: --input COLUMN"

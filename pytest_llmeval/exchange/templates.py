@@ -61,19 +61,19 @@ def filled(text: str, values: Mapping[str, Any], depth: int = 0) -> str:
     """
 
     def value_of(name: str) -> str:
-        found: Any = values
+        value: Any = values
         for step in name.split("."):
-            if isinstance(found, list) and step.isdecimal():
-                found = found[int(step)] if int(step) < len(found) else None
+            if isinstance(value, list) and step.isdecimal():
+                value = value[int(step)] if int(step) < len(value) else None
             else:
-                found = found.get(step) if isinstance(found, Mapping) else None
+                value = value.get(step) if isinstance(value, Mapping) else None
         if name.partition(".")[0] == "env":
             raise TemplateError(f"the environment variable {name}")
-        if isinstance(found, list | Mapping):
+        if isinstance(value, list | Mapping):
             raise TemplateError(f"{{{{ {name} }}}}, which is no text")
-        if isinstance(found, str) and is_template(found) and depth < _DEEPEST:
-            return filled(found, values, depth + 1)
-        return plain_text(found)
+        if isinstance(value, str) and is_template(value) and depth < _DEEPEST:
+            return filled(value, values, depth + 1)
+        return plain_text(value)
 
     return rewritten(text, value_of)
 

@@ -131,15 +131,15 @@ def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str])
         yield from ("", f"## {markdown(source.file)}", "")
         if source.suite is not None and source.file in written:
             cases = counted(len(source.suite.cases), "case")
-            yield f"WrittenField: {markdown(written[source.file])}, {cases}."
+            yield f"Written: {markdown(written[source.file])}, {cases}."
         else:
             yield f"No suite: {markdown(source.refusal)}."
         yield f"{summary_line(source.constructs)}."
         for fate in Fate:
-            found = [each for each in source.constructs if each.fate is fate]
-            if found:
+            constructs = [each for each in source.constructs if each.fate is fate]
+            if constructs:
                 yield from ("", f"### {fate.value.capitalize()}", "", _INTRODUCTION[fate], "")
-                yield from _listed(found, source.file.rpartition("/")[0])
+                yield from _listed(constructs, source.file.rpartition("/")[0])
 
 
 def _listed(constructs: Iterable[Construct], folder: str) -> Iterator[str]:
@@ -147,9 +147,9 @@ def _listed(constructs: Iterable[Construct], folder: str) -> Iterator[str]:
     groups: dict[tuple[str, str, str], list[Construct]] = {}
     for each in constructs:
         groups.setdefault((each.kind, each.text, each.stub), []).append(each)
-    for (kind, text, stub), found in groups.items():
-        places = ", ".join(f"`{_code(each.place.removeprefix(f'{folder}/'))}`" for each in found)
-        times = f" ({len(found)} times)" if len(found) > 1 else ""
+    for (kind, text, stub), members in groups.items():
+        places = ", ".join(f"`{_code(each.place.removeprefix(f'{folder}/'))}`" for each in members)
+        times = f" ({len(members)} times)" if len(members) > 1 else ""
         yield f"- **{markdown(kind)}**{times}: {markdown(text)} ({places})"
         if stub:
             longest = max(map(len, re.findall("`+", stub)), default=0)

@@ -161,10 +161,10 @@ class Assertion:
         Raises:
             LeftOutError: It is none.
         """
-        found = self.number(default)
-        if not 0 <= found <= 1:
-            raise LeftOutError(f"its threshold is {found:g}, expected a number from 0 to 1")
-        return found
+        value = self.number(default)
+        if not 0 <= value <= 1:
+            raise LeftOutError(f"its threshold is {value:g}, expected a number from 0 to 1")
+        return value
 
     def number(self, default: float | None = None) -> float:
         """Return the threshold.

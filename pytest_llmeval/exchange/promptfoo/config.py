@@ -61,13 +61,13 @@ _NO_CASE = (
 )
 
 
-def import_promptfoo(path: Path, shown: str, options: ImportOptions) -> ImportedSource:
+def import_promptfoo(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     """Return what a configuration, or a file of results, becomes here.
 
     Raises:
         SuiteError: It cannot be read.
     """
-    ledger = read_source(path, shown)
+    ledger = read_source(path, display_path)
     if is_results(ledger.data):
         return import_results(ledger, path, options)
     if not isinstance(ledger.data, Mapping) or not _KNOWN & ledger.data.keys():
@@ -96,8 +96,8 @@ class _ConfigImport:
         templates = self.data.get("assertionTemplates")
         self.tests = TestReader(self.files, templates if isinstance(templates, Mapping) else {})
         self.assertions = AssertionReader(self.files)
-        self.prompts = PromptReader(self.files)
-        self.providers = ProviderReader(self.files)
+        self.prompt_reader = PromptReader(self.files)
+        self.provider_reader = ProviderReader(self.files)
         self.judge: dict[str, Any] = {"model": GRADER}
         self.judged = False
         self.evaluators: dict[str, dict[str, Any]] = {}
@@ -108,7 +108,7 @@ class _ConfigImport:
         self._read_top()
         shared = self._shared()
         rows = list(self._rows())
-        if not rows and not {"tests", "scenarios", "redteam"} & self.data.keys() and self.prompts.found:
+        if not rows and not {"tests", "scenarios", "redteam"} & self.data.keys() and self.prompt_reader.prompts:
             rows = [TestRow()]
         self._choose_judge([shared, *rows])
         at_suite = shared.threshold is None and not any(row.alone or row.threshold for row in rows)
@@ -140,9 +140,9 @@ class _ConfigImport:
                     self.suite.settings["description"] = value
                     self.ledger.same(place, key, "description of the suite")
                 case "prompts":
-                    self.prompts.read(value, place, self.ledger)
+                    self.prompt_reader.read(value, place, self.ledger)
                 case "providers" | "targets":
-                    self.providers.read(value, place, self.ledger)
+                    self.provider_reader.read(value, place, self.ledger)
                 case "assertionTemplates":
                     self.ledger.same(place, key, "written out where they are referred to")
                 case "$schema":
@@ -261,11 +261,11 @@ class _ConfigImport:
         self.assertions.embeddings = _embeddings(row) or _embeddings(shared)
         asserts = [*([] if row.alone else inherited), *row.asserts]
         names = self._names()
-        kept = 0
+        number = 0
         for variables, faulty in self.tests.expansions(full):
             if self._lacks(row, faulty, names):
                 continue
-            kept += 1
+            number += 1
             # A name without a value is an empty text there, and a case that cannot be asked here.
             case: dict[str, Any] = {
                 "id": ids.next(row.description),
@@ -277,13 +277,15 @@ class _ConfigImport:
                 case["labels"] = full.labels
             self._assert(case, asserts, full, variables)
             self.suite.cases.append(case)
-        if kept and row.place is not None:
-            text = "a case" if kept == 1 else f"{kept} cases, one for each combination of its lists"
+        if number and row.place is not None:
+            text = "a case" if number == 1 else f"{number} cases, one for each combination of its lists"
             row.place.ledger.same(row.place.path, "test", text)
 
     def _names(self) -> list[str]:
         """Return the variables that prompts need, without what is inside them."""
-        return list(dict.fromkeys(name.partition(".")[0] for prompt in self.prompts.found for name in prompt.names))
+        return list(
+            dict.fromkeys(name.partition(".")[0] for prompt in self.prompt_reader.prompts for name in prompt.names)
+        )
 
     def _lacks(self, row: TestRow, faulty: Mapping[str, str], names: Sequence[str]) -> bool:
         """Note variables that are not imported; return whether the case cannot be asked without them."""
@@ -292,7 +294,7 @@ class _ConfigImport:
         _, path, ledger = row.place
         for name, why in faulty.items():
             ledger.lost(row.variable_path(name), f"variable {name}", why)
-        needed = not self.prompts.found or bool(set(names) & faulty.keys()) or "vars" in faulty
+        needed = not self.prompt_reader.prompts or bool(set(names) & faulty.keys()) or "vars" in faulty
         if needed:
             ledger.lost(path, "test", f"its case cannot be asked without {', '.join(sorted(faulty))}")
             for noted in row.asserts:
@@ -303,7 +305,7 @@ class _ConfigImport:
         self, case: dict[str, Any], asserts: Sequence[Noted], row: TestRow, variables: Mapping[str, Any]
     ) -> None:
         """Add checks and metrics to a case."""
-        made: list[tuple[Outcome, Mapping[str, Any]]] = []
+        outcomes: list[tuple[Outcome, Mapping[str, Any]]] = []
         for noted in asserts:
             if isinstance(noted.value, Mapping) and noted.value.get("type") == "assert-set":
                 outcome = self._of_set(noted, variables, row.changed)
@@ -315,23 +317,23 @@ class _ConfigImport:
                 self._measure(case, outcome, noted)
             else:
                 self.judged = self.judged or outcome.judged
-                made.append((outcome, noted.value))
-        entries = [outcome.entry for outcome, _ in made if outcome.entry is not None]
+                outcomes.append((outcome, noted.value))
+        entries = [outcome.entry for outcome, _ in outcomes if outcome.entry is not None]
         if row.threshold is not None:
-            entries = self._with_threshold(entries, made, row.threshold, len(asserts))
+            entries = self._with_threshold(entries, outcomes, row.threshold, len(asserts))
         if entries:
             case["checks"] = entries
 
     def _with_threshold(
         self,
         entries: list[dict[str, Any]],
-        made: Sequence[tuple[Outcome, Mapping[str, Any]]],
+        outcomes: Sequence[tuple[Outcome, Mapping[str, Any]]],
         threshold: Noted,
         total: int,
     ) -> list[dict[str, Any]]:
         """Return the one check that a threshold makes of several."""
         try:
-            entry, fate, text = self.assertions.together(made, threshold.value, total)
+            entry, fate, text = self.assertions.together(outcomes, threshold.value, total)
         except LeftOutError as error:
             threshold.ledger.lost(threshold.path, "threshold of a test", str(error))
             return entries
@@ -342,17 +344,17 @@ class _ConfigImport:
         """Return the check that an assert-set becomes."""
         raw, path, ledger = noted
         members = raw["assert"] if isinstance(raw.get("assert"), list) else []
-        made = []
+        outcomes = []
         for number, each in enumerate(members):
             place = (*path, "assert", number)
             outcome = self.assertions.read(each, variables, place, ledger, changed)
             if outcome is not None and outcome.entry is None:
                 ledger.lost(place, str(each.get("type")), "a metric cannot be part of a set; write it beside the set")
             elif outcome is not None:
-                made.append((outcome, each))
+                outcomes.append((outcome, each))
         try:
-            entry, fate, text = self.assertions.together(made, raw.get("threshold"), len(members))
-            outcome = Outcome(entry, fate=fate, text=text, judged=any(each.judged for each, _ in made))
+            entry, fate, text = self.assertions.together(outcomes, raw.get("threshold"), len(members))
+            outcome = Outcome(entry, fate=fate, text=text, judged=any(each.judged for each, _ in outcomes))
             self.assertions.decorate(outcome, raw, variables)
         except (LeftOutError, TemplateError) as error:
             ledger.lost(path, "assert-set", str(error))
@@ -367,19 +369,19 @@ class _ConfigImport:
         assert outcome.evaluator is not None  # an outcome is a check or a metric
         name, options = outcome.evaluator
         known = self.evaluators.setdefault(name, {})
-        wanted = outcome.expected if len(outcome.expected) > 1 else outcome.expected[0]
+        expected = outcome.expected if len(outcome.expected) > 1 else outcome.expected[0]
         thresholds = dict(case.get("thresholds", {}))
         why = ""
         if "model" in options and known.get("model", options["model"]) != options["model"]:
             why = f"a suite has one {name}; write another one with as: NAME"
-        elif case.get("expected", wanted) != wanted:
+        elif case.get("expected", expected) != expected:
             why = "a case has one right answer, or a list of which the best counts; write it into a case of its own"
         elif thresholds.get(outcome.metric, outcome.limit) != outcome.limit:
             why = "a case has one threshold for a metric"
         if why:
             noted.ledger.lost(noted.path, str(noted.value.get("type")), why)
             return
-        case["expected"] = wanted
+        case["expected"] = expected
         case["thresholds"] = {**thresholds, outcome.metric: outcome.limit}
         if "metrics" in options:
             known["metrics"] = [*dict.fromkeys([*known.get("metrics", []), *options["metrics"]])]
@@ -405,7 +407,7 @@ class _ConfigImport:
 
     def _systems(self) -> dict[str, Any]:
         """Return each model with each prompt as a system."""
-        models, prompts = self.providers.found, self.prompts.found
+        models, prompts = self.provider_reader.models, self.prompt_reader.prompts
         files = [self._prompt_files(number, prompt) for number, prompt in enumerate(prompts, 1)]
         if all("prediction" in case for case in self.suite.cases):
             return {}
@@ -452,11 +454,11 @@ def _is_embedding(identifier: Any) -> bool:
     )
 
 
-def _system_name(wanted: str, taken: Mapping[str, Any]) -> str:
+def _system_name(label: str, known: Mapping[str, Any]) -> str:
     """Return a name for a system that no other has."""
-    text = " ".join(wanted.replace("[", "(").replace("]", ")").replace("::", ":").split())[:100].strip()
+    text = " ".join(label.replace("[", "(").replace("]", ")").replace("::", ":").split())[:100].strip()
     text = "".join(each for each in text if each.isprintable()) or "system"
     name, number = text, 2
-    while name in taken or name == "matrix":
+    while name in known or name == "matrix":
         name, number = f"{text} ({number})", number + 1
     return name

@@ -28,18 +28,22 @@ class ConfigFiles:
 
     Attributes:
         folder: Of the configuration.
-        shown: The folder in messages; empty for the present one.
+        display_path: The folder in messages; empty for the present one.
         ledgers: Of the data files that were read.
     """
 
     folder: Path
-    shown: str
+    display_path: str
     ledgers: dict[Path, SourceLedger] = field(default_factory=dict)
 
     def name(self, path: Path) -> str:
         """Return how messages name a file."""
         inside = path.relative_to(self.folder).as_posix() if path.is_relative_to(self.folder) else path.as_posix()
-        return f"{self.shown}/{inside}" if self.shown not in ("", ".") and not Path(inside).is_absolute() else inside
+        return (
+            f"{self.display_path}/{inside}"
+            if self.display_path not in ("", ".") and not Path(inside).is_absolute()
+            else inside
+        )
 
     def path(self, reference: str) -> Path:
         """Return the file of a reference.
@@ -66,12 +70,12 @@ class ConfigFiles:
         if not set(name) & set("*?["):
             return [self.path(reference)]
         try:
-            found = sorted(matching_files(self.folder, name))
+            matches = sorted(matching_files(self.folder, name))
         except ValueError as error:
             raise LeftOutError(f"the pattern {name!r} cannot be read ({error})") from None
-        if not found:
+        if not matches:
             raise LeftOutError(f"no file matches {name}")
-        return [self._confined(each, name) for each in found if each.suffix.lower() not in CODE_SUFFIXES]
+        return [self._confined(each, name) for each in matches if each.suffix.lower() not in CODE_SUFFIXES]
 
     def _confined(self, path: Path, name: str) -> Path:
         """Return a path; what an untrusted configuration names elsewhere on the machine would end up in the suite."""
@@ -163,11 +167,11 @@ class PromptReader:
 
     Attributes:
         files: Beside the configuration.
-        found: Those that are imported.
+        prompts: Those that are imported.
     """
 
     files: ConfigFiles
-    found: list[ImportedPrompt] = field(default_factory=list)
+    prompts: list[ImportedPrompt] = field(default_factory=list)
 
     def read(self, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
         """Read ``prompts``: one, a list, or a mapping of files to labels."""
@@ -211,7 +215,7 @@ class PromptReader:
             )
             ledger.lost(path, kind, str(why))
             return
-        self.found += prompts
+        self.prompts += prompts
         several = f", {len(prompts)} prompts" if len(prompts) > 1 else ""
         ledger.same(path, kind, f"prompt files of the systems, with {{{{ input.NAME }}}} for {{{{NAME}}}}{several}")
 
@@ -223,15 +227,15 @@ class PromptReader:
         return "\n" not in name and " " not in name and suffix in (*_TEXT_SUFFIXES, *CODE_SUFFIXES)
 
     def _of_files(self, reference: str, label: str) -> list[ImportedPrompt]:
-        found = []
+        prompts = []
         for path in self.files.paths(reference):
             name = label or path.stem
             texts = self._texts(path)
             for number, text in enumerate(texts, 1):
-                found.append(_prompt(text, name if len(texts) == 1 else f"{name}-{number}"))
-        if not found:
+                prompts.append(_prompt(text, name if len(texts) == 1 else f"{name}-{number}"))
+        if not prompts:
             raise LeftOutError("its file has no prompt")
-        return found
+        return prompts
 
     def _texts(self, path: Path) -> list[str]:
         """Return the prompts in a file."""

@@ -140,21 +140,21 @@ def model_of(identifier: str) -> tuple[dict[str, Any], str]:
     """
     if is_template(identifier):
         raise LeftOutError(f"its name has a template, {identifier[:60]}")
-    scheme, _, rest = identifier.partition(":")
+    scheme, _, model = identifier.partition(":")
     if scheme == "adaline":
-        settings, _ = model_of(rest)
+        settings, _ = model_of(model)
         return settings, "asked without the gateway of adaline"
     if scheme in ("http", "https"):
         raise LeftOutError("write a target with http: {url, body, response}, or a function")
-    if scheme in ("file", "exec", "python", "ruby", "golang", "package") or rest.startswith("//"):
+    if scheme in ("file", "exec", "python", "ruby", "golang", "package") or model.startswith("//"):
         raise LeftOutError(
             "it is code or a service of its own; write a target: python: MODULE:FUNCTION, http or command"
         )
-    parts = rest.split(":")
-    if not rest or parts[0] in _NO_TEXT:
+    parts = model.split(":")
+    if not model or parts[0] in _NO_TEXT:
         raise LeftOutError("it is no model that answers messages here; write a target: python: MODULE:FUNCTION")
     mode = parts[0] if parts[0] in _MODES and len(parts) > 1 else ""
-    name = rest[len(mode) + 1 :] if mode else rest
+    name = model[len(mode) + 1 :] if mode else model
     if scheme in ("openai", "anthropic"):
         differs = "asked through chat completions" if mode == "responses" else ""
         return {"model": f"{scheme}:{name}"}, differs
@@ -173,11 +173,11 @@ class ProviderReader:
 
     Attributes:
         files: Beside the configuration.
-        found: Those that are models.
+        models: Those that are models.
     """
 
     files: ConfigFiles
-    found: list[ImportedModel] = field(default_factory=list)
+    models: list[ImportedModel] = field(default_factory=list)
 
     def read(self, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
         """Read ``providers``: one, or a list."""
@@ -269,7 +269,7 @@ class ProviderReader:
             Fate.NEAR if differs else Fate.SAME,
             f"{text}; {differs}" if differs else text,
         )
-        self.found.append(model)
+        self.models.append(model)
 
 
 def _settings_of(option: str, value: Any) -> dict[str, Any]:

@@ -34,10 +34,10 @@ def is_results(data: Any) -> bool:
 
 def _path_of(data: Mapping[str, Any]) -> SourcePath:
     """Return where the results stand; empty if there are none."""
-    found = data.get("results")
-    if isinstance(found, Mapping) and isinstance(found.get("results"), list):
+    results = data.get("results")
+    if isinstance(results, Mapping) and isinstance(results.get("results"), list):
         return "results", "results"
-    return ("results",) if isinstance(found, list) else ()
+    return ("results",) if isinstance(results, list) else ()
 
 
 def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> ImportedSource:

@@ -246,13 +246,13 @@ class TestReader:
         return row
 
     def _asserts(self, value: Any, path: SourcePath, ledger: SourceLedger) -> list[Noted]:
-        found = []
+        assertions = []
         for number, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
             place = path if number is None else (*path, number)
             if isinstance(each, str) and each.startswith("file://"):
                 try:
                     inner = self.files.data(self.files.path(each))
-                    found += self._asserts(inner.data, (), inner)
+                    assertions += self._asserts(inner.data, (), inner)
                     ledger.same(place, f"assertions {each}", "its content is read")
                 except LeftOutError as error:
                     ledger.lost(place, f"assertions {each}", str(error))
@@ -263,10 +263,10 @@ class TestReader:
                 if name not in self.templates:
                     ledger.lost(place, f"assertion {reference}", "there is no such template")
                     continue
-                found.append(Noted(self.templates[name], place, ledger))
+                assertions.append(Noted(self.templates[name], place, ledger))
             else:
-                found.append(Noted(each, place, ledger))
-        return found
+                assertions.append(Noted(each, place, ledger))
+        return assertions
 
     def _labels(self, row: TestRow, value: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> None:
         for name, each in value.items():
@@ -335,7 +335,7 @@ class TestReader:
 
     def _alternatives(self, value: Any) -> list[Any]:
         if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
-            return [one for each in value for one in self._alternatives(each)] or [""]
+            return [alternative for each in value for alternative in self._alternatives(each)] or [""]
         if isinstance(value, str) and value.startswith("file://"):
             return [self._content(path) for path in self.files.paths(value)]
         return [value]
@@ -369,9 +369,9 @@ def assertion_of_cell(cell: str) -> dict[str, Any]:
     if match is None:
         return {"type": "equals", "value": cell}
     negated, kind, threshold, value = match.groups()
-    found: dict[str, Any] = {"type": f"{negated or ''}{kind}", "value": value}
+    assertion: dict[str, Any] = {"type": f"{negated or ''}{kind}", "value": value}
     if kind.endswith(("-all", "-any")):
-        found["value"] = [each.strip() for each in (value or "").split(",")]
+        assertion["value"] = [each.strip() for each in (value or "").split(",")]
     if kind in _THRESHOLD_TYPES:
-        found["threshold"] = float(threshold) if threshold else _SCORED_CELLS.get(kind, 0.75)
-    return found
+        assertion["threshold"] = float(threshold) if threshold else _SCORED_CELLS.get(kind, 0.75)
+    return assertion

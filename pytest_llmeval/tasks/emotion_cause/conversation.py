@@ -48,9 +48,9 @@ def utterance_texts(conversation: Any) -> list[str] | None:
         conversation = conversation.get("conversation")
     if not isinstance(conversation, (list, tuple)):
         return None
-    given = [each.get("text") if isinstance(each, Mapping) else each for each in conversation]
-    texts = [text for text in given if isinstance(text, str)]
-    return texts if len(texts) == len(given) else None
+    utterances = [each.get("text") if isinstance(each, Mapping) else each for each in conversation]
+    texts = [text for text in utterances if isinstance(text, str)]
+    return texts if len(texts) == len(utterances) else None
 
 
 def gold_pair(
@@ -132,11 +132,11 @@ class Predicted:
     keep: Sequence[bool] = ()
     faults: Sequence[SubmissionFault] = ()
 
-    def kept(self) -> Sequence[Pair]:
-        """Return the candidates that are kept."""
+    def pairs(self) -> Sequence[Pair]:
+        """Return the candidates that the second step keeps: the prediction."""
         if all(self.keep):
             return self.candidates
-        return [pair for pair, kept in zip(self.candidates, self.keep, strict=True) if kept]
+        return [pair for pair, flag in zip(self.candidates, self.keep, strict=True) if flag]
 
 
 def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, labels: bool = False) -> Gold:
@@ -198,7 +198,7 @@ def read_prediction(
     candidates: list[Pair] = []
     keep: list[bool] = []
     read = _InternalRows()
-    for position, (each, kept) in enumerate(zip(raw, flags, strict=True), start=1):
+    for position, (each, flag) in enumerate(zip(raw, flags, strict=True), start=1):
         try:
             pair = read.pair(each, subtask)
             if pair is None:
@@ -209,7 +209,7 @@ def read_prediction(
         except PairFault as fault:
             faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
         else:
-            keep.append(kept)
+            keep.append(flag)
     return Predicted(candidates, keep, faults)
 
 
@@ -242,8 +242,8 @@ class _InternalRows:
 
 
 def _name(value: Any, name: Any) -> Any:
-    given = value.get(_ID) if isinstance(value, Mapping) else None
-    for each in (given, name):
+    identifier = value.get(_ID) if isinstance(value, Mapping) else None
+    for each in (identifier, name):
         number = conversation_number(each)
         if number is not None:
             return number
@@ -257,15 +257,15 @@ def utterances_of(expected: Any, conversation: Any) -> list[str] | None:
 
 
 def _form_fault(name: Any, value: Any, raw: Any, expected: str) -> SubmissionFault:
-    found = f"{quoted(raw)} as {_PAIRS}" if isinstance(value, Mapping) and _PAIRS in value else quoted(value)
-    return SubmissionFault(name, 0, None, "pair list", f"found {found}, {expected}")
+    excerpt = f"{quoted(raw)} as {_PAIRS}" if isinstance(value, Mapping) and _PAIRS in value else quoted(value)
+    return SubmissionFault(name, 0, None, "pair list", f"found {excerpt}, {expected}")
 
 
 def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> list[bool]:
     """Return which candidates are kept; one without a flag is not."""
-    given = keep if isinstance(keep, (list, tuple)) else ()
-    flags = [each in (0, 1) and bool(each) for each in given][:length]
-    if len(given) != length or not _all_flags(given):
+    values = keep if isinstance(keep, (list, tuple)) else ()
+    flags = [each in (0, 1) and bool(each) for each in values][:length]
+    if len(values) != length or not _all_flags(values):
         message = f"found {quoted(keep)} as {_KEEP}, expected {length} times 0 or 1, one for each candidate"
         faults.append(SubmissionFault(name, 0, None, "pair list", message))
     return flags + [False] * (length - len(flags))
@@ -280,10 +280,12 @@ def internal_rows(value: Any) -> dict[int, Any] | None:
     key = next((key for key in (*_CANDIDATES, _PAIRS) if isinstance(value, Mapping) and key in value), None)
     rows = value[key] if key is not None else value
     numbers = [internal_number(row) for row in rows] if isinstance(rows, (list, tuple)) else [None]
-    found = [number for number in numbers if number is not None]
-    if len(found) < len(numbers):
+    conversations = [number for number in numbers if number is not None]
+    if len(conversations) < len(numbers):
         return None
-    return {number: _part(value, key, [each == number for each in found]) for number in dict.fromkeys(found)}
+    return {
+        number: _part(value, key, [each == number for each in conversations]) for number in dict.fromkeys(conversations)
+    }
 
 
 def _part(value: Any, key: str | None, chosen: Sequence[bool]) -> Any:
@@ -346,11 +348,11 @@ def count_utterances(
         fault = _fault(theirs, key, None if labels is None else len(labels))
         out.fault = out.fault or fault
         right = _numbers(gold or (), place) if labels is None else _labelled(labels)
-        found = _numbers(predicted, place) if theirs is None else set() if fault is not None else _labelled(theirs)
+        answers = _numbers(predicted, place) if theirs is None else set() if fault is not None else _labelled(theirs)
         out.counts |= {
             f"{side}.n": 1,
-            f"{side}.hits": len(right & found),
-            f"{side}.predicted": len(found),
+            f"{side}.hits": len(right & answers),
+            f"{side}.predicted": len(answers),
             f"{side}.gold": len(right),
         }
     return out

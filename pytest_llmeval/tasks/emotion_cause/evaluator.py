@@ -87,7 +87,9 @@ class PairErrors(NamedTuple):
         kinds: dict[str, list[Any]] = {
             "not_found": list(map(format_pair, self.not_found)),
             **{
-                kind: [{"predicted": format_pair(found), "expected": format_pair(right)} for found, right in pairs]
+                kind: [
+                    {"predicted": format_pair(predicted), "expected": format_pair(right)} for predicted, right in pairs
+                ]
                 for kind, pairs in self.wrong.items()
             },
             "not_expected": list(map(format_pair, self.not_expected)),
@@ -101,21 +103,24 @@ class PairErrors(NamedTuple):
             utterances: The texts of the conversation, for the words of spans.
         """
 
-        def shown(pair: Pair) -> str:
-            return _shown(pair, utterances)
+        def spelling(pair: Pair) -> str:
+            return _spelling(pair, utterances)
 
-        lines = [f"[{pair.emotion}] pair not found: {shown(pair)}" for pair in self.not_found]
+        lines = [f"[{pair.emotion}] pair not found: {spelling(pair)}" for pair in self.not_found]
         for kind, pairs in self.wrong.items():
             words = kind.replace("_", " ")
-            lines += [f"[{right.emotion}] {words}: {shown(found)}, expected {shown(right)}" for found, right in pairs]
-        return lines + [f"[{pair.emotion}] pair not expected: {shown(pair)}" for pair in self.not_expected]
+            lines += [
+                f"[{right.emotion}] {words}: {spelling(predicted)}, expected {spelling(right)}"
+                for predicted, right in pairs
+            ]
+        return lines + [f"[{pair.emotion}] pair not expected: {spelling(pair)}" for pair in self.not_expected]
 
 
-def _what_differs(found: Pair, right: Pair) -> str | None:
+def _what_differs(predicted: Pair, right: Pair) -> str | None:
     """Return what is wrong with a predicted pair if it is meant to be a gold one; ``None`` where it cannot be."""
-    same_emotion = found.emotion == right.emotion
-    same_cause = found.cause_utterance == right.cause_utterance
-    same_utterance = found.emotion_utterance == right.emotion_utterance
+    same_emotion = predicted.emotion == right.emotion
+    same_cause = predicted.cause_utterance == right.cause_utterance
+    same_utterance = predicted.emotion_utterance == right.emotion_utterance
     if same_cause and same_utterance:
         return "wrong_span" if same_emotion else "wrong_emotion"
     return "wrong_utterance" if same_emotion and (same_cause or same_utterance) else None
@@ -129,22 +134,22 @@ def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
         extra: Predicted pairs that are not in gold.
     """
     near: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _WRONG}
-    for found in extra:
+    for predicted in extra:
         for right in missing:
-            kind = _what_differs(found, right)
+            kind = _what_differs(predicted, right)
             if kind is not None:
-                near[kind].append((found, right))
+                near[kind].append((predicted, right))
     not_found, not_expected = dict.fromkeys(missing), dict.fromkeys(extra)
     wrong: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _WRONG}
     for kind, pairs in near.items():
-        for found, right in pairs:
-            if found in not_expected and right in not_found:
-                wrong[kind].append((found, right))
-                del not_expected[found], not_found[right]
+        for predicted, right in pairs:
+            if predicted in not_expected and right in not_found:
+                wrong[kind].append((predicted, right))
+                del not_expected[predicted], not_found[right]
     return PairErrors(list(not_found), list(not_expected), wrong)
 
 
-def _shown(pair: Pair, utterances: Sequence[str]) -> str:
+def _spelling(pair: Pair, utterances: Sequence[str]) -> str:
     """Return a pair in the official spelling, such as ``3_joy/2`` or ``3_joy/2_0_4``, with the words of its span."""
     text = "/".join(map(str, format_pair(pair)))
     if not isinstance(pair, SpanPair) or not 1 <= pair.cause_utterance <= len(utterances):
@@ -162,7 +167,7 @@ _ABSENT = "no expected pairs"
 _NOTHING = "neither the ground truth nor the prediction has a pair"
 _NO_GOLD = "the ground truth has no pairs to weight emotions by"
 _NEUTRAL = {"neutral"}
-_SHOWN = 3
+_MOST_FAULTS = 3
 
 
 @dataclass(frozen=True)
@@ -311,8 +316,8 @@ class EmotionCause(Evaluator):
         Returns:
             As for other evaluators; without details where there are several conversations.
         """
-        found, right = internal_rows(own_or_answer(prediction, self.reads.own_keys)), internal_rows(ground_truth)
-        numbers = dict.fromkeys([*(right or {}), *(found or {})])
+        answers, right = internal_rows(own_or_answer(prediction, self.reads.own_keys)), internal_rows(ground_truth)
+        numbers = dict.fromkeys([*(right or {}), *(answers or {})])
         if len(numbers) < 2:  # noqa: PLR2004 (several)
             return super().evaluate(prediction, ground_truth, text)
         observations = [
@@ -320,7 +325,7 @@ class EmotionCause(Evaluator):
                 Case(
                     str(number),
                     expected=ground_truth if right is None else right.get(number, []),
-                    prediction=prediction if found is None else found.get(number, []),
+                    prediction=prediction if answers is None else answers.get(number, []),
                 )
             )
             for number in numbers
@@ -345,36 +350,36 @@ class EmotionCause(Evaluator):
         malformed = _listed(predicted.faults) if predicted.faults else None
         labels = LabelCounts()
         if self.utterances:
-            labels = count_utterances(case.expected, case.prediction, gold.pairs, predicted.kept())
+            labels = count_utterances(case.expected, case.prediction, gold.pairs, predicted.pairs())
             malformed = malformed or labels.fault
         if gold.pairs is None:
             names = [metric.name for metric in self.describe() if "[" not in metric.name]
             absent = dict.fromkeys((name for name in names if name not in UTTERANCE_METRICS), _ABSENT)
             return Observation(labels.counts, undefined=absent | labels.undefined, malformed=malformed)
-        kept = predicted.kept()
-        counts: dict[str, float] = {"conversations": 1, **self._counts(gold.pairs, predicted, kept)}
-        counts |= _confusion(gold.pairs, kept)
+        pairs = predicted.pairs()
+        counts: dict[str, float] = {"conversations": 1, **self._counts(gold.pairs, predicted, pairs)}
+        counts |= _confusion(gold.pairs, pairs)
         counts |= labels.counts
-        undefined = self._undefined(gold.pairs, predicted, kept) | labels.undefined
-        return Observation(counts, _details(gold.pairs, kept), undefined, malformed)
+        undefined = self._undefined(gold.pairs, predicted, pairs) | labels.undefined
+        return Observation(counts, _details(gold.pairs, pairs), undefined, malformed)
 
-    def _counts(self, gold: Sequence[Pair], predicted: Predicted, kept: Sequence[Pair]) -> dict[str, int]:
+    def _counts(self, gold: Sequence[Pair], predicted: Predicted, pairs: Sequence[Pair]) -> dict[str, int]:
         if self.subtask == 1:
-            spans = span_counts(cast("Sequence[SpanPair]", gold), cast("Sequence[SpanPair]", kept), self.matching)
-            return spans | (utterance_counts(*map(_without_spans, (gold, kept))) if self.utterance_level else {})
+            spans = span_counts(cast("Sequence[SpanPair]", gold), cast("Sequence[SpanPair]", pairs), self.matching)
+            return spans | (utterance_counts(*map(_without_spans, (gold, pairs))) if self.utterance_level else {})
         right, candidates = cast("Sequence[UtterancePair]", gold), cast("Sequence[UtterancePair]", predicted.candidates)
-        counts = pair_counts(right, cast("Sequence[UtterancePair]", kept))
+        counts = pair_counts(right, cast("Sequence[UtterancePair]", pairs))
         return counts | step_counts(right, candidates, predicted.keep) if self.two_step else counts
 
-    def _undefined(self, gold: Sequence[Pair], predicted: Predicted, kept: Sequence[Pair]) -> dict[str, str]:
+    def _undefined(self, gold: Sequence[Pair], predicted: Predicted, pairs: Sequence[Pair]) -> dict[str, str]:
         """Say why scores other than F1 of the emotions have no value in a conversation with ground truth."""
         reasons: dict[str, str] = {}
-        right, found = _emotions(gold), _emotions(kept)
+        right, answers = _emotions(gold), _emotions(pairs)
         for name in self._families:
-            reasons |= _why_not(name, right - _NEUTRAL, found - _NEUTRAL)
+            reasons |= _why_not(name, right - _NEUTRAL, answers - _NEUTRAL)
         if not self.two_step:
             return reasons
-        for name, proposed in {"filtered": found, "all": _emotions(predicted.candidates)}.items():
+        for name, proposed in {"filtered": answers, "all": _emotions(predicted.candidates)}.items():
             reasons |= _why_not(name, right, proposed)
         if not predicted.candidates:
             reasons[_KEEP_RATE] = "the prediction has no candidate"
@@ -388,9 +393,9 @@ class EmotionCause(Evaluator):
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which pairs were not found, and what is wrong with the others."""
         texts = utterances_of(case.expected, case.input) if self.quoted_spans else None
-        kept = read_prediction(case.prediction, self.subtask, case.id, texts).kept()
+        pairs = read_prediction(case.prediction, self.subtask, case.id, texts).pairs()
         gold = self._gold(case).pairs or ()
-        missing, extra = _differing(_scored(gold), _scored(kept)) if observation.counts else ((), ())
+        missing, extra = _differing(_scored(gold), _scored(pairs)) if observation.counts else ((), ())
         return pair_errors(missing, extra).lines(utterances_of(case.expected, case.input) or ())
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
@@ -416,9 +421,9 @@ def _without_spans(pairs: Iterable[Pair]) -> list[UtterancePair]:
 
 def _confusion(gold: Iterable[Pair], predicted: Iterable[Pair]) -> dict[str, int]:
     """Count cells as the official script does: a wrong pair is in the row of neutral, a missed one in its column."""
-    right, found = set(gold), set(predicted)
-    cells = Counter((pair.emotion if pair in right else EMOTIONS[0], pair.emotion) for pair in found)
-    cells.update((pair.emotion, EMOTIONS[0]) for pair in right - found)
+    right, answers = set(gold), set(predicted)
+    cells = Counter((pair.emotion if pair in right else EMOTIONS[0], pair.emotion) for pair in answers)
+    cells.update((pair.emotion, EMOTIONS[0]) for pair in right - answers)
     return {_cell(*cell): number for cell, number in sorted(cells.items())}
 
 
@@ -429,10 +434,10 @@ def _emotions(pairs: Iterable[Pair]) -> set[str]:
     return {pair.emotion for pair in pairs}
 
 
-def _why_not(name: str, right: set[str], found: set[str]) -> dict[str, str]:
+def _why_not(name: str, right: set[str], answers: set[str]) -> dict[str, str]:
     """Say which scores over all emotions a family has not, where these are the emotions on the two sides."""
     micro, weighted, four = score_names(name)
-    if not right | found:
+    if not right | answers:
         return dict.fromkeys([*micro, *weighted, *four], _NOTHING)
     without = [*([] if right.intersection(SCORED) else weighted), *([] if right.intersection(FOUR) else four)]
     return dict.fromkeys(without, _NO_GOLD)
@@ -440,17 +445,17 @@ def _why_not(name: str, right: set[str], found: set[str]) -> dict[str, str]:
 
 def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
     """Return the details for people, without empty ones."""
-    right, found = map(_scored, (gold, predicted))
-    missing, extra = _differing(right, found)
+    right, answers = map(_scored, (gold, predicted))
+    missing, extra = _differing(right, answers)
     listed = {
         "missing_pairs": missing,
         "extra_pairs": extra,
         "neutral_pairs": [pair for pair in predicted if pair.emotion in _NEUTRAL],
         "gold_spans_not_found": _without_token(right),
-        "spans_without_token": _without_token(found),
+        "spans_without_token": _without_token(answers),
     }
     errors = pair_errors(missing, extra).details()
-    numbers = {"n_gold": len(right), "n_predicted": len(found), "n_correct": len(right) - len(missing)}
+    numbers = {"n_gold": len(right), "n_predicted": len(answers), "n_correct": len(right) - len(missing)}
     named = {name: list(map(format_pair, pairs)) for name, pairs in listed.items() if pairs}
     return numbers | named | ({"pair_errors": errors} if errors else {})
 
@@ -459,9 +464,9 @@ def _scored(pairs: Iterable[Pair]) -> dict[Pair, None]:
     return dict.fromkeys(pair for pair in pairs if pair.emotion not in _NEUTRAL)
 
 
-def _differing(right: Mapping[Pair, None], found: Mapping[Pair, None]) -> tuple[list[Pair], list[Pair]]:
+def _differing(right: Mapping[Pair, None], answers: Mapping[Pair, None]) -> tuple[list[Pair], list[Pair]]:
     """Return the pairs that only the gold has, and those that only the prediction has."""
-    return [pair for pair in right if pair not in found], [pair for pair in found if pair not in right]
+    return [pair for pair in right if pair not in answers], [pair for pair in answers if pair not in right]
 
 
 def _without_token(pairs: Iterable[Pair]) -> list[Pair]:
@@ -469,5 +474,5 @@ def _without_token(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def _listed(faults: Sequence[SubmissionFault]) -> str:
-    more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    return "; ".join(map(str, faults[:_SHOWN])) + more
+    more = f"; and {len(faults) - _MOST_FAULTS} more" if len(faults) > _MOST_FAULTS else ""
+    return "; ".join(map(str, faults[:_MOST_FAULTS])) + more

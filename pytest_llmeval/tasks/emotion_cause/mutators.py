@@ -23,13 +23,13 @@ def _of_pairs(
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("emotion_cause")
         assert isinstance(evaluator, EmotionCause)
-        found = own_or_answer(case.prediction, evaluator.reads.own_keys)
+        answer = own_or_answer(case.prediction, evaluator.reads.own_keys)
         texts = utterances_of(case.expected, case.input) if evaluator.quoted_spans else None
-        predicted = read_prediction(found, evaluator.subtask, case.id, texts)
+        predicted = read_prediction(answer, evaluator.subtask, case.id, texts)
         gold = read_gold(case.expected, case.input, evaluator.subtask, case.id).pairs
         if gold is None or predicted.faults:
             return None
-        pairs = list(dict.fromkeys(predicted.kept()))
+        pairs = list(dict.fromkeys(predicted.pairs()))
         right = [each for each in pairs if each.emotion in _EMOTIONS and any(_meet(each, other) for other in gold)]
         new = change(pairs, right, gold, near)
         return None if new is None else [format_pair(each) for each in new]
@@ -37,23 +37,23 @@ def _of_pairs(
     return changed
 
 
-def _meet(one: Pair, other: Pair) -> bool:
+def _meet(pair: Pair, other: Pair) -> bool:
     """Return whether two pairs are the same, but for a few words of their spans."""
-    if isinstance(one, SpanPair) and isinstance(other, SpanPair):
-        overlap = min(one.end, other.end) > max(one.start, other.start)
-        return overlap and one._replace(start=0, end=0) == other._replace(start=0, end=0)
-    return one == other
+    if isinstance(pair, SpanPair) and isinstance(other, SpanPair):
+        overlap = min(pair.end, other.end) > max(pair.start, other.start)
+        return overlap and pair._replace(start=0, end=0) == other._replace(start=0, end=0)
+    return pair == other
 
 
 def _exchanged(
     pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours, others: Callable[[Pair], list[Pair]]
 ) -> list[Pair] | None:
     """Put a wrong pair in the place of a right one."""
-    taken = {*gold, *pairs}
-    found = [(each, free) for each in right if (free := [other for other in others(each) if other not in taken])]
-    if not found:
+    known = {*gold, *pairs}
+    choices = [(each, free) for each in right if (free := [other for other in others(each) if other not in known])]
+    if not choices:
         return None
-    chosen, free = near.rng.choice(found)
+    chosen, free = near.rng.choice(choices)
     other = near.rng.choice(free)
     return [other if each == chosen else each for each in pairs]
 

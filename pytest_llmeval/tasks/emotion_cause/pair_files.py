@@ -97,8 +97,8 @@ class PairFile:
         self, place: Steps, number: Any, rule: Rule, message: str, *, position: int = 0, pair: Any = None
     ) -> None:
         """Add a fault at a path, which says conversation, pair and rule."""
-        told = SubmissionFault(number, position, pair, rule, message)
-        self.faults.add(*self.document.locate(place), render_path(place), str(told))
+        fault = SubmissionFault(number, position, pair, rule, message)
+        self.faults.add(*self.document.locate(place), render_path(place), str(fault))
 
     def parse(self, conversation: PairConversation, read: Callable[[Any], Pair]) -> Iterator[tuple[Any, Pair]]:
         """Yield each pair, unchanged and as parsed by `read`; pairs that it cannot parse are faults."""
@@ -111,9 +111,9 @@ class PairFile:
     def check_list(self, conversation: PairConversation) -> None:
         """Add a fault if an official conversation has no list of pairs."""
         if not self.internal and not isinstance(conversation.entry.get(PAIRS), list):
-            found = quoted(conversation.entry[PAIRS]) if PAIRS in conversation.entry else f"no key {PAIRS}"
+            excerpt = quoted(conversation.entry[PAIRS]) if PAIRS in conversation.entry else f"no key {PAIRS}"
             place = (*conversation.place, PAIRS)
-            self.fault(place, conversation.number, "pair list", f"found {found}, expected a list of pairs")
+            self.fault(place, conversation.number, "pair list", f"found {excerpt}, expected a list of pairs")
 
     def _add_candidates(self, key: str, data: dict[str, Any]) -> None:
         """Add the candidates of all conversations in one list, and which of them are kept."""
@@ -123,13 +123,13 @@ class PairFile:
             message = f"found {quoted(keep)} as {KEEP}, expected a list with 0 or 1 for each of {key}"
             self.fault((), None, "submission form", message)
             return
-        for position, (row, kept) in enumerate(zip(rows, keep, strict=True)):
-            self._add_row((key, position), row, [kept])
+        for position, (row, flag) in enumerate(zip(rows, keep, strict=True)):
+            self._add_row((key, position), row, [flag])
 
     def _add_entry(self, place: Steps, entry: Any) -> None:
         if not isinstance(entry, dict) or ID not in entry:
-            found = f"no key {ID}" if isinstance(entry, dict) else quoted(entry)
-            self.fault(place, None, "conversation form", f"found {found}, expected an object with {ID} and {PAIRS}")
+            excerpt = f"no key {ID}" if isinstance(entry, dict) else quoted(entry)
+            self.fault(place, None, "conversation form", f"found {excerpt}, expected an object with {ID} and {PAIRS}")
             return
         number = conversation_number(entry[ID])
         if number is None:
@@ -206,8 +206,8 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
             order, also those without pairs.
     """
     if file.conversations and file.internal != (form == "internal"):
-        found = "an internal list of pairs" if file.internal else "conversations instead of an internal list"
-        file.fault((), None, "submission form", f"found {found}, expected the form {form!r}")
+        form_name = "an internal list of pairs" if file.internal else "conversations instead of an internal list"
+        file.fault((), None, "submission form", f"found {form_name}, expected the form {form!r}")
         return Converted()
     known = conversations.conversations if conversations is not None else {}
     converted = Converted({number: [] for number in known})
@@ -331,15 +331,15 @@ def _validate(options: Namespace) -> int:
 
     file = _read(options.file)
     gold = _read_official(options.gold) if options.gold is not None else None
-    wanted = [{ID: number} for number in gold.conversations] if gold is not None else None
-    faults = validate_submission(file.document.data, options.subtask, wanted)
+    expected = [{ID: number} for number in gold.conversations] if gold is not None else None
+    faults = validate_submission(file.document.data, options.subtask, expected)
     if faults:
         say(_placed(file, each) for each in faults)
         say([counted(len(faults), "fault")])
         return 1
     pairs = [raw for each in file.conversations.values() for _, raw in each.rows]
-    found = f"{counted(len(file.conversations), 'conversation')}, {counted(len(pairs), 'pair')}"
-    say([f"{options.file}: no fault in {found}"])
+    summary = f"{counted(len(file.conversations), 'conversation')}, {counted(len(pairs), 'pair')}"
+    say([f"{options.file}: no fault in {summary}"])
     say(_respelled(pairs, options.subtask))
     return 0
 
@@ -357,14 +357,14 @@ def _respelled(pairs: Iterable[Any], subtask: "Subtask") -> Iterator[str]:
     """Yield a note if pairs are spelled otherwise than in official files: the official script may not read them."""
     from pytest_llmeval.tasks.emotion_cause.pairs import PairFault, format_pair, parse_pair, quoted
 
-    found = []
+    variants = []
     for raw in pairs:
         with suppress(PairFault):  # of a conversation without gold, which is not scored
             if format_pair(parse_pair(raw, subtask)) != raw:
-                found.append(raw)
-    if found:
+                variants.append(raw)
+    if variants:
         advice = f"llmeval emotion-cause convert --from official --to official --subtask {subtask}"
-        like = f"{counted(len(found), 'pair')} such as {quoted(found[0])}"
+        like = f"{counted(len(variants), 'pair')} such as {quoted(variants[0])}"
         yield f"note: found {like}, which {advice} writes as official files do"
 
 

@@ -162,8 +162,8 @@ def two_items(raw: Any) -> tuple[Any, Any]:
     if isinstance(raw, (list, tuple)) and len(raw) == 2:  # noqa: PLR2004 (a pair is two)
         left, right = raw
         return left, right
-    found = f"{len(raw)} item{'' if len(raw) == 1 else 's'}" if isinstance(raw, (list, tuple)) else quoted(raw)
-    raise PairFault("pair form", f"found {found}, expected a list of two items: emotion and cause")
+    excerpt = f"{len(raw)} item{'' if len(raw) == 1 else 's'}" if isinstance(raw, (list, tuple)) else quoted(raw)
+    raise PairFault("pair form", f"found {excerpt}, expected a list of two items: emotion and cause")
 
 
 def parse_emotion(text: Any) -> tuple[int, str]:
@@ -333,7 +333,7 @@ class SubmissionFault(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        place = [] if self.conversation is None else [f"conversation {_shown(self.conversation)}"]
+        place = [] if self.conversation is None else [f"conversation {_conversation_text(self.conversation)}"]
         if self.position:
             place.append(f"pair {self.position} {quoted(self.pair)}")
         return f"{', '.join(place) or 'submission'}: {self.rule}: {self.message}"
@@ -359,7 +359,7 @@ def validate_submission(
         data = [data]
     if not isinstance(data, list):
         return [SubmissionFault(None, 0, None, "submission form", f"found {quoted(data)}, expected a list")]
-    wanted = None if gold is None else dict.fromkeys(map(_gold_number, gold))
+    expected = None if gold is None else dict.fromkeys(map(_gold_number, gold))
     faults: list[SubmissionFault] = []
     seen: dict[int, int] = {}
     for place, entry in enumerate(data, start=1):
@@ -371,9 +371,9 @@ def validate_submission(
             faults.append(SubmissionFault(number, 0, None, "conversation repeated", message))
         else:
             seen[number] = place
-            if wanted is None or number in wanted:
+            if expected is None or number in expected:
                 faults += _pair_faults(number, entry, subtask)
-    return faults + list(_missing(wanted or (), seen))
+    return faults + list(_missing(expected or (), seen))
 
 
 def conversation_number(value: Any) -> int | None:
@@ -410,8 +410,8 @@ def _unnumbered(entry: Any, place: int) -> SubmissionFault:
 def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Iterator[SubmissionFault]:
     pairs = entry.get(_PAIRS)
     if not isinstance(pairs, list):
-        found = f"{quoted(pairs)} as {_PAIRS}" if _PAIRS in entry else f"no key {_PAIRS}"
-        yield SubmissionFault(number, 0, None, "pair list", f"found {found}, expected a list of pairs")
+        excerpt = f"{quoted(pairs)} as {_PAIRS}" if _PAIRS in entry else f"no key {_PAIRS}"
+        yield SubmissionFault(number, 0, None, "pair list", f"found {excerpt}, expected a list of pairs")
         return
     for position, pair in enumerate(pairs, start=1):
         try:
@@ -420,12 +420,12 @@ def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Ite
             yield SubmissionFault(number, position, pair, fault.rule, str(fault))
 
 
-def _missing(wanted: Iterable[int], seen: Mapping[int, int]) -> Iterator[SubmissionFault]:
-    for number in wanted:
+def _missing(expected: Iterable[int], seen: Mapping[int, int]) -> Iterator[SubmissionFault]:
+    for number in expected:
         if number not in seen:
             message = "found no entry, expected one, with an empty list if there are no pairs"
             yield SubmissionFault(number, 0, None, "conversation missing", message)
 
 
-def _shown(conversation: Any) -> str:
+def _conversation_text(conversation: Any) -> str:
     return str(conversation) if isinstance(conversation, int) else quoted(conversation)

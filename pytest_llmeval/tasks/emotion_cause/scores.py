@@ -7,6 +7,7 @@ utterance and, in Subtask 1 of SemEval-2024 Task 3, first token of the cause spa
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.evaluators.measures.spans import best_pairs
@@ -83,11 +84,11 @@ def span_counts(
     Returns:
         Counts by emotion for ``strict``, ``fuzzy`` and ``proportional`` of `FAMILIES`; absent ones are 0.
     """
-    right, found = dict.fromkeys(gold), dict.fromkeys(predicted)
+    right, answers = dict.fromkeys(gold), dict.fromkeys(predicted)
     groups = _by_key(right)
-    counts = _by_emotion({"gold": right, "predicted": found, "strict": [pair for pair in found if pair in right]})
+    counts = _by_emotion({"gold": right, "predicted": answers, "strict": [pair for pair in answers if pair in right]})
     tokens: Counter[str] = Counter()
-    for key, spans in _by_key(found).items():
+    for key, spans in _by_key(answers).items():
         there = groups.pop(key, [])
         tokens.update(_tokens(key[-1], there, spans))
         met = _first_overlaps(there, spans) if matching == "original" else _most_overlaps(there, spans)
@@ -103,15 +104,15 @@ def pair_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTup
     Returns:
         Counts by emotion for ``pair`` of `FAMILIES`; absent ones are 0.
     """
-    right, found = set(gold), set(predicted)
-    return _by_emotion({"gold": right, "predicted": found, "pair": right & found})
+    right, answers = set(gold), set(predicted)
+    return _by_emotion({"gold": right, "predicted": answers, "pair": right & answers})
 
 
 def utterance_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTuple]) -> dict[str, int]:
     """Count pairs as `pair_counts` does, for ``utterances`` of `FAMILIES`, beside counts of spans."""
-    right, found = set(gold), set(predicted)
+    right, answers = set(gold), set(predicted)
     columns = FAMILIES["utterances"]
-    return _by_emotion({columns.gold: right, columns.predicted: found, columns.hits: right & found})
+    return _by_emotion({columns.gold: right, columns.predicted: answers, columns.hits: right & answers})
 
 
 def step_counts(
@@ -127,10 +128,10 @@ def step_counts(
     Returns:
         Counts by emotion for `FILTERED` and `ALL`; absent ones are 0.
     """
-    kept = [pair for pair, kept in zip(candidates, keep, strict=True) if kept]
+    filtered = list(compress(candidates, keep))
     right = set(gold)
     counts = _by_emotion({LISTED: gold})
-    for columns, pairs in ((FILTERED, kept), (ALL, candidates)):
+    for columns, pairs in ((FILTERED, filtered), (ALL, candidates)):
         hits, proposed = [pair for pair in pairs if pair in right], set(pairs)
         missed = [pair for pair in gold if pair not in proposed]
         counts |= _by_emotion({columns.hits: hits, columns.predicted: pairs, columns.gold: [*hits, *missed]})
@@ -176,9 +177,9 @@ def _first_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
     """Return how many predicted spans get a gold span where each takes the first one that it overlaps."""
     left = list(gold)
     for span in predicted:
-        found = next((right for right in left if _overlap(right, span)), None)
-        if found is not None:
-            left.remove(found)
+        match = next((right for right in left if _overlap(right, span)), None)
+        if match is not None:
+            left.remove(match)
     return len(gold) - len(left)
 
 
@@ -267,8 +268,8 @@ def support(sums: "Mapping[str, FloatArray]") -> "dict[str, FloatArray]":
 
 def keep_rate(sums: "Mapping[str, FloatArray]") -> "FloatArray":
     """Return kept candidates over all candidates, in [0, 1); 0 if there are none."""
-    kept, candidates = (_rows(sums, each.predicted, EMOTIONS).sum(axis=0) for each in (FILTERED, ALL))
-    rate: FloatArray = kept / (candidates + _EPSILON)
+    filtered, candidates = (_rows(sums, each.predicted, EMOTIONS).sum(axis=0) for each in (FILTERED, ALL))
+    rate: FloatArray = filtered / (candidates + _EPSILON)
     return rate
 
 

@@ -93,8 +93,8 @@ def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> C
     """Return the case of a conversation; its faults are added to those of the file."""
     texts = utterance_texts(conversation.entry)
     if texts is None and _UTTERANCES in conversation.entry:
-        found = quoted(conversation.entry[_UTTERANCES])
-        message = f"found {found}, expected a list of utterances with `text`"
+        excerpt = quoted(conversation.entry[_UTTERANCES])
+        message = f"found {excerpt}, expected a list of utterances with `text`"
         gold.fault((*conversation.place, _UTTERANCES), conversation.number, "conversation form", message)
     gold.check_list(conversation)
 

@@ -121,12 +121,14 @@ def read_answer(prediction: Any) -> Answer:
         return _from_object(data, note)
     text = prediction if isinstance(prediction, str) else ""
     if isinstance(prediction, Missing):
-        found = "nothing"
+        description = "nothing"
     elif isinstance(data, Mapping):
-        found = f"an object with {', '.join(printable(str(key)) for key in list(data)[:_SHOWN_KEYS]) or 'no key'}"
+        description = f"an object with {', '.join(printable(str(key)) for key in list(data)[:_SHOWN_KEYS]) or 'no key'}"
     else:
-        found = describe_found(prediction)
-    return Answer(justification=text, confidence="Low", unparsed=True, faults=(f"found {found}, expected {_EXPECTED}",))
+        description = describe_found(prediction)
+    return Answer(
+        justification=text, confidence="Low", unparsed=True, faults=(f"found {description}, expected {_EXPECTED}",)
+    )
 
 
 def find_object(text: str) -> Mapping[str, Any] | None:
@@ -158,7 +160,7 @@ def _last_answer(text: str) -> tuple[Mapping[str, Any] | None, str]:
             break
         note = ""
         try:
-            found, behind = decode(text, opening.start())
+            value, behind = decode(text, opening.start())
         except json.JSONDecodeError as error:
             # A part of what is broken is no answer.
             behind, failures = error.pos, failures + 1
@@ -166,18 +168,18 @@ def _last_answer(text: str) -> tuple[Mapping[str, Any] | None, str]:
                 continue
             repairs += 1
             try:
-                found, length = decode(_without_trailing_commas(text[opening.start() :]), 0)
+                value, length = decode(_without_trailing_commas(text[opening.start() :]), 0)
             except (ValueError, RecursionError):
                 failures += 1
                 continue
             behind, note = opening.start() + length, _TRAILING_COMMA
         except (ValueError, RecursionError):  # too long a number, too deep a nesting: its end is unknown
             break
-        found = _only_object(found)
-        if not isinstance(found, dict) or not any(key in found for key in ANSWER_KEYS):
+        value = _only_object(value)
+        if not isinstance(value, dict) or not any(key in value for key in ANSWER_KEYS):
             continue
-        if "verdict" in found or best[0] is None or "verdict" not in best[0]:
-            best = found, note
+        if "verdict" in value or best[0] is None or "verdict" not in best[0]:
+            best = value, note
     return best
 
 
@@ -226,8 +228,10 @@ def _sources(value: Any, faults: list[str]) -> tuple[Any, ...]:
         return ()
     for place, entry in enumerate(value):
         if not isinstance(entry, (str, Mapping)):
-            found = describe_found(entry)
-            faults.append(f"evidence_sources[{place}]: found {found}, expected text or an object with content and url")
+            description = describe_found(entry)
+            faults.append(
+                f"evidence_sources[{place}]: found {description}, expected text or an object with content and url"
+            )
     return tuple(value)
 
 
@@ -255,17 +259,17 @@ class Claim:
     sources: tuple[Any, ...] | None = None
 
 
-def read_claim(expected: Any, given: Any, *, strict: bool) -> Claim:
+def read_claim(expected: Any, question: Any, *, strict: bool) -> Claim:
     """Read ground truth that has no faults.
 
     Args:
         expected: Null, or an object with ``verdict``, ``justification``, ``evidence_sources`` and perhaps ``claim``.
-        given: What was asked: the claim, or an object that has it.
+        question: What was asked: the claim, or an object that has it.
         strict: As for `read_verdict`.
     """
     data: Mapping[str, Any] = expected if isinstance(expected, Mapping) else {}
-    asked = given.get("claim") if isinstance(given, Mapping) else given
-    text = asked if isinstance(asked, str) else data.get("claim")
+    claim = question.get("claim") if isinstance(question, Mapping) else question
+    text = claim if isinstance(claim, str) else data.get("claim")
     sources = data.get("evidence_sources")
     return Claim(
         text=text or "",
@@ -303,8 +307,8 @@ def _source_faults(sources: Any) -> Iterator[str]:
         if isinstance(source, str):
             continue
         if not isinstance(source, Mapping):
-            found = describe_found(source)
-            yield f"evidence_sources[{place}]: found {found}, expected text or an object with content and url"
+            description = describe_found(source)
+            yield f"evidence_sources[{place}]: found {description}, expected text or an object with content and url"
             continue
         for key in ("content", "url"):
             value = source.get(key)

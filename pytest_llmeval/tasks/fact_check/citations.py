@@ -37,16 +37,16 @@ def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
     """
     if tokenizer == "words":
         return content_words(words, tokenizer)
-    found: set[str] = set()
+    terms: set[str] = set()
     before = after = False
     for place, word in enumerate(words):
         before, alone = after, not is_east_asian(word)
         after = place + 1 < len(words) and not alone and is_east_asian(words[place + 1])
         if after:
-            found.add(word + words[place + 1])
+            terms.add(word + words[place + 1])
         elif not before:
-            found.add(word)
-    return frozenset(found) - _EAST_ASIAN_STOP_WORDS - frozenset(load_taxonomy("citations")["zh"]["stop_words"])
+            terms.add(word)
+    return frozenset(terms) - _EAST_ASIAN_STOP_WORDS - frozenset(load_taxonomy("citations")["zh"]["stop_words"])
 
 
 Kind: TypeAlias = Literal["url", "name", "number"]

@@ -59,8 +59,8 @@ def answer_lines(details: Mapping[str, Any], *, verdict_right: bool, explained: 
     """
     lines = []
     if not verdict_right:
-        found = details["predicted_verdict"] or "none"
-        lines.append(f"verdict: found {found}, expected {details['gold_verdict']}")
+        predicted = details["predicted_verdict"] or "none"
+        lines.append(f"verdict: found {predicted}, expected {details['gold_verdict']}")
     if details["unparsed"]:
         lines.append("the answer is not in a form that can be read")
     for name, words in (
@@ -395,8 +395,8 @@ def _of_answer(change: Callable[[Answer, Claim, FactCheck, Neighbours], dict[str
 
 
 def _verdict(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
-    said = read_verdict(answer.verdict, strict=evaluator.verdict_labels == "strict")
-    if claim.verdict is None or said != claim.verdict:
+    verdict = read_verdict(answer.verdict, strict=evaluator.verdict_labels == "strict")
+    if claim.verdict is None or verdict != claim.verdict:
         return None
     return {"verdict": near.rng.choice([each for each in VERDICTS if each != claim.verdict])}
 
@@ -412,11 +412,11 @@ def _other_evidence(answer: Answer, claim: Claim, evaluator: FactCheck, near: Ne
     """Justify the verdict by the evidence of another claim."""
     del answer, evaluator
     for other in near.others:
-        found = read_answer(own_or_answer(other.prediction, FactCheck.reads.own_keys))
-        if not (claim.sources and found.sources) or found.unparsed:
+        reply = read_answer(own_or_answer(other.prediction, FactCheck.reads.own_keys))
+        if not (claim.sources and reply.sources) or reply.unparsed:
             continue
-        if not any(each in claim.sources for each in found.sources):
-            return {"justification": found.justification, "evidence_sources": list(found.sources)}
+        if not any(each in claim.sources for each in reply.sources):
+            return {"justification": reply.justification, "evidence_sources": list(reply.sources)}
     return None
 
 

@@ -49,17 +49,17 @@ def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[s
     spans = list(find_addresses(text))
     for start, end in spans:
         address = text[start:end]
-        found = _canonical(readings(address))
+        canonical = _canonical(readings(address))
         # A host alone, without "www.", is what companies are called.
-        if ("/" in address or address.lower().startswith(_ADDRESS_STARTS)) and known.isdisjoint(found):
-            known |= found
+        if ("/" in address or address.lower().startswith(_ADDRESS_STARTS)) and known.isdisjoint(canonical):
+            known |= canonical
             yield address
-    rest = _blanked(text, spans)
-    yield from (rest[start:end] for start, end in _name_spans(rest))
+    prose = _blanked(text, spans)
+    yield from (prose[start:end] for start, end in _name_spans(prose))
     numbers: dict[str, str] = {}
-    for each in find_quantities(rest):
+    for each in find_quantities(prose):
         if each.citable:
-            numbers.setdefault(each.key, rest[each.start : each.end])
+            numbers.setdefault(each.key, prose[each.start : each.end])
     yield from numbers.values()
 
 
@@ -68,8 +68,8 @@ def claim_words(claim: str, tokenizer: Tokenizer) -> frozenset[str]:
 
     Those of whom the claim is attributed to are not among them.
     """
-    rest = _blanked(claim, find_addresses(claim))
-    named = _NAMED.findall(_blanked(rest, _name_spans(rest)))
+    prose = _blanked(claim, find_addresses(claim))
+    named = _NAMED.findall(_blanked(prose, _name_spans(prose)))
     return Piece(EvidenceSource(f" {_BLANK} ".join(named)), tokenizer, cited=False).words
 
 
@@ -127,12 +127,14 @@ class Piece:
     @cached_property
     def quantities(self) -> frozenset[str]:
         """The numbers in the text."""
-        return frozenset(each.key for each in find_quantities(self._rest))
+        return frozenset(each.key for each in find_quantities(self._prose))
 
     @cached_property
     def figures(self) -> frozenset[str]:
         """The numbers with a unit, or with separators of thousands."""
-        return frozenset(each.key for each in find_quantities(self._rest) if each.citable or not each.key[-1].isdigit())
+        return frozenset(
+            each.key for each in find_quantities(self._prose) if each.citable or not each.key[-1].isdigit()
+        )
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -140,18 +142,18 @@ class Piece:
         return paired_words(self._sequence, self._tokenizer) - self._claim
 
     @cached_property
-    def _rest(self) -> str:
+    def _prose(self) -> str:
         return _blanked(self.source.text, self._spans)
 
     @cached_property
     def _sequence(self) -> list[str]:
         words: list[str] = []
         behind = 0
-        for each in find_quantities(self._rest):
-            words += split_words(self._rest[behind : each.start].lower(), self._tokenizer)
+        for each in find_quantities(self._prose):
+            words += split_words(self._prose[behind : each.start].lower(), self._tokenizer)
             words.append(each.key)
             behind = each.end
-        return words + split_words(self._rest[behind:].lower(), self._tokenizer)
+        return words + split_words(self._prose[behind:].lower(), self._tokenizer)
 
     @cached_property
     def _joined(self) -> str:
@@ -191,7 +193,7 @@ class Piece:
 
 
 def _canonical(addresses: Iterable[str]) -> set[str]:
-    return {found for each in addresses if (found := canonical_address(each)) is not None}
+    return {canonical for each in addresses if (canonical := canonical_address(each)) is not None}
 
 
 def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -248,14 +250,14 @@ class EvidenceMatch:
     @property
     def missed(self) -> tuple[str, ...]:
         """The sources that no citation matches."""
-        found = {pair.gold for pair in self.pairs}
-        return tuple(text for text in self.gold if text not in found)
+        matches = {pair.gold for pair in self.pairs}
+        return tuple(text for text in self.gold if text not in matches)
 
     @property
     def unmatched(self) -> tuple[str, ...]:
         """The citations that match no source."""
-        found = {pair.cited for pair in self.pairs}
-        return tuple(text for text in self.cited if text not in found)
+        matches = {pair.cited for pair in self.pairs}
+        return tuple(text for text in self.cited if text not in matches)
 
     @property
     def matched_gold(self) -> int:
@@ -349,9 +351,9 @@ class EvidenceMatcher:
             ("tokenizer", self.tokenizer, ("auto", "words")),
             ("matching", self.matching, ("by_kind", "original")),
         )
-        for option, found, known in choices:
-            if found not in known:
-                raise ValueError(f"{option}: found {found!r}, expected {' or '.join(known)}")
+        for option, value, known in choices:
+            if value not in known:
+                raise ValueError(f"{option}: found {value!r}, expected {' or '.join(known)}")
 
     def extract(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[str]:
         """Return what a text cites and what a list of sources names, each once, sorted.
@@ -384,7 +386,7 @@ class EvidenceMatcher:
         left, right = (
             [self._piece(each, known, cited=side is cited) for each in as_sources(side)] for side in (cited, gold)
         )
-        pairs = [pair for one in left for other in right if (pair := self._pair(one, other)) is not None]
+        pairs = [pair for citation in left for other in right if (pair := self._pair(citation, other)) is not None]
         return EvidenceMatch(
             tuple(each.source.text for each in left), tuple(each.source.text for each in right), tuple(pairs), self.form
         )

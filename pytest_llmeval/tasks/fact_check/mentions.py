@@ -29,10 +29,10 @@ def find_addresses(text: str) -> Iterator[tuple[int, int]]:
     well-known ending. It ends at white space, quotes, square brackets and Chinese punctuation; a round bracket belongs
     to it if it was opened in it.
     """
-    found = [match.span() for match in _WITH_SCHEME.finditer(text)]
-    found += [match.span() for match in _BARE.finditer(text) if _is_host(text, match)]
+    spans = [match.span() for match in _WITH_SCHEME.finditer(text)]
+    spans += [match.span() for match in _BARE.finditer(text) if _is_host(text, match)]
     end = 0
-    for first, last in sorted(found):
+    for first, last in sorted(spans):
         if first < end:
             continue
         end = last
@@ -299,8 +299,8 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
             yield from words.introduced(text, opening.end(), end)
             continue
         for saying, by_body in ((words.body_says, True), (words.speaker_says, False)):
-            found = saying.search(text, start, end)
-            names = words.speakers(text, start, found.start(), by_body=by_body) if found else []
+            verb = saying.search(text, start, end)
+            names = words.speakers(text, start, verb.start(), by_body=by_body) if verb else []
             yield from names
             if names:
                 break

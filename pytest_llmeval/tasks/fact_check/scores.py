@@ -216,8 +216,8 @@ def evidence_details(match: EvidenceMatch) -> dict[str, Any]:
 
 def explanation_details(verdict: "Verdict", flags: Iterable[str]) -> dict[str, Any]:
     """Return what the judge says, and the defects that it found."""
-    found = [flag for flag in flags if verdict.details.get(flag)]
-    return {"explanation_defects": found, "explanation_reasoning": verdict.reasoning}
+    defects = [flag for flag in flags if verdict.details.get(flag)]
+    return {"explanation_defects": defects, "explanation_reasoning": verdict.reasoning}
 
 
 def _listed(name: str, items: Sequence[Any]) -> dict[str, Any]:
@@ -226,8 +226,8 @@ def _listed(name: str, items: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pair(pair: MatchedPair) -> dict[str, Any]:
-    shown: dict[str, Any] = {"cited": _short(pair.cited), "gold": _short(pair.gold), "why": pair.why}
-    return shown if pair.overlap is None else {**shown, "overlap": pair.overlap}
+    detail: dict[str, Any] = {"cited": _short(pair.cited), "gold": _short(pair.gold), "why": pair.why}
+    return detail if pair.overlap is None else {**detail, "overlap": pair.overlap}
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:
@@ -280,9 +280,9 @@ def _chosen(suites: Sequence[Mapping[str, Any]], name: str | None, file: str) ->
     if len(chosen) == 1:
         return chosen[0]
     known = ", ".join(str(each["suite"]) for each in checks) or "none"
-    wanted = "one suite with fact checks" if name is None else f"the suite {name!r}"
+    expected = "one suite with fact checks" if name is None else f"the suite {name!r}"
     raise SuiteError(
-        [Fault(file, 0, 0, "", f"found the suites with fact checks: {known}; expected {wanted} (--suite)")]
+        [Fault(file, 0, 0, "", f"found the suites with fact checks: {known}; expected {expected} (--suite)")]
     )
 
 
@@ -312,12 +312,12 @@ def analysis_of(suite: Mapping[str, Any]) -> dict[str, Any]:
 def _result(case: Mapping[str, Any]) -> dict[str, Any]:
     metrics = case["metrics"]
     details: Mapping[str, Any] = next((each for each in case["details"].values() if "predicted_verdict" in each), {})
-    shown = {name: details[name] for name in _DETAILS if name in details}
+    known = {name: details[name] for name in _DETAILS if name in details}
     right = metrics.get(_ACCURACY)
-    errors = {flag: bool(found) for flag in FLAGS if (found := metrics.get(defect(flag))) is not None}
+    errors = {flag: bool(share) for flag in FLAGS if (share := metrics.get(defect(flag))) is not None}
     return {
         "id": case["id"],
-        **shown,
+        **known,
         "verdict_correct": None if right is None else right == 1,
         **{name: metrics.get(name) for name in _EVIDENCE},
         EXPLANATION: _points(metrics.get(EXPLANATION)),

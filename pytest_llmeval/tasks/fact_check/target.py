@@ -114,10 +114,10 @@ def fact_checker(
     search = {"enable_search": True} if enable_search else {}
     name, sent = model or known.name, known.request_parameters() | search | dict(parameters or {})
 
-    async def check(given: Any) -> str:
-        claim = given.get("claim") if isinstance(given, Mapping) else given
+    async def check(question: Any) -> str:
+        claim = question.get("claim") if isinstance(question, Mapping) else question
         if not isinstance(claim, str) or not claim.strip():
-            raise PredictionError(f"found no claim in the input ({type(given).__name__}), expected text")
+            raise PredictionError(f"found no claim in the input ({type(question).__name__}), expected text")
         request = JudgeRequest(fact_check_messages(claim, enable_search=enable_search), name, sent, ANSWER_SCHEMA)
         if not isinstance(spec, JudgeSpec):
             return (await client.complete(request)).text

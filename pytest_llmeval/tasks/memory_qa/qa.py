@@ -234,7 +234,7 @@ def run_eval(
             if row is not None:
                 results.append(EvalResult(**{**row, "question_type": QuestionType(row["question_type"])}))
                 continue
-            results.append(_asked(agent, sample, pair, failure))
+            results.append(_result(agent, sample, pair, failure))
             saved.add(asdict(results[-1]))
     return results
 
@@ -249,7 +249,7 @@ def _prepared(agent: Agent, sample: Sample) -> str:
     return ""
 
 
-def _asked(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalResult:
+def _result(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalResult:
     prediction: Any = ""
     if not failure:
         try:
@@ -297,14 +297,14 @@ def compute_metrics(
         ValueError: An unknown metric or option, or not one judge score per result.
         ImportError: A semantic metric was asked for and its packages are not installed.
     """
-    wanted = list(ALL_METRICS if metrics is None else metrics)
-    unknown = [name for name in wanted if name not in ALL_METRICS]
+    names = list(ALL_METRICS if metrics is None else metrics)
+    unknown = [name for name in names if name not in ALL_METRICS]
     if unknown:
         raise ValueError(f"found the unknown metrics {unknown}, expected some of {', '.join(ALL_METRICS)}")
     if len(judge_scores) != len(results):
         raise ValueError(f"found {len(judge_scores)} judge scores for {len(results)} results, expected one for each")
     if not results:
-        return {"overall": dict.fromkeys(wanted, 0.0), "by_type": {}}
+        return {"overall": dict.fromkeys(names, 0.0), "by_type": {}}
     cases = [
         Case(
             str(number),
@@ -319,16 +319,16 @@ def compute_metrics(
     missing: dict[str, str] = {}
     columns = {
         name: _spread(column, answered, len(cases))
-        for name, column in _scores([cases[row] for row in answered], wanted, options, missing).items()
+        for name, column in _scores([cases[row] for row in answered], names, options, missing).items()
     }
     columns["judge_score"] = _spread([judge_scores[row] for row in answered], answered, len(cases))
     types: dict[str, list[int]] = {}
     for row, case in enumerate(cases):
         types.setdefault(case.labels["type"], []).append(row)
     return {
-        "overall": _means(columns, wanted, range(len(cases))),
-        "by_type": {name: {**_means(columns, wanted, rows), "count": len(rows)} for name, rows in types.items()},
-        **({"judged": _judged(columns["judge_score"], types)} if "judge_score" in wanted else {}),
+        "overall": _means(columns, names, range(len(cases))),
+        "by_type": {name: {**_means(columns, names, rows), "count": len(rows)} for name, rows in types.items()},
+        **({"judged": _judged(columns["judge_score"], types)} if "judge_score" in names else {}),
         **({"errored": len(cases) - len(answered)} if len(answered) < len(cases) else {}),
         **({"missing": missing} if missing else {}),
     }
@@ -342,12 +342,12 @@ def _judged(scores: Sequence[float | None], types: Mapping[str, Sequence[int]]) 
 
 def _spread(scores: Sequence[float | None], rows: Sequence[int], length: int) -> list[float | None]:
     """Return a column in which the other rows have no score."""
-    given = dict(zip(rows, scores, strict=True))
-    return [given.get(row) for row in range(length)]
+    by_row = dict(zip(rows, scores, strict=True))
+    return [by_row.get(row) for row in range(length)]
 
 
 def _scores(
-    cases: Sequence[Case], wanted: Sequence[str], options: Mapping[str, Any], missing: dict[str, str]
+    cases: Sequence[Case], names: Sequence[str], options: Mapping[str, Any], missing: dict[str, str]
 ) -> dict[str, list[float | None]]:
     """Return the scores of each case by metric; METEOR without WordNet has none, and `missing` gets the reason."""
     columns: dict[str, list[float | None]] = {}
@@ -357,25 +357,27 @@ def _scores(
     if unknown:
         raise ValueError(f"found the unknown options {unknown}, expected some of {', '.join(chain(*known.values()))}")
     for name, family in families.items():
-        asked = [metric for metric in wanted if metric in family]
-        if asked:
+        metrics = [metric for metric in names if metric in family]
+        if metrics:
             own = {option: value for option, value in options.items() if option in known[name]}
             try:
-                scored = score(get_evaluator(name, metrics=asked, **own), cases, confidence=None).cases
+                scored = score(get_evaluator(name, metrics=metrics, **own), cases, confidence=None).cases
             except MissingDataError as error:
                 missing[_METEOR] = str(error)
                 columns[_METEOR] = [None] * len(cases)
-                asked.remove(_METEOR)
-                scored = score(get_evaluator(name, metrics=asked, **own), cases, confidence=None).cases if asked else []
-            columns.update({metric: [case.metrics.get(metric) for case in scored] for metric in asked})
+                metrics.remove(_METEOR)
+                scored = (
+                    score(get_evaluator(name, metrics=metrics, **own), cases, confidence=None).cases if metrics else []
+                )
+            columns.update({metric: [case.metrics.get(metric) for case in scored] for metric in metrics})
     return columns
 
 
 def _means(
-    columns: Mapping[str, Sequence[float | None]], wanted: Sequence[str], rows: Sequence[int]
+    columns: Mapping[str, Sequence[float | None]], names: Sequence[str], rows: Sequence[int]
 ) -> dict[str, float | None]:
     means: dict[str, float | None] = {}
-    for name in wanted:
+    for name in names:
         present = [value for row in rows if (value := columns[name][row]) is not None]
         means[name] = math.fsum(present) / len(present) if present else None
     return means
@@ -447,8 +449,8 @@ def _judged_count(metrics: Mapping[str, Any], metric: str, kind: str | None) -> 
     judged = metrics.get("judged") if metric == "judge_score" else None
     if judged is None:
         return None
-    found: int | None = judged["overall"] if kind is None else judged["by_type"].get(kind)
-    return found
+    count: int | None = judged["overall"] if kind is None else judged["by_type"].get(kind)
+    return count
 
 
 def _cell(scores: Mapping[str, Any], metric: str, judged: int | None, digits: int) -> str:
@@ -470,19 +472,19 @@ def _expected(case: Case) -> list[str]:
 
 def _forgotten(case: Case, near: Neighbours) -> Any:
     del near
-    found, expected = answer_text(case), _expected(case)
-    if found is None or not expected or any(map(is_unanswerable, expected)):
+    answer, expected = answer_text(case), _expected(case)
+    if answer is None or not expected or any(map(is_unanswerable, expected)):
         return None
-    return found.put(_FORGOTTEN[has_cjk(found.value)])
+    return answer.put(_FORGOTTEN[has_cjk(answer.value)])
 
 
 def _made_up(case: Case, near: Neighbours) -> Any:
     """Answer a question that the conversations do not answer."""
-    found, expected = answer_text(case), _expected(case)
-    if found is None or not expected or not all(map(is_unanswerable, expected)):
+    answer, expected = answer_text(case), _expected(case)
+    if answer is None or not expected or not all(map(is_unanswerable, expected)):
         return None
     others = [each[0] for other in near.others if (each := references(other)) and not is_unanswerable(each[0])]
-    return found.put(near.rng.choice(others)) if others else None
+    return answer.put(near.rng.choice(others)) if others else None
 
 
 MUTATORS: Final = (

@@ -111,7 +111,7 @@ class LocomoSource(FileSource):
             ("category", type(item.get("category")) is int, "a whole number"),
         )
         faults = wrong_values(item, checks)
-        file.faults.extend(document.fault([*path, *rest], message) for rest, message in faults)
+        file.faults.extend(document.fault([*path, *steps], message) for steps, message in faults)
         if faults:
             return
         category = item["category"]
@@ -195,13 +195,13 @@ class LongMemEvalSource(FileSource):
         labels = {"question_type": question_type}
         if name.endswith(_ABSTENTION):
             labels["abstention"] = "true"
-        given = {key: item[key] for key in ("question", "question_date") if key in item}
+        question = {key: item[key] for key in ("question", "question_date") if key in item}
         if self.history:
-            given |= {key: _without_marks(item[key]) for key in _HISTORY if key in item}
+            question |= {key: _without_marks(item[key]) for key in _HISTORY if key in item}
         line, column = document.locate([index])
         answer = item.get("answer")
         expected = "" if answer is None else json_text(answer)
-        file.add(Case(name, given, expected, labels=labels, line=line), f"[{index}].question_id", column)
+        file.add(Case(name, question, expected, labels=labels, line=line), f"[{index}].question_id", column)
 
     def _faults(self, item: Any) -> Sequence[tuple[Sequence[str], str]]:
         """Return path and message of each fault of a question."""
@@ -256,8 +256,8 @@ def load_dataset(name: str, path: str | Path | None = None, **options: Any) -> l
     cases = source.load(Path(), faults)
     known = {each.value for each in QuestionType}
     for case in cases:
-        if (found := case.labels["question_type"]) not in known:
-            message = f"found {found!r}, expected one of: {', '.join(sorted(known))}"
+        if (question_type := case.labels["question_type"]) not in known:
+            message = f"found {question_type!r}, expected one of: {', '.join(sorted(known))}"
             faults.append(Fault(shown_path(Path(source.path)), case.line, 1, "question_type", message))
     if faults:
         raise SuiteError(faults)
@@ -269,9 +269,9 @@ def _samples(cases: list[Case]) -> Iterator[Sample]:
     for case in cases:
         by_sample.setdefault(case.input.get("conversation_id", case.id), []).append(case)
     for name, group in by_sample.items():
-        given = group[0].input
+        question = group[0].input
         # What is left of a question of LongMemEval are its sessions and dates.
-        history = given.get("conversation") or {key: value for key, value in given.items() if key != "question"}
+        history = question.get("conversation") or {key: value for key, value in question.items() if key != "question"}
         yield Sample(name, history, [_pair(case) for case in group])
 
 
@@ -340,8 +340,10 @@ def as_target(agent_factory: Callable[[], Agent], *, fresh: bool = False) -> Cal
 def _parts(value: Any) -> tuple[str, Sample]:
     """Return the question of an input, and its conversation."""
     if not isinstance(value, Mapping) or not isinstance(value.get("question"), str):
-        found = f"an object with {', '.join(map(repr, value))}" if isinstance(value, Mapping) else type(value).__name__
-        raise PredictionError(f"found {found} as input, expected an object with 'question' and 'conversation'")
+        description = (
+            f"an object with {', '.join(map(repr, value))}" if isinstance(value, Mapping) else type(value).__name__
+        )
+        raise PredictionError(f"found {description} as input, expected an object with 'question' and 'conversation'")
     history = {key: each for key, each in value.items() if key not in _OF_THE_QUESTION}
     if not history.keys() - {"conversation_id"}:
         raise PredictionError("found a question without a conversation, expected one (source: history is not false)")
@@ -353,5 +355,5 @@ def _parts(value: Any) -> tuple[str, Sample]:
 
 async def _called(work: Callable[[], Any]) -> Any:
     """Return what a method returns or awaits; it runs in a thread, so that other conversations go on."""
-    found = await in_thread(work, "llmeval-agent")
-    return await found if inspect.isawaitable(found) else found
+    result = await in_thread(work, "llmeval-agent")
+    return await result if inspect.isawaitable(result) else result

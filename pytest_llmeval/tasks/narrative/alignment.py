@@ -116,8 +116,8 @@ class Alignment:
     @cached_property
     def extra_events(self) -> list[Event]:
         """Predicted events without a partner."""
-        taken = {id(predicted) for _, predicted in self._aligned}
-        return [event for event in self.predicted.events if id(event) not in taken]
+        partners = {id(predicted) for _, predicted in self._aligned}
+        return [event for event in self.predicted.events if id(event) not in partners]
 
     @cached_property
     def notes(self) -> list[str]:
@@ -141,24 +141,24 @@ class Alignment:
     @cached_property
     def _by_position(self) -> list[tuple[Event, Event]]:
         """Pair events at the same place of both lists that no field can align, since one of the two lacks each."""
-        taken = {id(each) for pair in self._by_fields for each in pair}
+        partners = {id(each) for pair in self._by_fields for each in pair}
         return [
             (gold, predicted)
             for gold, predicted in zip(self.gold.events, self.predicted.events, strict=False)
-            if id(gold) not in taken and id(predicted) not in taken
+            if id(gold) not in partners and id(predicted) not in partners
             if not any(_has(gold, name) and _has(predicted, name) for name in self.matching.align)
         ]
 
     @cached_property
     def relationships(self) -> list[list[RelationshipPair]]:
         """For each gold event its usable relationships with their partners, the best one of several."""
-        found = []
+        pairs = []
         for (gold, _), links in zip(self.events, self.links, strict=True):
             best: dict[int, Relationship] = {}
             for right, answer in sorted(links, key=_unlikeness):
                 best.setdefault(id(right), answer)
-            found.append([(each, best.get(id(each))) for each in gold.relationships if each.is_usable])
-        return found
+            pairs.append([(each, best.get(id(each))) for each in gold.relationships if each.is_usable])
+        return pairs
 
     @cached_property
     def links(self) -> list[list[tuple[Relationship, Relationship]]]:
@@ -221,8 +221,8 @@ def _pair_in_stages(
     partner: dict[int, int] = {}
     for stage in stages:
         free_gold = [place for place in range(len(gold)) if place not in partner]
-        taken = set(partner.values())
-        free_predicted = [place for place in range(len(predicted)) if place not in taken]
+        partners = set(partner.values())
+        free_predicted = [place for place in range(len(predicted)) if place not in partners]
         if not free_gold or not free_predicted:
             break
         pairs = stage([gold[place] for place in free_gold], [predicted[place] for place in free_predicted])

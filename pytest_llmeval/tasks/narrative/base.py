@@ -126,8 +126,8 @@ class NarrativeEvaluator(Evaluator):
     def _read(self, case: Case) -> Alignment:
         right = read_gold(case)
         predicted = parse_document(case.prediction)
-        found = Story(faults=(_wrong(case.prediction),)) if predicted is None else _read_prediction(predicted)
-        return Alignment(right, found, _given_text(case) or right.text or found.text, self._matching)
+        story = Story(faults=(_wrong(case.prediction),)) if predicted is None else _read_prediction(predicted)
+        return Alignment(right, story, _given_text(case) or right.text or story.text, self._matching)
 
     def aligned(self, case: Case) -> Alignment:
         """Return the two annotations of a case with what belongs together in them, before labels are normalized.
@@ -172,8 +172,8 @@ class NarrativeEvaluator(Evaluator):
     def _evaluated(
         self, prediction: Any, ground_truth: Any, text: Any
     ) -> tuple[dict[str, Any], Mapping[str, float | None]]:
-        found = own_or_answer(prediction, self.reads.own_keys)
-        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=found))
+        answer = own_or_answer(prediction, self.reads.own_keys)
+        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=answer))
         details, scores = dict(observation.details), self.scores(observation)
         if observation.malformed is not None:
             details["malformed"] = observation.malformed
@@ -214,8 +214,8 @@ def read_gold(case: Case) -> Story:
 
 def parsed_prediction(value: Any) -> tuple[Mapping[str, Any], str | None]:
     """Return the document that a prediction is or has, and else an empty one with what is wrong."""
-    found = parse_document(value)
-    return ({}, _wrong(value)) if found is None else (found, None)
+    document = parse_document(value)
+    return ({}, _wrong(value)) if document is None else (document, None)
 
 
 def _given_text(case: Case) -> str:

@@ -100,9 +100,9 @@ class Relationships(NarrativeEvaluator):
         metrics: dict[str, FloatArray] = {}
         for names, kind in ((_PAIRED, "paired"), (_LABELLED, "labelled")):
             hits, more = sums[kind], sums[f"{kind}.more"]
-            found, covered = precision(hits + more, predicted, gold), recall(hits, gold)
-            both = np.where(more == 0, f1(hits, predicted, gold), ratio(2 * found * covered, found + covered))
-            metrics |= dict(zip(names, (found, covered, both), strict=True))
+            precise, covered = precision(hits + more, predicted, gold), recall(hits, gold)
+            both = np.where(more == 0, f1(hits, predicted, gold), ratio(2 * precise * covered, precise + covered))
+            metrics |= dict(zip(names, (precise, covered, both), strict=True))
         accuracies = {f"{level}_accuracy": ratio(sums[f"{level}.right"], sums[level]) for level in _LEVELS}
         return metrics | accuracies | {_COVERAGE: metrics["relationship_recall"]}
 
@@ -129,7 +129,7 @@ class _Tally:
     ) -> None:
         predicted = partner.relationships if partner else ()
         if not pairs:
-            self.unjudged += [_shown(event, each) for each in predicted]
+            self.unjudged += [_relationship_detail(event, each) for each in predicted]
             if predicted:
                 self.skipped_events += 1
             return
@@ -141,7 +141,7 @@ class _Tally:
         self.counts["predicted"] += len(predicted) - excused
         for right, answer in pairs:
             if answer is None:
-                self.missing.append(_shown(event, right))
+                self.missing.append(_relationship_detail(event, right))
             else:
                 self._add_pair(event, right, answer)
         self._add_more("paired", links)
@@ -149,8 +149,8 @@ class _Tally:
         paired = {id(answer) for _, answer in links}
         usable = [each for each in predicted if each.is_usable and id(each) not in paired]
         unusable = [each for each in predicted if not each.is_usable]
-        self.unjudged += [_shown(event, each) for each in unusable[:excused]]
-        self.extra += [_shown(event, each) for each in (*usable, *unusable[excused:])]
+        self.unjudged += [_relationship_detail(event, each) for each in unusable[:excused]]
+        self.extra += [_relationship_detail(event, each) for each in (*usable, *unusable[excused:])]
 
     def _add_more(self, kind: str, links: Sequence[tuple[Relationship, Relationship]]) -> None:
         """Count by how many the predicted relationships that are found outnumber the gold ones."""
@@ -161,14 +161,14 @@ class _Tally:
         self.counts["paired"] += 1
         self.counts["labelled"] += is_labelled_right(right, answer)
         for level in _LEVELS:
-            expected, found = getattr(right, level), getattr(answer, level)
+            expected, predicted = getattr(right, level), getattr(answer, level)
             if not expected:
                 continue
             self.counts[level] += 1
-            self.counts[f"{level}.right"] += expected == found
-            if expected != found:
-                found_field = {"field": f"relationship_{level}", "expected": expected, "predicted": found}
-                self.wrong.append({"event": event.label, "agent": right.agent, "target": right.target} | found_field)
+            self.counts[f"{level}.right"] += expected == predicted
+            if expected != predicted:
+                difference = {"field": f"relationship_{level}", "expected": expected, "predicted": predicted}
+                self.wrong.append({"event": event.label, "agent": right.agent, "target": right.target} | difference)
 
     def details(self) -> dict[str, Any]:
         return {
@@ -190,7 +190,7 @@ def is_labelled_right(right: Relationship, answer: Relationship) -> bool:
     return all(getattr(right, level) in ("", getattr(answer, level)) for level in _LEVELS)
 
 
-def _shown(event: Event, each: Relationship) -> dict[str, Any]:
+def _relationship_detail(event: Event, each: Relationship) -> dict[str, Any]:
     return {
         "event": event.label,
         "agent": each.agent,
@@ -243,8 +243,8 @@ class ActionLayer(NarrativeEvaluator):
         """Count the fields of the actions of two stories."""
         judged = [(event, partner) for event, partner in stories.events if event.action]
         skipped = [event.label for event, partner in stories.events if not event.action and partner and partner.action]
-        given = {field: [pair for pair in judged if field in pair[0].action] for field in ACTION_FIELDS}
-        right = {field: sum(_is_right(*pair, field) for pair in pairs) for field, pairs in given.items()}
+        by_field = {field: [pair for pair in judged if field in pair[0].action] for field in ACTION_FIELDS}
+        right = {field: sum(_is_right(*pair, field) for pair in pairs) for field, pairs in by_field.items()}
         numbers = [(sum(_is_right(*pair, field) for field in pair[0].action), len(pair[0].action)) for pair in judged]
         matches = {
             "complete_matches": sum(hits == total for hits, total in numbers),
@@ -259,7 +259,9 @@ class ActionLayer(NarrativeEvaluator):
                 if field not in event.action
             ],
             "missing_events": [event.label for event, partner in judged if partner is None],
-            "field_counts": {field: {"correct": right[field], "total": len(given[field])} for field in ACTION_FIELDS},
+            "field_counts": {
+                field: {"correct": right[field], "total": len(by_field[field])} for field in ACTION_FIELDS
+            },
             **matches,
             "n_events_evaluated": len(judged),
             "n_events_skipped": len(skipped),
@@ -267,9 +269,9 @@ class ActionLayer(NarrativeEvaluator):
         if not judged:
             return Observation(gap_counts(details), details, dict.fromkeys(_NAMES, _NO_ACTION_LAYER))
         counts = gap_counts(details) | matches | {"events": len(judged)}
-        for name, pairs in given.items():
+        for name, pairs in by_field.items():
             counts |= {name: len(pairs), f"{name}.right": right[name]}
-        absent = [field for field in ACTION_FIELDS if not given[field]]
+        absent = [field for field in ACTION_FIELDS if not by_field[field]]
         undefined = {_ACCURACY[field]: f"the ground truth has no {field}" for field in absent}
         return Observation(counts, details, undefined)
 
@@ -347,8 +349,8 @@ def summarize_events(sums: "Sums") -> "Mapping[str, FloatArray]":
     import numpy as np
 
     gold, matched, predicted = sums["events"], sums["events.matched"], sums["events.predicted"]
-    found = (precision(matched, predicted, gold), recall(matched, gold), f1(matched, predicted, gold))
-    rates = dict(zip(_RATES, (ratio(sums["events.correct"], gold), *found), strict=True))
+    shares = (precision(matched, predicted, gold), recall(matched, gold), f1(matched, predicted, gold))
+    rates = dict(zip(_RATES, (ratio(sums["events.correct"], gold), *shares), strict=True))
     rates |= {_JUDGED: ratio(sums["events.known.correct"], sums["events.known"])}
     return rates | {_EXTRA: np.where(sums["events.judged"] > 0, predicted - matched, np.nan)}
 
@@ -369,7 +371,7 @@ def _feels_the_same(right: Relationship, answer: Relationship) -> bool:
     return not right.sentiments or right.sentiments == answer.sentiments
 
 
-_FOUND = ("character_precision", "character_recall", "character_f1")
+_CHARACTER_RATES = ("character_precision", "character_recall", "character_f1")
 _ARCHETYPE = "character_archetype_accuracy"
 _NO_CHARACTERS = "the ground truth has no characters"
 
@@ -395,7 +397,7 @@ class Characters(NarrativeEvaluator):
 
     def describe(self) -> Sequence[Metric]:
         """Return the four metrics."""
-        return [Metric(name, signature=self._signature()) for name in (*_FOUND, _ARCHETYPE)]
+        return [Metric(name, signature=self._signature()) for name in (*_CHARACTER_RATES, _ARCHETYPE)]
 
     def observe(self, stories: Alignment) -> Observation:
         """Count the characters of two stories."""
@@ -422,7 +424,7 @@ class Characters(NarrativeEvaluator):
         } | gap_details("characters", stories.gold)
         counts = gap_counts(details)
         if not gold:
-            return Observation(counts, details, dict.fromkeys((*_FOUND, _ARCHETYPE), _NO_CHARACTERS))
+            return Observation(counts, details, dict.fromkeys((*_CHARACTER_RATES, _ARCHETYPE), _NO_CHARACTERS))
         counts |= {
             "matched": len(pairs),
             "predicted": len(predicted),
@@ -440,6 +442,6 @@ class Characters(NarrativeEvaluator):
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all characters pooled, and the share of right archetypes."""
         matched, predicted, gold = sums["matched"], sums["predicted"], sums["gold"]
-        found = (precision(matched, predicted, gold), recall(matched, gold), f1(matched, predicted, gold))
+        rates = (precision(matched, predicted, gold), recall(matched, gold), f1(matched, predicted, gold))
         accuracy = ratio(sums["archetypes.right"], sums["archetypes"])
-        return dict(zip(_FOUND, found, strict=True)) | {_ARCHETYPE: accuracy}
+        return dict(zip(_CHARACTER_RATES, rates, strict=True)) | {_ARCHETYPE: accuracy}

@@ -44,20 +44,20 @@ class OwnComponents:
     """Evaluators by the name of their component; the first metric of each is its score.
 
     Attributes:
-        given: Name to an evaluator, the name of a registered one (a conftest's too), or ``package.module:Class``.
-        taken: Names that are in use.
+        options: Name to an evaluator, the name of a registered one (a conftest's too), or ``package.module:Class``.
+        reserved: Names of other components.
 
     Raises:
         ValueError: A name is taken or no name, or its value is of another type.
         EvaluatorError: There is no such evaluator.
     """
 
-    given: Mapping[str, Any]
-    taken: tuple[str, ...]
+    options: Mapping[str, Any]
+    reserved: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for name, value in self.given.items():
-            if name in self.taken or not name.isidentifier():
+        for name, value in self.options.items():
+            if name in self.reserved or not name.isidentifier():
                 raise ValueError(f"components: found the name {name!r}, expected a new one of letters and digits")
             if not isinstance(value, str | Evaluator):
                 message = f"components.{name}: found {value!r}, expected an evaluator or its name"
@@ -67,7 +67,7 @@ class OwnComponents:
     @cached_property
     def evaluators(self) -> dict[str, Evaluator]:
         """The evaluators by the name of their component."""
-        return {name: _evaluator(value, name) for name, value in self.given.items()}
+        return {name: _evaluator(value, name) for name, value in self.options.items()}
 
     def describe(self) -> list[Metric]:
         """Return the scores of the components."""
@@ -79,13 +79,13 @@ class OwnComponents:
     def measure(self, name: str, case: Case) -> Observation:
         """Return what a component counts in a case; its details have its metrics."""
         evaluator = self.evaluators[name]
-        found = evaluator.measure(case)
-        scores = evaluator.scores(found)
-        reason = found.undefined.get(first := self._score(evaluator).name)
+        observation = evaluator.measure(case)
+        scores = evaluator.scores(observation)
+        reason = observation.undefined.get(first := self._score(evaluator).name)
         undefined = {} if scores.get(first) is not None else {f"narrative_{name}": reason or "nothing to judge"}
-        counts = {f"{name}:{count}": value for count, value in found.counts.items()}
+        counts = {f"{name}:{count}": value for count, value in observation.counts.items()}
         judged = {} if undefined else {f"{name}:judged stories": 1}
-        return Observation(counts | judged, {name: {**found.details, **scores}}, undefined, found.malformed)
+        return Observation(counts | judged, {name: {**observation.details, **scores}}, undefined, observation.malformed)
 
     def summarize(self, sums: Sums) -> "dict[str, FloatArray]":
         """Return the scores of the components; NaN where no story could be judged."""
@@ -105,20 +105,20 @@ class OwnComponents:
         return evaluator.describe()[0]
 
 
-def _evaluator(given: str | Evaluator, name: str) -> Evaluator:
-    if isinstance(given, Evaluator):
-        return given
-    if ":" not in given:
-        return get_evaluator(given)
-    module, _, attribute = given.partition(":")
+def _evaluator(option: str | Evaluator, name: str) -> Evaluator:
+    if isinstance(option, Evaluator):
+        return option
+    if ":" not in option:
+        return get_evaluator(option)
+    module, _, attribute = option.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
+        evaluator = getattr(import_module(module), attribute)
     except Exception as error:
-        raise ValueError(f"components.{name}: {given!r}: {format_error(error)}") from error
-    if not isinstance(found, type) or not issubclass(found, Evaluator):
-        message = f"components.{name}: found {given!r}, expected a subclass of Evaluator"
+        raise ValueError(f"components.{name}: {option!r}: {format_error(error)}") from error
+    if not isinstance(evaluator, type) or not issubclass(evaluator, Evaluator):
+        message = f"components.{name}: found {option!r}, expected a subclass of Evaluator"
         raise ValueError(message)  # noqa: TRY004 (options raise ValueError)
-    return found()
+    return evaluator()
 
 
 COMPONENTS = ("characters", "relationships", "sentiment", "action_layer", "text_span")
@@ -262,20 +262,20 @@ class Narrative(NarrativeEvaluator):
 
     def measure(self, case: Case) -> Observation:
         """Count one story, also in the components of a user's own; see `NarrativeEvaluator.measure`."""
-        found = super().measure(case)
+        observation = super().measure(case)
         for name in self._own.evaluators:
             own = self._own.measure(name, case)
-            undefined = {**found.undefined, **own.undefined}
+            undefined = {**observation.undefined, **own.undefined}
             if not own.undefined and self._weights[name]:
                 undefined.pop("overall_score", None)
-            found = structs.replace(
-                found,
-                counts={**found.counts, **own.counts},
-                details={**found.details, **own.details},
+            observation = structs.replace(
+                observation,
+                counts={**observation.counts, **own.counts},
+                details={**observation.details, **own.details},
                 undefined=undefined,
-                malformed=found.malformed or own.malformed,
+                malformed=observation.malformed or own.malformed,
             )
-        return found
+        return observation
 
     def observe(self, stories: Alignment) -> Observation:
         """Count everything in two stories."""

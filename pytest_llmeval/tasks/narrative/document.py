@@ -69,7 +69,7 @@ def calculate_set_metrics(
     return {"precision": precision, "recall": recall, "f1": f1, "gt_incomplete": False}
 
 
-_SHOWN = 3
+_LONGEST_LIST = 3
 
 
 def listed(items: Sequence[str], separator: str = ", ") -> str:
@@ -78,8 +78,8 @@ def listed(items: Sequence[str], separator: str = ", ") -> str:
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
-    more = len(items) - _SHOWN
-    return separator.join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(items) - _LONGEST_LIST
+    return separator.join(items[:_LONGEST_LIST]) + (f" and {more} more" if more > 0 else "")
 
 
 _SEPARATOR = re.compile("[;；,，、/／]")
@@ -111,8 +111,8 @@ def nearest(key: str, others: Iterable[str], least: float) -> str | None:
     """
     from rapidfuzz import fuzz, process
 
-    found = process.extractOne(key, others, scorer=fuzz.ratio, score_cutoff=100 * least)
-    return None if found is None else found[0]
+    match = process.extractOne(key, others, scorer=fuzz.ratio, score_cutoff=100 * least)
+    return None if match is None else match[0]
 
 
 class Resolver:
@@ -318,14 +318,14 @@ class _Reader:
             if not is_blank(value):
                 self.fault(path, value, "a list")
             return []
-        found = []
+        results = []
         for place, item in enumerate(value):
             if isinstance(item, Mapping):
                 if item:
-                    found.append(read(item, f"{path}[{place}]"))
+                    results.append(read(item, f"{path}[{place}]"))
             elif not is_blank(item):
                 self.fault(f"{path}[{place}]", item, "an object")
-        return found
+        return results
 
     def text(self, data: Mapping[str, Any], path: str, key: str) -> str:
         value = data.get(key)
@@ -396,14 +396,14 @@ class _Reader:
         )
 
     def event(self, data: Mapping[str, Any], path: str) -> Event:
-        given = self.scalar(data, path, "id")
+        identifier = self.scalar(data, path, "id")
         span = self.object(data, path, "text_span")
         start, end = (self.offset(span, f"{path}.text_span", side) for side in ("start", "end"))
         layer = self.object(data, path, "action_layer")
         action = {field: self.label(layer, f"{path}.action_layer", field) for field in ACTION_FIELDS}
         return Event(
-            label=path if given is None else str(given[1]),
-            id=given,
+            label=path if identifier is None else str(identifier[1]),
+            id=identifier,
             time_order=self.scalar(data, path, "time_order"),
             span=None if start is None or end is None else (start, end),
             quote=self.text(span, f"{path}.text_span", "text"),

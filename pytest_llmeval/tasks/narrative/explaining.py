@@ -66,10 +66,10 @@ def action_lines(details: Mapping[str, Any]) -> list[str]:
 
 def span_lines(details: Mapping[str, Any]) -> list[str]:
     """Name boundaries that only one side has, spans that overlap little, and odd spans."""
-    right, found = details["ground_truth_boundaries"], details["predicted_boundaries"]
+    right, predicted = details["ground_truth_boundaries"], details["predicted_boundaries"]
     lines = [
         f"{kind} boundaries: {listed(f'after sentence {each}' for each in boundaries)}"
-        for kind, boundaries in (("missing", _without(right, found)), ("extra", _without(found, right)))
+        for kind, boundaries in (("missing", _without(right, predicted)), ("extra", _without(predicted, right)))
         if boundaries
     ]
     if few := [each for each in details["overlap_scores"] if each < _FEW]:
@@ -142,8 +142,8 @@ def gap_details(part: str, gold: Story, nothing: str | None = None) -> dict[str,
 
 def gap_counts(details: Mapping[str, Any]) -> dict[str, int]:
     """Return the count for `gaps_table`, from `gap_details`; nothing where there is no gap."""
-    found = len(details["gt_gaps"])
-    return {GAPS: found} if found else {}
+    number = len(details["gt_gaps"])
+    return {GAPS: number} if number else {}
 
 
 def gaps_table(counts: Mapping[str, str]) -> MetricTable:
@@ -226,6 +226,6 @@ def _described(gaps: Iterable[Gap]) -> str:
     for gap in gaps:
         kind = "event" if "event" in gap else "character"
         name = _WORDS.get(gap["field"], gap["field"])
-        found = places.setdefault(f"no {name}" + (f" in {kind} " if kind in gap else ""), {})
-        found |= dict.fromkeys([gap[kind]] if kind in gap else [])
+        labels = places.setdefault(f"no {name}" + (f" in {kind} " if kind in gap else ""), {})
+        labels |= dict.fromkeys([gap[kind]] if kind in gap else [])
     return "; ".join(head + parts_listed(list(names)) for head, names in places.items())

@@ -39,8 +39,8 @@ def find_label(labels: LabelSet, text: str) -> str | None:
     names, key = _keys(labels), name_key(text)
     if key in names:
         return names[key]
-    found = {names[part] for each in _BORDER.split(key) if (part := each.strip()) in names}
-    return found.pop() if len(found) == 1 else None
+    meanings = {names[part] for each in _BORDER.split(key) if (part := each.strip()) in names}
+    return meanings.pop() if len(meanings) == 1 else None
 
 
 @lru_cache(maxsize=64)
@@ -199,10 +199,10 @@ def _words(text: str) -> list[str]:
 def _nearest(quote: str, text: str, start: int) -> Span | None:
     before = text.rfind(quote, 0, max(0, start) + len(quote))
     after = text.find(quote, max(0, start))
-    found = [place for place in (before, after) if place >= 0]
-    if not found:
+    places = [place for place in (before, after) if place >= 0]
+    if not places:
         return None
-    place = min(found, key=lambda each: abs(each - start))
+    place = min(places, key=lambda each: abs(each - start))
     return place, place + len(quote)
 
 

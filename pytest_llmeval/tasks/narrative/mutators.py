@@ -35,8 +35,8 @@ class _Annotation:
     @property
     def events(self) -> list[tuple[Event, Event, _Document]]:
         """Right events with their partners, and these in the document."""
-        pairs = ((right, found) for right, found in self.stories.events if found is not None)
-        return [(right, found, raw) for right, found in pairs if (raw := self._events.get(id(found))) is not None]
+        pairs = ((right, partner) for right, partner in self.stories.events if partner is not None)
+        return [(right, partner, raw) for right, partner in pairs if (raw := self._events.get(id(partner))) is not None]
 
     @property
     def gold(self) -> Story:
@@ -62,10 +62,10 @@ def _of_document(change: Callable[[_Annotation, Neighbours], bool]) -> AnswerCha
 
 
 def _character_renamed(annotation: _Annotation, near: Neighbours) -> bool:
-    found = annotation.stories.characters
-    if not found:
+    pairs = annotation.stories.characters
+    if not pairs:
         return False
-    name = near.rng.choice(found)[1].name
+    name = near.rng.choice(pairs)[1].name
     for each in annotation.data["characters"]:
         if isinstance(each, dict) and str(each.get("name", "")).strip() == name:
             each.update(name=_NOBODY, alias="")
@@ -93,41 +93,46 @@ def _event_added(annotation: _Annotation, near: Neighbours) -> bool:
 
 def _roles_swapped(annotation: _Annotation, near: Neighbours) -> bool:
     """Let target and agent of a right relationship change places, where the other way round is not right, too."""
-    found = []
+    candidates = []
     for right, _, raw in annotation.events:
         ends = {(name_key(each.agent), name_key(each.target)) for each in right.relationships}
         for each in _relationships(raw):
             own = name_key(str(each.get("agent", ""))), name_key(str(each.get("target", "")))
             if own in ends and own[::-1] not in ends:
-                found.append(each)
-    if not found:
+                candidates.append(each)
+    if not candidates:
         return False
-    chosen = near.rng.choice(found)
+    chosen = near.rng.choice(candidates)
     chosen["agent"], chosen["target"] = chosen["target"], chosen["agent"]
     return True
 
 
 def _relationships(event: _Document) -> list[_Document]:
-    found = event.get("relationships")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    values = event.get("relationships")
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
 
 
 def _sentiment(annotation: _Annotation, near: Neighbours) -> bool:
     """Give a right relationship the sentiment of another one, which it has nowhere in its event."""
-    every = {each for event in annotation.gold.events for one in event.relationships for each in one.sentiments}
-    found = []
+    every = {
+        each
+        for event in annotation.gold.events
+        for relationship in event.relationships
+        for each in relationship.sentiments
+    }
+    candidates = []
     for right, _, raw in annotation.events:
-        here = {each for one in right.relationships for each in one.sentiments}
+        here = {each for relationship in right.relationships for each in relationship.sentiments}
         ends = {(name_key(each.agent), name_key(each.target)) for each in right.relationships if each.sentiments}
         for each in _relationships(raw):
             own = name_key(str(each.get("agent", ""))), name_key(str(each.get("target", "")))
-            said = each.get("sentiment")
+            sentiment = each.get("sentiment")
             free = sorted(every - here)
-            if own in ends and free and isinstance(said, str) and said.strip() in here:
-                found.append((each, free))
-    if not found:
+            if own in ends and free and isinstance(sentiment, str) and sentiment.strip() in here:
+                candidates.append((each, free))
+    if not candidates:
         return False
-    chosen, free = near.rng.choice(found)
+    chosen, free = near.rng.choice(candidates)
     chosen["sentiment"] = near.rng.choice(free)
     return True
 
@@ -135,39 +140,39 @@ def _sentiment(annotation: _Annotation, near: Neighbours) -> bool:
 def _action(annotation: _Annotation, near: Neighbours) -> bool:
     """Give a right action the type of another event."""
     types = {each.action["type"] for each in annotation.gold.events if "type" in each.action}
-    found = []
+    candidates = []
     for right, event, raw in annotation.events:
         own = right.action.get("type")
         if own is not None and event.action.get("type") == own and (free := sorted(types - {own})):
-            found.append((raw, free))
-    if not found:
+            candidates.append((raw, free))
+    if not candidates:
         return False
-    raw, free = near.rng.choice(found)
+    raw, free = near.rng.choice(candidates)
     raw["action_layer"]["type"] = near.rng.choice(free)
     return True
 
 
 def _label(annotation: _Annotation, near: Neighbours) -> bool:
     """Name a label that no taxonomy has, in the place of a right one."""
-    found = [
+    candidates = [
         raw
         for right, event, raw in annotation.events
         if "category" in right.action and event.action.get("category") == right.action["category"]
     ]
-    if not found:
+    if not candidates:
         return False
-    near.rng.choice(found)["action_layer"]["category"] = _NO_LABEL
+    near.rng.choice(candidates)["action_layer"]["category"] = _NO_LABEL
     return True
 
 
 def _span(annotation: _Annotation, near: Neighbours) -> bool:
     """Move the span of a right event to where no right event is."""
     spans = [each.span for each in annotation.gold.events if each.span is not None]
-    found = [raw for right, event, raw in annotation.events if right.span is not None and event.span is not None]
-    if not found:
+    candidates = [raw for right, event, raw in annotation.events if right.span is not None and event.span is not None]
+    if not candidates:
         return False
     start = max(end for _, end in spans) + 10
-    near.rng.choice(found)["text_span"] = {"start": start, "end": start + 10}
+    near.rng.choice(candidates)["text_span"] = {"start": start, "end": start + 10}
     return True
 
 
@@ -183,8 +188,8 @@ def _other_story(case: Case, near: Neighbours) -> Any:
 
 
 def _names(document: Any) -> set[str]:
-    found = parse_document(document) or {}
-    listed = found.get("characters")
+    data = parse_document(document) or {}
+    listed = data.get("characters")
     named = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     return {name_key(str(each.get("name", ""))) for each in named}
 

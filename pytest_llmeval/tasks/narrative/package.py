@@ -198,13 +198,13 @@ def load_sentiment_taxonomy(csv_path: str | os.PathLike[str]) -> list[str]:
 
 def load_action_taxonomy(md_path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return ``categories`` (each with its types, each with its contexts), ``status`` and ``function``."""
-    found = read_actions(Path(md_path))
+    labels = read_actions(Path(md_path))
     return {
         "categories": {
-            each.label: {kind.label: list(kind.contexts) for kind in each.types} for each in found.categories
+            each.label: {kind.label: list(kind.contexts) for kind in each.types} for each in labels.categories
         },
-        "status": [each.label for each in found.statuses],
-        "function": [each.label for each in found.functions],
+        "status": [each.label for each in labels.statuses],
+        "function": [each.label for each in labels.functions],
     }
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 
 
-_KEPT = ("overall_score", "component_scores", "detailed_results", "summary", "taxonomy_validity")
+_RESULT_KEYS = ("overall_score", "component_scores", "detailed_results", "summary", "taxonomy_validity")
 
 
 def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         part, ``files`` the scores of each story, by its ``file`` or else its number; ``n_evaluations`` and
         ``n_malformed`` count stories. For metrics pooled over stories see `pytest_llmeval.score`.
     """
-    columns = {key: [result[key] for result in results if key in result] for key in _KEPT}
+    columns = {key: [result[key] for result in results if key in result] for key in _RESULT_KEYS}
     rows = [_row(result, number) for number, result in enumerate(results, 1)]
     if any("malformed" in result for result in results):
         rows = [row | {"malformed": result.get("malformed", "")} for row, result in zip(rows, results, strict=True)]
@@ -56,11 +56,11 @@ def _gaps(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Return for each part how many stories lack ground truth of an event or relationship, and how many values."""
     gaps: dict[str, dict[str, int]] = {}
     for result in results:
-        for part, found in (result.get("detailed_results") or {}).items():
-            if "gt_gaps" in found:
+        for part, details in (result.get("detailed_results") or {}).items():
+            if "gt_gaps" in details:
                 counts = gaps.setdefault(part, {"stories": 0, "values": 0})
-                counts["stories"] += found["gt_incomplete"]
-                counts["values"] += len(found["gt_gaps"])
+                counts["stories"] += details["gt_incomplete"]
+                counts["values"] += len(details["gt_gaps"])
     return gaps
 
 
@@ -71,8 +71,8 @@ def _combined(values: Sequence[Any], combine: Callable[[Sequence[Any]], Any]) ->
         return combine([value for value in values if _is_number(value)])
     keys = dict.fromkeys(key for mapping in mappings for key in mapping if key != "gt_incomplete_reason")
     columns = {key: [mapping[key] for mapping in mappings if key in mapping] for key in keys}
-    found = {key: _combined(column, combine) for key, column in columns.items() if all(map(_is_combined, column))}
-    return {key: value for key, value in found.items() if value is not _COUNT}
+    combined = {key: _combined(column, combine) for key, column in columns.items() if all(map(_is_combined, column))}
+    return {key: value for key, value in combined.items() if value is not _COUNT}
 
 
 _COUNT: Final = object()
@@ -147,9 +147,9 @@ def _markdown(results: Mapping[str, Any]) -> str:
     gaps = results.get("gt_incomplete") or _gaps([results])
     if rows := [(part, each["stories"], each["values"]) for part, each in gaps.items() if each["values"]]:
         lines += ["## Gaps in the ground truth (not judged)", "", *_rows(("part", "stories", "values missing"), rows)]
-    for component, found in (results.get("detailed_results") or {}).items():
+    for component, scores in (results.get("detailed_results") or {}).items():
         counts = (scored.get("detailed_results") or {}).get(component)
-        lines += [f"## {_text(component)}", "", *_table("", "", found, counts)]
+        lines += [f"## {_text(component)}", "", *_table("", "", scores, counts)]
     if invalid := results.get("invalid_labels"):
         lines += ["## Labels outside the taxonomies", "", *_items(invalid), ""]
     if notes := results.get("notes"):
@@ -159,16 +159,16 @@ def _markdown(results: Mapping[str, Any]) -> str:
 
 def _summary(results: Mapping[str, Any], scored: Mapping[str, Any]) -> list[str]:
     keys = ("summary", "taxonomy_validity")
-    found = _flat(results, (*keys, "n_evaluations", "n_malformed"))
-    return _table("", "", found, _flat(scored, keys) if scored else None)
+    values = _flat(results, (*keys, "n_evaluations", "n_malformed"))
+    return _table("", "", values, _flat(scored, keys) if scored else None)
 
 
 def _flat(results: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key in keys:
         value = results.get(key)
-        found |= value if isinstance(value, Mapping) else {key: value} if key in results else {}
-    return found
+        values |= value if isinstance(value, Mapping) else {key: value} if key in results else {}
+    return values
 
 
 def _table(left: str, right: str, values: Mapping[str, Any], scored: Mapping[str, Any] | None = None) -> list[str]:

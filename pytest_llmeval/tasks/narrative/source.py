@@ -127,8 +127,8 @@ def annotation_problems(document: Document) -> list[Fault]:
     if isinstance(data, Mapping) and (wrong := format_faults(data)):
         return [document.fault((key,), message) for key, message in wrong]
     if not isinstance(data, Mapping) or not any(part in data for part in PARTS):
-        wanted = " or ".join(map(repr, PARTS))
-        return [document.fault((), f"found {describe(data)}, expected a JSON v3 document with {wanted}")]
+        parts = " or ".join(map(repr, PARTS))
+        return [document.fault((), f"found {describe(data)}, expected a JSON v3 document with {parts}")]
     _, faults = check(Annotation, _blanks_as_null(data), document, ())
     return [_naming_entry(fault, data) for fault in faults]
 
@@ -148,11 +148,11 @@ def _blanks_as_null(value: Any) -> Any:
 
 def _naming_entry(fault: Fault, data: Mapping[str, Any]) -> Fault:
     """Put the id of the event, or the name of the character, before the message of its fault."""
-    found = _ENTRY.match(fault.path)
-    entry = data[found[1]][int(found[2])] if found else None
-    if found is None or not isinstance(entry, Mapping):
+    match = _ENTRY.match(fault.path)
+    entry = data[match[1]][int(match[2])] if match else None
+    if match is None or not isinstance(entry, Mapping):
         return fault
-    kind, key = _NAMED[found[1]]
+    kind, key = _NAMED[match[1]]
     name = entry.get(key)
     return structs.replace(fault, message=f"{kind} {name!r}: {fault.message}") if isinstance(name, str | int) else fault
 
@@ -190,8 +190,8 @@ class JsonV3Source(Source):
         """
         predicted = list(_files(folder, "predictions", self.predictions, faults))
         answers = _by_name(predicted, self.suffixes, 0, faults)
-        taken = {path.resolve() for path in predicted}
-        files = [path for path in _files(folder, "gold", self.gold, faults) if path.resolve() not in taken]
+        predictions = {path.resolve() for path in predicted}
+        files = [path for path in _files(folder, "gold", self.gold, faults) if path.resolve() not in predictions]
         gold = _by_name(files, self.suffixes, 1, faults)
         faults.extend(_without_gold(path, name, gold) for name, path in answers.items() if name not in gold)
         cases = [_case(name, path, self.labels, faults) for name, path in gold.items()]
@@ -213,19 +213,19 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, fau
     for entry in (entries,) if isinstance(entries, str) else entries:
         path = folder / entry
         if path.is_file():
-            found = [path]
+            matches = [path]
         elif path.is_dir():
-            found = sorted(each for each in path.glob(f"*{_SUFFIX}") if not each.name.startswith("."))
+            matches = sorted(each for each in path.glob(f"*{_SUFFIX}") if not each.name.startswith("."))
         else:
             try:
-                found = matching_files(folder, entry)
+                matches = matching_files(folder, entry)
             except ValueError as error:
                 faults.append(Fault(shown_path(path), 0, 0, option, str(error)))
                 continue
-        if not found:
+        if not matches:
             message = f"found no file matching {entry!r}, expected at least one"
             faults.append(Fault(shown_path(path), 0, 0, option, message))
-        yield from found
+        yield from matches
 
 
 def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, faults: list[Fault]) -> dict[str, Path]:
@@ -249,30 +249,30 @@ def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Fault:
 
 def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault]) -> Case | None:
     """Return the case of a file of ground truth; ``None`` if it has faults."""
-    shown = shown_path(path)
+    display_path = shown_path(path)
     wrong = id_fault(name)
-    found = [Fault(shown, 1, 1, "", wrong)] if wrong is not None else []
+    own_faults = [Fault(display_path, 1, 1, "", wrong)] if wrong is not None else []
     data: Any = None
     more: dict[str, str] = {}
     try:
-        document = load_json(path, shown)
+        document = load_json(path, display_path)
         data = document.data
-        found += annotation_problems(document)
-        more = _more_labels(document, labels, found)
+        own_faults += annotation_problems(document)
+        more = _more_labels(document, labels, own_faults)
     except SuiteError as error:
-        found += error.faults
+        own_faults += error.faults
     # A fault of the whole file gets a line all the same: it stops a case, and those are counted by it.
-    faults.extend(structs.replace(each, line=each.line or 1, column=each.column or 1) for each in found)
-    if found:
+    faults.extend(structs.replace(each, line=each.line or 1, column=each.column or 1) for each in own_faults)
+    if own_faults:
         return None
     story = read_story(data)
-    warn_of_drift(shown, story, story.text)
+    warn_of_drift(display_path, story, story.text)
     return Case(name, _story(data), data, labels=_labels(data) | more)
 
 
 def _more_labels(document: Document, labels: Mapping[str, str], faults: list[Fault]) -> dict[str, str]:
     """Return the labels that the option names; one without a value is left out, one that is no text is a fault."""
-    found = {}
+    texts = {}
     for label, path in labels.items():
         steps = tuple(path.split("."))
         value: Any = document.data
@@ -280,10 +280,10 @@ def _more_labels(document: Document, labels: Mapping[str, str], faults: list[Fau
             value = value.get(step) if isinstance(value, Mapping) else None
         if isinstance(value, str | int | float):
             if text := str(value).strip():
-                found[label] = text
+                texts[label] = text
         elif value:
             faults.append(document.fault(steps, f"found {describe(value)}, expected text for the label {label!r}"))
-    return found
+    return texts
 
 
 def _story(data: Mapping[str, Any]) -> str | None:
@@ -293,21 +293,21 @@ def _story(data: Mapping[str, Any]) -> str | None:
 
 def _labels(data: Mapping[str, Any]) -> dict[str, str]:
     languages = ((data.get(part) or {}).get("language") for part in ("source_info", "metadata"))
-    given = [each.strip() for each in languages if isinstance(each, str) and each.strip()]
-    return {"language": given[0]} if given else {}
+    names = [each.strip() for each in languages if isinstance(each, str) and each.strip()]
+    return {"language": names[0]} if names else {}
 
 
 def _answered(case: Case, path: Path | None, faults: list[Fault]) -> Case:
     """Return the case with its prediction; what is no JSON is an answer as well, and evaluators say so."""
     if path is None:
         return case
-    shown = shown_path(path)
+    display_path = shown_path(path)
     try:
-        data = read_bytes(path, shown)
+        data = read_bytes(path, display_path)
     except SuiteError as error:
         faults.extend(error.faults)
         return case
     try:
-        return case.answered(load_json(path, shown).data)
+        return case.answered(load_json(path, display_path).data)
     except SuiteError:
         return case.answered(data.decode("utf-8-sig", errors="replace"))

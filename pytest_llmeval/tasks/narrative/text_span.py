@@ -88,11 +88,11 @@ class TextSpan(NarrativeEvaluator):
             nothing = _no_details(excluded) | gaps
             return Observation(gap_counts(nothing), nothing, undefined)
         sentences = end_mark_spans(stories.text)
-        right, found = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
-        counts = boundary_counts(match_boundaries(right, found, self.tolerance))
+        right, answers = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
+        counts = boundary_counts(match_boundaries(right, answers, self.tolerance))
         undefined = {}
         for name, measure in _WINDOWED.items():
-            errors, windows = measure(len(sentences), right, found)
+            errors, windows = measure(len(sentences), right, answers)
             if windows:
                 counts |= {f"{name}.errors": errors, f"{name}.windows": windows}
             else:
@@ -105,9 +105,9 @@ class TextSpan(NarrativeEvaluator):
                 {"event": event.label, "overlap": overlap} for event, overlap in zip(gold, overlaps, strict=True)
             ],
             "mean_overlap": math.fsum(overlaps) / len(overlaps),
-            "predicted_boundaries": found,
+            "predicted_boundaries": answers,
             "ground_truth_boundaries": right,
-            "n_predicted": len(found),
+            "n_predicted": len(answers),
             "n_ground_truth": len(right),
             "unjudged_spans": excluded,
             "n_spans_excluded": len(excluded),
@@ -138,19 +138,19 @@ def _spans(events: Sequence[Event]) -> list[Span]:
 
 
 def _boundaries(spans: Sequence[Span], sentences: Sequence[Span]) -> list[int]:
-    found = set()
+    boundaries = set()
     for start, end in spans:
         last = sentence_index(end, sentences)
         if sentence_index(start, sentences) < last:
-            found.add(last - 1)
-    return sorted(found)
+            boundaries.add(last - 1)
+    return sorted(boundaries)
 
 
 def _faults(gold: Sequence[Event], predicted: Sequence[Event], length: int) -> dict[str, Any]:
     """Return the events whose spans are odd: outside the text, empty, reversed, overlapping."""
     sides = {"ground_truth": gold, "prediction": predicted}
     faults = {
-        side: {kind: [events[index].label for index in found] for kind, found in kinds.items()}
+        side: {kind: [events[index].label for index in indices] for kind, indices in kinds.items()}
         for side, events in sides.items()
         if (kinds := span_faults(_spans(events), length))
     }
@@ -160,11 +160,11 @@ def _faults(gold: Sequence[Event], predicted: Sequence[Event], length: int) -> d
 def _drifts(stories: Alignment) -> dict[str, Any]:
     """Return the spans whose text is not what the story has there; those of the prediction are explained."""
     sides = {"ground_truth": stories.gold, "prediction": stories.predicted}
-    found = {side: drifts for side, story in sides.items() if (drifts := drifted_spans(story, stories.text))}
-    if not found:
+    by_side = {side: drifts for side, story in sides.items() if (drifts := drifted_spans(story, stories.text))}
+    if not by_side:
         return {}
-    wrong = [describe_drift(each) for each in found.get("prediction", ())]
-    return {"drifted_spans": found} | ({"wrong": wrong} if wrong else {})
+    wrong = [describe_drift(each) for each in by_side.get("prediction", ())]
+    return {"drifted_spans": by_side} | ({"wrong": wrong} if wrong else {})
 
 
 def _no_details(excluded: list[str]) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _no_details(excluded: list[str]) -> dict[str, Any]:
     }
 
 
-_FOUND = ("sentiment_precision", "sentiment_recall", "sentiment_f1")
+_SENTIMENT_RATES = ("sentiment_precision", "sentiment_recall", "sentiment_f1")
 _POLARITY = "sentiment_polarity_accuracy"
 _NO_SENTIMENT = "the ground truth has no sentiment of a relationship with agent and target"
 _NO_POLARITY = "no paired relationship has a sentiment of known polarity in the ground truth"
@@ -220,7 +220,7 @@ class Sentiment(NarrativeEvaluator):
             SuiteError: The taxonomy has faults.
         """
         self._check_taxonomies()
-        return [Metric(name, signature=self._signature()) for name in (*_FOUND, _POLARITY)]
+        return [Metric(name, signature=self._signature()) for name in (*_SENTIMENT_RATES, _POLARITY)]
 
     def observe(self, stories: Alignment) -> Observation:
         """Count the sentiments of two stories."""
@@ -232,7 +232,9 @@ class Sentiment(NarrativeEvaluator):
                 tally.add_others(event, partner, pairs, {id(answer) for _, answer in links})
         details = tally.details() | gap_details("sentiment", stories.gold)
         if not tally.judged:
-            return Observation(gap_counts(details), details, dict.fromkeys((*_FOUND, _POLARITY), _NO_SENTIMENT))
+            return Observation(
+                gap_counts(details), details, dict.fromkeys((*_SENTIMENT_RATES, _POLARITY), _NO_SENTIMENT)
+            )
         no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
         return Observation(gap_counts(details) | tally.counts, details, no_polarity)
 
@@ -245,9 +247,9 @@ class Sentiment(NarrativeEvaluator):
         """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""
         hits, gold = sums["true_positives"], sums["true_positives"] + sums["false_negatives"]
         predicted = hits + sums["false_positives"]
-        found = (precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold))
+        rates = (precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold))
         accuracy = ratio(sums["polarity_correct"], sums["polarity_total"])
-        return dict(zip(_FOUND, found, strict=True)) | {_POLARITY: accuracy}
+        return dict(zip(_SENTIMENT_RATES, rates, strict=True)) | {_POLARITY: accuracy}
 
 
 class _Tally:
@@ -265,14 +267,14 @@ class _Tally:
         self.extra: list[dict[str, Any]] = []
 
     def add(self, event: Event, right: Relationship, answer: Relationship | None) -> None:
-        found = answer.sentiments if answer else frozenset()
+        predicted = answer.sentiments if answer else frozenset()
         if not right.sentiments:
-            self.skipped += bool(found)
+            self.skipped += bool(predicted)
             self._leave_open(event, answer)
             return
         self.judged += 1
-        missed, surplus = right.sentiments - found, found - right.sentiments
-        self.counts["true_positives"] += len(right.sentiments & found)
+        missed, surplus = right.sentiments - predicted, predicted - right.sentiments
+        self.counts["true_positives"] += len(right.sentiments & predicted)
         self.counts["false_positives"] += len(surplus)
         self.counts["false_negatives"] += len(missed)
         where = {"event": event.label, "agent": right.agent, "target": right.target}
@@ -282,7 +284,7 @@ class _Tally:
         expected = self._polarities(right.sentiments)
         if answer and expected:
             self.counts["polarity_total"] += 1
-            self.counts["polarity_correct"] += expected == self._polarities(found)
+            self.counts["polarity_correct"] += expected == self._polarities(predicted)
 
     def add_others(self, event: Event, partner: Event, pairs: Sequence[RelationshipPair], paired: set[int]) -> None:
         """Add what the partner of an event has beside its pairs, and count the event if none of it is judged."""

@@ -86,7 +86,7 @@ def read_judgement(line: int, row: Any) -> Judgement | str:
     lacking = next((name for name, value in needed.items() if not value), None)
     if lacking or not isinstance(fact, str):
         return f"no {lacking}"
-    known = next((found for name in _ID_FIELDS if (found := case_id(row.get(name))) is not None), None)
+    known = next((identifier for name in _ID_FIELDS if (identifier := case_id(row.get(name))) is not None), None)
     return Judgement(line, known, fact.strip(), accusation, articles, term)
 
 
@@ -126,11 +126,11 @@ class SetOptions:
 
     def __post_init__(self) -> None:
         for name, least in (("queries", 1), ("min_positives", 1), ("relative", 0), ("absolute", 0)):
-            if not least <= (found := getattr(self, name)) < math.inf:
-                raise ValueError(f"{name}: found {found}, expected a number from {least}")
+            if not least <= (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name}: found {value}, expected a number from {least}")
         for name, other in (("candidates", "queries"), ("positives", "min_positives")):
-            if (found := getattr(self, name)) < (least := getattr(self, other)):
-                raise ValueError(f"{name}: found {found}, expected at least {least}, as many as {other}")
+            if (value := getattr(self, name)) < (least := getattr(self, other)):
+                raise ValueError(f"{name}: found {value}, expected at least {least}, as many as {other}")
 
 
 @dataclass(slots=True)

@@ -58,13 +58,13 @@ def ranking_lines(details: Mapping[str, Any], gold: Iterable[str], most: int) ->
     results = min(details["n_results"], most)
     for task, ranks in details["relevant_ranks"].items():
         missing = details.get("missing_positives", {}).get(task, ())
-        wanted = "positive" if task in lists else "relevant result"
+        noun = "positive" if task in lists else "relevant result"
         if task in lists and not ranks and not missing:
             continue  # no positive is listed
         if not ranks:
-            lines.append(f"{task}: no {wanted} among {_of(results)}")
+            lines.append(f"{task}: no {noun} among {_among(results)}")
         elif ranks[0] > 1:
-            lines.append(f"{task}: the first {wanted} is at rank {ranks[0]}")
+            lines.append(f"{task}: the first {noun} is at rank {ranks[0]}")
         if missing:
             lines.append(f"{task}: positives not found: {listed(as_line(each, _TITLE) for each in missing)}")
     for task, number in details.get("unjudged", {}).items():
@@ -74,7 +74,7 @@ def ranking_lines(details: Mapping[str, Any], gold: Iterable[str], most: int) ->
     return lines
 
 
-def _of(results: int) -> str:
+def _among(results: int) -> str:
     return f"the first {counted(results, 'result')}" if results else "the results: there are none"
 
 
@@ -82,7 +82,7 @@ _ABSENT = "no expected positives"
 _NO_ATTRIBUTES = "the query has no meta"
 _NO_POSITIVE = "the list of expected positives is empty"
 _MAY_EXCEED_ONE = LISTED_MEASURES
-_SHOWN = ("precision", "recall", "hit_rate", "macro_f1", "micro_f1")
+_TABLE_MEASURES = ("precision", "recall", "hit_rate", "macro_f1", "micro_f1")
 _SHOWN_TEXT = 40
 _SHOWN_KEYS = 5
 _ABOVE_ONE = "above 1: more results are relevant than positives are listed (recall_denominator)"
@@ -228,11 +228,11 @@ class Retrieval(Evaluator):
 
     def tables(self) -> Sequence[MetricTable]:
         """Return the table of the tasks, a column for each k."""
-        labels = {name: name.replace("_", " ").replace("f1", "F1") for name in _SHOWN}
+        labels = {name: name.replace("_", " ").replace("f1", "F1") for name in _TABLE_MEASURES}
         rows = [
             ((task, labels[name]), tuple(f"{task}_{name}@{k}" for k in self._cutoffs))
             for task in self._rules
-            for name in _SHOWN
+            for name in _TABLE_MEASURES
         ]
         return [MetricTable("", ("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows, _ABOVE_ONE)]
 
@@ -264,7 +264,7 @@ class Retrieval(Evaluator):
         attributes = query.meta is not None
         judged = self._judged(results, query) if attributes else {}
         ranks |= {task: tuple(compress(count(1), self._relevant(each))) for task, each in judged.items()}
-        unknown = [task for task, each in judged.items() if each and all(one.unjudged for one in each)]
+        unknown = [task for task, each in judged.items() if each and all(relevance.unjudged for relevance in each)]
         retrieved = len(results.items)
         cutoffs = self._cutoffs
         if self.unfilled_ranks == "skip":
@@ -278,10 +278,12 @@ class Retrieval(Evaluator):
         for task, gains in gold.items():
             if gains:
                 ideal = tuple(sorted(gains.values(), reverse=True))
-                found = self._found(task, gains, ranks[task], entries, query, results)
-                counts.update(ranked_counts(task, found, ideal, self._cutoffs))
+                ranked = self._ranked_gains(task, gains, ranks[task], entries, query, results)
+                counts.update(ranked_counts(task, ranked, ideal, self._cutoffs))
         details = self._details(entries, results, ranks, gold)
-        if unjudged := {task: n for task, each in judged.items() if (n := sum(one.unjudged for one in each))}:
+        if unjudged := {
+            task: n for task, each in judged.items() if (n := sum(relevance.unjudged for relevance in each))
+        }:
             details["unjudged"] = unjudged
         undefined = self._undefined(number, gold, retrieved, attributes=attributes)
         for task in unknown:
@@ -291,15 +293,15 @@ class Retrieval(Evaluator):
     def _malformed(self, entries: Entries, results: Results, judged: Mapping[str, Sequence[Relevance]]) -> str | None:
         """Say why results cannot be read though they are a list of objects."""
         for task, each in judged.items():
-            for rank, one in enumerate(each, 1):
-                if one.fault is not None:
-                    return f"result {rank}, task {task!r}: {one.fault}"
+            for rank, relevance in enumerate(each, 1):
+                if relevance.fault is not None:
+                    return f"result {rank}, task {task!r}: {relevance.fault}"
         for by in sorted(self._reader.kinds):
             keys = results.keys[by]
             if keys and results.complete and not any(keys):
                 first = entries.items[0] if entries.items else {}
-                shown = ", ".join(printable(str(key)) for key in list(first)[:_SHOWN_KEYS]) or "no key"
-                return f"found results with {shown}, expected one of the fields {', '.join(self._fields.names(by))}"
+                names = ", ".join(printable(str(key)) for key in list(first)[:_SHOWN_KEYS]) or "no key"
+                return f"found results with {names}, expected one of the fields {', '.join(self._fields.names(by))}"
         return None
 
     def _gold_ranks(self, results: Results, gold: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[int, ...]]:
@@ -317,7 +319,7 @@ class Retrieval(Evaluator):
         strict = self.absent_attributes == "unknown"
         return (each.relevant and each.fault is None and not (strict and each.unjudged) for each in judged)
 
-    def _found(
+    def _ranked_gains(
         self,
         task: str,
         gains: Mapping[str, float],
@@ -330,14 +332,14 @@ class Retrieval(Evaluator):
         by = self._gold[task].by
         most = self._cutoffs[-1]
         keys = results.keys[by]
-        found = relevant_gains(keys, gains, ranks, most, complete=results.complete)
-        if found is None:
+        relevant = relevant_gains(keys, gains, ranks, most, complete=results.complete)
+        if relevant is None:
             for part in self._reader.behind(entries, query, results):
                 keys = [*keys, *part.keys[by]]
-                found = relevant_gains(keys, gains, ranks, most, complete=part.complete)
-                if found is not None:
+                relevant = relevant_gains(keys, gains, ranks, most, complete=part.complete)
+                if relevant is not None:
                     break
-        return found or ()
+        return relevant or ()
 
     def _details(
         self,
@@ -361,8 +363,8 @@ class Retrieval(Evaluator):
                 details[f"n_without_{by}"] = unknown
             there = [keys[rank - 1] for rank in ranks.get(task, ())]
             if left := [key for key in gains if key not in there] if there else list(gains):
-                shown = left if by == "id" else [text[:_SHOWN_TEXT] for text in left]
-                details.setdefault("missing_positives", {})[task] = shown
+                texts = left if by == "id" else [text[:_SHOWN_TEXT] for text in left]
+                details.setdefault("missing_positives", {})[task] = texts
         return details
 
     def _undefined(
@@ -411,10 +413,10 @@ _Results = list[Any]
 
 def _listed(prediction: Any) -> _Results | None:
     """Return the results of a prediction in whatever form; ``None`` if there are none."""
-    found = own_or_answer(prediction, Retrieval.reads.own_keys)
-    found = json_in(found) if isinstance(found, str) else found
-    found = found.get("results") if isinstance(found, Mapping) else found
-    return found if isinstance(found, list) and found else None
+    results = own_or_answer(prediction, Retrieval.reads.own_keys)
+    results = json_in(results) if isinstance(results, str) else results
+    results = results.get("results") if isinstance(results, Mapping) else results
+    return results if isinstance(results, list) and results else None
 
 
 def _of_results(
@@ -474,8 +476,8 @@ def _doubled(results: _Results, is_relevant: Callable[[Any], bool], near: Neighb
 def _of_another(results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results | None:
     """Give the results of another query that have none of the positives."""
     del results
-    found = (_listed(other.prediction) for other in near.others)
-    return next((each for each in found if each is not None and not any(map(is_relevant, each[:most]))), None)
+    lists = (_listed(other.prediction) for other in near.others)
+    return next((each for each in lists if each is not None and not any(map(is_relevant, each[:most]))), None)
 
 
 def _mutator(name: str, why: str, advice: str, change: Any) -> Mutator:

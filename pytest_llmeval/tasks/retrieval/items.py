@@ -55,11 +55,11 @@ class Fields:
         )
         return read(value)
 
-    def query_of(self, asked: Any) -> Query:
+    def query_of(self, question: Any) -> Query:
         """Return the query of a case's input: an object, or a text."""
-        if isinstance(asked, dict):
-            return Query(self.key_of(asked, "id"), self.key_of(asked, "text"), asked.get("meta"))
-        return Query(None, _text(asked), None)
+        if isinstance(question, dict):
+            return Query(self.key_of(question, "id"), self.key_of(question, "text"), question.get("meta"))
+        return Query(None, _text(question), None)
 
     def keys_of(self, items: Sequence[Mapping[str, Any]], by: By) -> Sequence[Key]:
         """Return the keys of objects: what `key_of` returns for each, but faster where all have the same field."""
@@ -153,25 +153,27 @@ class Reader:
 
         The list may be the text of a JSON list, or stand under ``results`` of an object.
         """
-        given = prediction
+        original = prediction
         if isinstance(prediction, str):
             prediction = json_in(prediction)
         if isinstance(prediction, dict) and "results" in prediction:
             prediction = prediction["results"]
         if not isinstance(prediction, list):
-            return Entries((), fault=f"found {describe_found(given)}, expected a list of results")
+            return Entries((), fault=f"found {describe_found(original)}, expected a list of results")
         bare = "id" in self.kinds
         if bare and _all_texts(prediction) and all(prediction):
             return Entries([{}] * len(prediction), prediction)
         if list(map(type, prediction)).count(dict) == len(prediction):
             return Entries(prediction)
         items = [self._item(each, bare=bare) for each in prediction]
-        kept = [item for item in items if item is not None]
-        return Entries(kept, junk=len(items) - len(kept), fault=_fault(prediction) or self._nothing(prediction, kept))
+        results = [item for item in items if item is not None]
+        return Entries(
+            results, junk=len(items) - len(results), fault=_fault(prediction) or self._nothing(prediction, results)
+        )
 
-    def _nothing(self, prediction: Sequence[Any], kept: Sequence[Any]) -> str | None:
+    def _nothing(self, prediction: Sequence[Any], results: Sequence[Any]) -> str | None:
         """Say that no entry of a list is a result."""
-        if kept or not prediction:
+        if results or not prediction:
             return None
         expected = "objects" if "id" not in self.kinds else "objects or ids"
         return (
@@ -190,10 +192,10 @@ class Reader:
         """
         results = self._read(entries, query, 0, most + _SPARE)
         if not results.complete and len(results.items) < most:
-            for rest in self.behind(entries, query, results):
-                keys = {by: [*each, *rest.keys[by]] for by, each in results.keys.items()}
-                items, itself = [*results.items, *rest.items], results.itself + rest.itself
-                results = Results(items, keys, itself, rest.read, rest.complete)
+            for part in self.behind(entries, query, results):
+                keys = {by: [*each, *part.keys[by]] for by, each in results.keys.items()}
+                items, itself = [*results.items, *part.items], results.itself + part.itself
+                results = Results(items, keys, itself, part.read, part.complete)
                 if len(items) >= most:
                     break
         return results

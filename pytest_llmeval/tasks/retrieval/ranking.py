@@ -163,7 +163,7 @@ def ranked_counts(
         within = [(rank, gain) for rank, gain in gains if rank <= k]
         if within:
             counts[f"{task}_ndcg@{k}"] = _discounted(within) / _ideal(ideal[:k])
-            precisions = sum(found / rank for found, (rank, _) in enumerate(within, 1))
+            precisions = sum(number / rank for number, (rank, _) in enumerate(within, 1))
             counts[f"{task}_map@{k}"] = precisions / len(ideal)
     return counts
 

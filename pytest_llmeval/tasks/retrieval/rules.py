@@ -21,20 +21,20 @@ def _value_at(data: Any, path: str) -> Any:
     value = data.get(path, MISSING)
     if value is not MISSING or "." not in path:
         return value
-    head, _, rest = path.partition(".")
-    return _value_at(data.get(head), rest)
+    head, _, tail = path.partition(".")
+    return _value_at(data.get(head), tail)
 
 
 def _value_of(result: Mapping[str, Any], paths: Iterable[str]) -> Any:
     """Return the value of a field of a result: at the top or under ``meta``, as corpora have it; null if only that."""
-    found: Any = MISSING
+    first: Any = MISSING
     for data in (result, result.get("meta")):
         for path in paths:
             value = _value_at(data, path)
             if value is not MISSING and value is not None:
                 return value
-            found = value if found is MISSING else found
-    return found
+            first = value if first is MISSING else first
+    return first
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,15 @@ class SameSet:
     def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> "list[Relevance]":
         """Return for each result whether it has the query's values and no others."""
         value = _value_at(meta, self.query_field or self.field)
-        wanted = _values(value) or frozenset()
+        expected = _values(value) or frozenset()
         out = []
-        for found in (_value_of(result, self.paths) for result in results):
-            values = wanted if found == value else _values(found)
-            out.append(Relevance(values == wanted, found is MISSING and value is not MISSING, self.value_fault(found)))
+        for attribute in (_value_of(result, self.paths) for result in results):
+            values = expected if attribute == value else _values(attribute)
+            out.append(
+                Relevance(
+                    values == expected, attribute is MISSING and value is not MISSING, self.value_fault(attribute)
+                )
+            )
         return out
 
 
@@ -183,8 +187,8 @@ class Near:
         if self.flags and self.number is None:
             raise ValueError("found flags without number, expected the key of the number as well")
         if not (self.relative >= 0 and self.absolute >= 0):  # NaN is neither
-            found = f"tolerances {self.relative:g} and {self.absolute:g}"
-            raise ValueError(f"found {found}, expected relative and absolute of at least 0")
+            tolerances = f"{self.relative:g} and {self.absolute:g}"
+            raise ValueError(f"found tolerances {tolerances}, expected relative and absolute of at least 0")
 
     def __str__(self) -> str:
         return f"near {self.field} {self.relative:g} {self.absolute:g}"
@@ -206,16 +210,16 @@ class Near:
     def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[Relevance]:
         """Return for each result whether it is close enough to the query."""
         value = _value_at(meta, self.query_field or self.field)
-        asked = self.read(value)
+        query = self.read(value)
         out = []
-        for found in (_value_of(result, self.paths) for result in results):
-            near = self.distance(asked, self.read(found)) is not None
-            out.append(Relevance(near, found is MISSING and value is not MISSING, self.value_fault(found)))
+        for attribute in (_value_of(result, self.paths) for result in results):
+            near = self.distance(query, self.read(attribute)) is not None
+            out.append(Relevance(near, attribute is MISSING and value is not MISSING, self.value_fault(attribute)))
         return out
 
-    def distance(self, asked: "Measured", found: "Measured") -> float | None:
+    def distance(self, query: "Measured", result: "Measured") -> float | None:
         """Return how far the numbers are apart: 0 where flags make them not matter, ``None`` where that is too far."""
-        (number, flags), (other, others) = asked, found
+        (number, flags), (other, others) = query, result
         if flags != others:
             return None
         if True in flags:

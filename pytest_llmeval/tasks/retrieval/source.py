@@ -115,9 +115,9 @@ class TrecSource(Source):
         cases = []
         for query in [*judged, *(query for query in results or () if query not in judged)]:
             lines = judged.get(query)
-            found = MISSING if results is None else [each.document for each in _ranked(results.get(query, ()))]
+            documents = MISSING if results is None else [each.document for each in _ranked(results.get(query, ()))]
             line = lines[0].number if lines else 0
-            cases.append(Case(query, query, None if lines is None else _expected(lines), found, line=line))
+            cases.append(Case(query, query, None if lines is None else _expected(lines), documents, line=line))
         return cases
 
     def faulty(self, faults: Iterable[Fault]) -> int:

@@ -113,8 +113,8 @@ def narrative_taxonomy(
     """
     levels = read_relationships(_path(relationships, "relationships"))
     feelings = read_sentiments(_path(sentiments, "sentiments"))
-    found = read_actions(_path(actions, "actions"))
-    categories = found.categories if actions is None else _with_short_names(found.categories)
+    action_labels = read_actions(_path(actions, "actions"))
+    categories = action_labels.categories if actions is None else _with_short_names(action_labels.categories)
     types = [each for category in categories for each in category.types]
     return NarrativeTaxonomy(
         relationships=LabelSet(_names(levels), {each.label: LabelSet(_names(each.level2)) for each in levels}),
@@ -122,13 +122,13 @@ def narrative_taxonomy(
         polarities={each.label.lower(): polarity for each in feelings if (polarity := _polarity(each))},
         categories=LabelSet(_names(categories), {each.label: LabelSet(_names(each.types)) for each in categories}),
         contexts=LabelSet({context: context for each in types for context in each.contexts}),
-        statuses=LabelSet(_names(found.statuses)),
-        functions=LabelSet(_names(found.functions)),
+        statuses=LabelSet(_names(action_labels.statuses)),
+        functions=LabelSet(_names(action_labels.functions)),
     )
 
 
-def _path(given: str | None, shipped: str) -> Path:
-    return taxonomy_path(shipped) if given is None else Path(given)
+def _path(option: str | None, shipped: str) -> Path:
+    return taxonomy_path(shipped) if option is None else Path(option)
 
 
 def _names(labels: "Iterable[Label]") -> dict[str, str]:
@@ -199,9 +199,9 @@ def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], Fault
         rows = read_rows(path, log, _COLUMNS[kind])
         if not rows:
             log.check()
-        found = from_rows(rows, log)
+        labels = from_rows(rows, log)
         log.check()
-        return found
+        return labels
 
     document = read_document(path, str(path))
     value, faults = check(kind, document.data, document, ())

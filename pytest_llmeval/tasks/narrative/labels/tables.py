@@ -175,15 +175,15 @@ def read_rows(path: Path, log: FaultLog, columns: Collection[str]) -> list[Label
     if path.suffix.lower() != ".csv":
         return list(_markdown_rows(read_text(path, log.file, "Markdown tables"), log))
     faults: list[Fault] = []
-    read = read_csv(path, log.file, faults, surplus=partial(_free_text, wanted=columns))
+    read = read_csv(path, log.file, faults, surplus=partial(_free_text, names=columns))
     rows = [LabelRow(line, "", _meant(cells), tuple(cells)) for line, cells in read]
     log.extend(faults)
     return rows
 
 
-def _free_text(header: Sequence[str], wanted: Collection[str]) -> int | None:
+def _free_text(header: Sequence[str], names: Collection[str]) -> int | None:
     """Return the first column that is not wanted; ``None`` if there is none, or if a wanted one follows it."""
-    others = [column_name(column) not in wanted for column in header]
+    others = [column_name(column) not in names for column in header]
     first = others.index(True) if True in others else None
     return first if first is not None and all(others[first:]) else None
 
@@ -202,8 +202,8 @@ def column_name(text: str) -> str | None:
 
 def split_name(text: str) -> tuple[str, str | None]:
     """Split ``ambush (偷袭)`` into a name and the other name in parentheses."""
-    found = _IN_PARENTHESES.search(text)
-    return (text[: found.start()].strip(), found[1].strip() or None) if found else (text.strip(), None)
+    match = _IN_PARENTHESES.search(text)
+    return (text[: match.start()].strip(), match[1].strip() or None) if match else (text.strip(), None)
 
 
 def bilingual_name(text: str) -> tuple[str, str | None]:
@@ -243,8 +243,8 @@ def _markdown_rows(text: str, faults: FaultLog) -> Iterator[LabelRow]:
         stripped = line.strip()
         if "|" not in stripped:
             columns = above = ()
-            if found := _HEADING.fullmatch(stripped):
-                heading = plain(_NUMBERED.sub("", found[1], count=1))
+            if match := _HEADING.fullmatch(stripped):
+                heading = plain(_NUMBERED.sub("", match[1], count=1))
             elif item := _MARKED_ITEM.match(stripped):
                 yield LabelRow(number, heading, {"label": item[1].strip()})
             continue
@@ -317,7 +317,7 @@ def sentiments_of(rows: list[LabelRow], faults: FaultLog) -> Sentiments:
     Without a column ``polarity``, labels have none of their own.
     """
     seen: set[str] = set()
-    found = []
+    sentiments = []
     for row in _with_columns(rows, ("label",), faults):
         wrong = label_fault(row.cells["label"], seen)
         if wrong is not None:
@@ -327,8 +327,10 @@ def sentiments_of(rows: list[LabelRow], faults: FaultLog) -> Sentiments:
         level = _level(row, faults)
         if wrong is None and faults.found == faulty:
             base = _label(row, "label")
-            found.append(Sentiment(label=base.label, zh=base.zh, aliases=base.aliases, polarity=polarity, level=level))
-    return Sentiments(sentiments=tuple(found))
+            sentiments.append(
+                Sentiment(label=base.label, zh=base.zh, aliases=base.aliases, polarity=polarity, level=level)
+            )
+    return Sentiments(sentiments=tuple(sentiments))
 
 
 def actions_of(rows: list[LabelRow], faults: FaultLog) -> Actions:
@@ -364,15 +366,15 @@ def label_fault(label: str, seen: set[str]) -> str | None:
     return None
 
 
-def _with_columns(rows: list[LabelRow], wanted: Sequence[str], faults: FaultLog) -> list[LabelRow]:
+def _with_columns(rows: list[LabelRow], column_names: Sequence[str], faults: FaultLog) -> list[LabelRow]:
     """Return the rows that have these columns; there has to be one."""
-    found = [row for row in rows if all(column in row.cells for column in wanted)]
-    if not found:
+    matches = [row for row in rows if all(column in row.cells for column in column_names)]
+    if not matches:
         columns = next((row.columns for row in rows if row.columns), ())
         there = f"the columns {', '.join(map(repr, columns))}" if columns else "no table"
-        names = " and ".join(map(repr, wanted))
-        faults.add(0, 0, "", f"found {there}, expected the column{'s' if len(wanted) > 1 else ''} {names}")
-    return found
+        names = " and ".join(map(repr, column_names))
+        faults.add(0, 0, "", f"found {there}, expected the column{'s' if len(column_names) > 1 else ''} {names}")
+    return matches
 
 
 def _below_headings(rows: list[LabelRow], upper: str) -> Iterator[LabelRow]:
@@ -413,7 +415,7 @@ def _groups(rows: list[LabelRow], upper: str, lower: str, faults: FaultLog) -> d
 def _listed(rows: list[LabelRow], column: str, faults: FaultLog) -> tuple[Label, ...]:
     """Return the labels of a column, and of tables and lists below a heading that speaks of it."""
     seen: set[str] = set()
-    found = []
+    labels = []
     for row in rows:
         headed = any(word in row.heading.casefold() for word in _HEADINGS[column])
         key = "label" if headed and column not in row.cells else column
@@ -422,10 +424,10 @@ def _listed(rows: list[LabelRow], column: str, faults: FaultLog) -> tuple[Label,
             continue
         wrong = label_fault(name, seen)
         if wrong is None:
-            found.append(_label(row, key))
+            labels.append(_label(row, key))
         else:
             faults.add(row.line, 1, column, wrong)
-    return tuple(found)
+    return tuple(labels)
 
 
 def _label(row: LabelRow, column: str) -> Label:
