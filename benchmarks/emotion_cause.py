@@ -46,7 +46,7 @@ def conversation(rng: random.Random, number: int) -> Case:
 
 def here(cases: Sequence[Case]) -> Scores:
     evaluator = EmotionCause(subtask=2)
-    columns = evaluator.summarize(Totals.of(map(evaluator.measure, cases)).sums())
+    columns = evaluator.summarize(Totals.add_up(map(evaluator.measure, cases)).sums())
     return {name: float(column[0]) for name, column in columns.items()}
 
 

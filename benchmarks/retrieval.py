@@ -72,7 +72,7 @@ def asked(number: int) -> dict[str, Any]:
 def here(evaluator: Evaluator, cases: Sequence[Case]) -> Scores:
     for cached in (ranked_counts, set_counts, size_counts):
         cached.cache_clear()
-    columns = evaluator.summarize(Totals.of(map(evaluator.measure, cases)).sums())
+    columns = evaluator.summarize(Totals.add_up(map(evaluator.measure, cases)).sums())
     return {name: float(column[0]) for name, column in columns.items()}
 
 

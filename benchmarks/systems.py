@@ -37,7 +37,7 @@ def compare() -> None:
         ]
         results[f"system {system}"] = score(evaluator, answers, confidence=None)
     started = time.process_time()
-    compare_systems(results, "system 0", MetricIndex.of({evaluator.name: evaluator}))
+    compare_systems(results, "system 0", MetricIndex.from_evaluators({evaluator.name: evaluator}))
     print(f"{SYSTEMS} systems x {len(METRICS)} metrics x {CASES} cases: {time.process_time() - started:.2f} s")
 
 

@@ -73,16 +73,20 @@ class Suites:
 
     def run(self, *, update: bool = False, system: str = "") -> Judged:
         """Run the suite as pytest does, and record its verdicts if it is approved."""
-        suite = load_suite(self.path, default_registry(), root=self.path.parent, shown=self.path.name).of(system)
+        suite = load_suite(
+            self.path, default_registry(), root=self.path.parent, display_path=self.path.name
+        ).for_variant(system)
         key = SuiteKey(str(self.path), self.path.name, variant=system)
         runner = CaseRunner(JudgeOptions())
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
         done = [
             runner.run(each, following=loaded[n:], early=EarlyCalls(judge=True)) for n, each in enumerate(loaded, 1)
         ]
-        judges = judges_of(suite, runner.judges, key.shown)
+        judges = judges_of(suite, runner.judges, key.display_path)
         runner.close(whole_run=True)
-        run = RunRecord(items={Item(key.shown, ""): ItemResult(SuitePart.of(key, suite.total, done), "passed", 0.0)})
+        run = RunRecord(
+            items={Item(key.display_path, ""): ItemResult(SuitePart.of(key, suite.total, done), "passed", 0.0)}
+        )
         keeper = Keeper(SnapshotMode(update=update))
         known = KnownSuites(self.path.parent, {self.path: suite}, judges)
         scope = RunScope(run, RunTerms(), known, keeper, Stamp("2026-11-22", "abc"))

@@ -42,4 +42,4 @@ def load_text(text: str, folder: Path, *, root: Path | None = None, registry: Re
     """Write ``s.eval.yaml`` into a folder and load it."""
     path = folder / "s.eval.yaml"
     path.write_text(text, encoding="utf-8")
-    return load_suite(path, registry or default_registry(), root=root or folder, shown=path.name)
+    return load_suite(path, registry or default_registry(), root=root or folder, display_path=path.name)

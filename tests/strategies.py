@@ -38,7 +38,7 @@ observations = st.builds(
 counted = st.builds(Observation, counts=st.dictionaries(st.sampled_from(NAMES), counts, max_size=3))
 """Observations that only count."""
 
-totals = st.lists(counted, max_size=5).map(Totals.of)
+totals = st.lists(counted, max_size=5).map(Totals.add_up)
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def _doubts(
         yield not_comparable(EVERYTHING, changed, settings)
     for metric in dict.fromkeys(gate.metric for gate in measured.suite.regressions):
         here, there = measured.result.find(metric), approved.metrics.get(metric)
-        changed = changed_measure(metric, deciding(metric), approved, comparable, measured.key.shown)
+        changed = changed_measure(metric, deciding(metric), approved, comparable, measured.key.display_path)
         if not changed and here is not None and there is not None:
             changed = changed_signature(there.signature, here.signature, measured.shifts(approved).get(metric))
         if changed:

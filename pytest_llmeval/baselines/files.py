@@ -62,7 +62,7 @@ def score_file(key: SuiteKey) -> Path:
     suffix = SCORES
     if key.test or key.variant:
         module, _, test = key.test.partition("::")
-        declared_there = key.shown.startswith(f"{module}{IN_MODULE}")  # the file's name says which module it is
+        declared_there = key.display_path.startswith(f"{module}{IN_MODULE}")  # the file's name says which module it is
         whole = json.dumps([test if declared_there else key.test, key.variant])
         name = key.variant or key.test.rpartition("::")[2]
         readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_READABLE]

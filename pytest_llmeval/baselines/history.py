@@ -65,7 +65,7 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
     found: dict[str, list[Look]] = {}
     seen = {watch.statistics, watch.baseline}
     for data in _lines(root, watch.baseline):
-        same = (data.get("path"), data.get("test"), data.get("variant")) == (key.shown, key.test, key.variant)
+        same = (data.get("path"), data.get("test"), data.get("variant")) == (key.display_path, key.test, key.variant)
         if not same or data.get("baseline") != watch.baseline or data.get("statistics") in seen:
             continue
         with suppress(AttributeError, TypeError, ValueError):
@@ -100,7 +100,7 @@ def _line(judged: JudgedSuite, time: str, commit: str | None) -> str:
         "time": time,
         "commit": commit,
         "version": __version__,
-        "path": judged.key.shown,
+        "path": judged.key.display_path,
         "test": judged.key.test,
         "variant": judged.key.variant,
         "cases": len(judged.records),

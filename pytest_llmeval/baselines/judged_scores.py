@@ -139,7 +139,7 @@ def _verdicts(
         deciding=deciding_labels(measured.suite),
         gated=_gated(measured),
         warn_unused=mode.warn_unused,
-        shown=measured.key.shown,
+        shown=measured.key.display_path,
     )
     verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
     if part is not None:

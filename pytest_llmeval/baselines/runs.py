@@ -262,4 +262,4 @@ def approved_statistics(key: SuiteKey, scores: "SuiteScores") -> "CaseStatistics
 
 def shown_beside(key: SuiteKey, path: Path) -> str:
     """Return how messages name a file that belongs to a suite."""
-    return (Path(key.shown).parent / path.parent.name / path.name).as_posix()
+    return (Path(key.display_path).parent / path.parent.name / path.name).as_posix()

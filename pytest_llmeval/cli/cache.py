@@ -226,11 +226,11 @@ def _explain_suite(options: Namespace, path: Path) -> int:
     cached: set[str] = set()
     if options.cache.exists():
         with _opened(options) as cache:
-            cached = {each.asked.key for each in found.questions if cache.get(each.asked.key) is not None}
+            cached = {each.question.key for each in found.questions if cache.get(each.question.key) is not None}
     rows, missing = [], []
     panel = len(found.models) > 1
     for each in found.questions:
-        asked = each.asked
+        asked = each.question
         recorded = found.recordings.get(asked.key) is not None
         stores = [name for name, has in (("recorded", recorded), ("cached", asked.key in cached)) if has]
         juror = (asked.juror.model,) if panel else ()

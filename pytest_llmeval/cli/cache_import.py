@@ -38,13 +38,13 @@ class SuiteQuestion:
         case: That it is about.
         system: Whose answer it is; nothing where the suite has no systems.
         evaluator: Label of the evaluator that asks.
-        asked: The question, its key included.
+        question: The question, its key included.
     """
 
     case: "Case"
     system: str
     evaluator: str
-    asked: JurorQuestion
+    question: JurorQuestion
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def suite_questions(path: Path, model: str | None = None, stored: _Stored = lamb
     jurors = [_juror(spec, recordings) for spec in jurors_of(chosen)]
     found = SuiteQuestions(suite, recordings, [each.model for each in jurors])
     panel = JudgePanel.of(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
-    for way in map(suite.of, suite.systems or [""]):
+    for way in map(suite.for_variant, suite.systems or [""]):
         for case in way.cases:
             found.add(way, case, panel, stored)
     return found
@@ -188,7 +188,7 @@ def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: st
     imported = Imported()
     questions: dict[str, list[SuiteQuestion]] = defaultdict(list)
     for each in asked.questions:
-        if each.asked.repeat == 0 and not each.asked.question.shared:
+        if each.question.repeat == 0 and not each.question.question.shared:
             questions[each.case.id].append(each)
     given: dict[str, list[str]] = defaultdict(list)
     for case in asked.suite.cases:
@@ -227,7 +227,7 @@ def _unmatched(name: str, ids: list[str]) -> str:
 
 
 def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: str) -> None:
-    asked = question.asked
+    asked = question.question
     mode = asked.question.mode
     low, high = mode.scale
     score = low + share * (high - low)

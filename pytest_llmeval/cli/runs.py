@@ -230,14 +230,14 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
         suite = with_answers(suite, options.predictions)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
-    if not any(suite.of(name).cases for name in suite.systems or [""]):
+    if not any(suite.for_variant(name).cases for name in suite.systems or [""]):
         raise LlmevalError(f"{options.suite}: found no case, expected at least one")
     shown = display_path(path, checkout.root)
     run = RunRecord(selected={str(path)})
     with open_executor(options.executor) as executor:
         for name in suite.systems or [""]:
             key = SuiteKey(str(path), shown, variant=name)
-            for part in run_predicted(suite.of(name), key, executor):
+            for part in run_predicted(suite.for_variant(name), key, executor):
                 run.items[Item(shown, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
     return run
 

@@ -39,12 +39,12 @@ def suite_files(folder: Path) -> Iterator[Path]:
                 yield Path(parent, name)
 
 
-def open_suite(path: Path, shown: Path | None = None) -> "Suite":
+def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
     """Read a suite file; evaluators and sources of this package and of installed ones are known.
 
     Args:
         path: The suite file.
-        shown: Its name in messages, if different.
+        display_path: Its name in messages, if different.
 
     Raises:
         SuiteError: It has faults that affect every case.
@@ -54,19 +54,19 @@ def open_suite(path: Path, shown: Path | None = None) -> "Suite":
 
     here = Path.cwd()
     root = here if path.resolve().is_relative_to(here) else path.resolve().parent
-    return load_suite(path, default_registry(), root=root, shown=str(shown or path))
+    return load_suite(path, default_registry(), root=root, display_path=str(display_path or path))
 
 
-def open_noted(path: Path, shown: Path | None = None) -> "Suite":
+def open_noted(path: Path, display_path: Path | None = None) -> "Suite":
     """Read a suite file; of a faulty one, print a note if the faults may come from what a conftest registers.
 
     Raises:
         SuiteError: As `open_suite`.
     """
     try:
-        return open_suite(path, shown)
+        return open_suite(path, display_path)
     except SuiteError as error:
-        say(notes(shown or path, error.faults), error=True)
+        say(notes(display_path or path, error.faults), error=True)
         raise
 
 

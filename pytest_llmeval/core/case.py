@@ -93,17 +93,17 @@ class ShownPrints(NamedTuple):
     reference: str
 
 
-def shown_prints(fields: Mapping[str, str], given: Any, answer: Any) -> ShownPrints:
+def shown_prints(fields: Mapping[str, str], value: Any, answer: Any) -> ShownPrints:
     """Return the fingerprints of a case.
 
     Args:
         fields: What a judge is shown of it, by name; may be empty.
-        given: The input, which has the question where no field has it.
+        value: The input, which has the question where no field has it.
         answer: What was answered, where no field has it.
     """
-    asked = given.get("question", given) if isinstance(given, Mapping) else given
+    question = value.get("question", value) if isinstance(value, Mapping) else value
     texts = (
-        fields.get("question") or shown_text(asked),
+        fields.get("question") or shown_text(question),
         fields.get("answer", shown_text(answer)),
         fields.get("reference", ""),
     )

@@ -328,7 +328,7 @@ class Evaluator(QuestionDefaults, ABC):
         del systems
         return self
 
-    def made(self) -> "Evaluator":
+    def resolve(self) -> "Evaluator":
         """Return the evaluator that these options make; by default this one."""
         return self
 

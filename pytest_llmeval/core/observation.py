@@ -109,7 +109,7 @@ class Totals(Mapping[str, float]):
         self._parts = {name: _expansion(parts[name]) for name in sorted(parts or {})}  # type: ignore[index]
 
     @classmethod
-    def of(cls, observations: Iterable[Observation]) -> "Totals":
+    def add_up(cls, observations: Iterable[Observation]) -> "Totals":
         """Add up observations."""
         parts: defaultdict[str, list[float]] = defaultdict(list)
         for observation in observations:
@@ -228,7 +228,7 @@ def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
         for name, why in _reasons(observations, "undefined").items()
         if all(name in each.undefined for each in observations)
     }
-    counts = {name: total / len(observations) for name, total in Totals.of(observations).items()}
+    counts = {name: total / len(observations) for name, total in Totals.add_up(observations).items()}
     errored = _reasons(observations, "errored")
     return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored)
 

@@ -39,13 +39,13 @@ class TargetUsage(NamedTuple):
         input_tokens: ``None`` if it does not say so.
         output_tokens: ``None`` if it does not say so.
         cost_usd: ``None`` where no price is known.
-        made: Where the prediction comes from.
+        origin: Where the prediction comes from.
     """
 
     input_tokens: JsonNumber | None = None
     output_tokens: JsonNumber | None = None
     cost_usd: JsonNumber | None = None
-    made: AnswerOrigin = "given"
+    origin: AnswerOrigin = "given"
 
     @property
     def says_nothing(self) -> bool:
@@ -369,7 +369,8 @@ class MetricIndex(Struct, frozen=True, dict=True):
 
     Example:
         >>> from pytest_llmeval import get_evaluator
-        >>> metrics = MetricIndex.of({"text": get_evaluator("text"), "draft": get_evaluator("classification")})
+        >>> evaluators = {"text": get_evaluator("text"), "draft": get_evaluator("classification")}
+        >>> metrics = MetricIndex.from_evaluators(evaluators)
         >>> metrics.full_name("text", "f1"), metrics.full_name("draft", "f1[joy]")
         ('f1', 'draft.f1[joy]')
         >>> found = metrics.find("draft.f1[joy]")
@@ -381,7 +382,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
     declared: Mapping[str, Sequence[OwnedMetric]]
 
     @classmethod
-    def of(cls, evaluators: "Mapping[str, Evaluator] | MetricIndex") -> "MetricIndex":
+    def from_evaluators(cls, evaluators: "Mapping[str, Evaluator] | MetricIndex") -> "MetricIndex":
         """Return the index of evaluators by label; one that exists already as it is."""
         if isinstance(evaluators, MetricIndex):
             return evaluators
@@ -389,7 +390,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
 
     def extended(self, evaluators: "Mapping[str, Evaluator] | MetricIndex") -> "MetricIndex":
         """Return an index of more evaluators."""
-        more = MetricIndex.of(evaluators)
+        more = MetricIndex.from_evaluators(evaluators)
         return MetricIndex({**self.evaluators, **more.evaluators}, {**self.declared, **more.declared})
 
     def full_name(self, label: str, name: str) -> str:

@@ -127,7 +127,7 @@ class Reading(Struct, frozen=True, dict=True):
     turn: Turn | None = None
 
     @classmethod
-    def of(
+    def for_evaluator(
         cls,
         evaluator: Evaluator,
         on: str | None = None,

@@ -152,7 +152,7 @@ def drop_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str
 
 def limit_form_fault(entry: Any) -> str:
     """Return the fault of a threshold that is neither a number nor a mapping, such as ``80%`` or ``>= 0.5``."""
-    parts = _Parts(entry, MetricIndex.of({})) if isinstance(entry, str) else None
+    parts = _Parts(entry, MetricIndex.from_evaluators({})) if isinstance(entry, str) else None
     meant = None
     if parts is not None and parts.readable and len(parts.numbers) == 1 and not parts.names and not parts.statistics:
         value = _value(parts.numbers[0])

@@ -164,7 +164,7 @@ class EvalModule(SyntheticModule):
         self._declared = declared
 
     @classmethod
-    def of(cls, declared: "DeclaredSuite", parent: pytest.Collector) -> "EvalModule":
+    def from_module(cls, declared: "DeclaredSuite", parent: pytest.Collector) -> "EvalModule":
         """Return the collector of a suite that a Python module declares, inside that module."""
         nodeid = f"{parent.nodeid}::{declared.name}"
         made: EvalModule = cls.from_parent(
@@ -238,7 +238,12 @@ class EvalModule(SyntheticModule):
         """Return the ways to answer the suite's cases: its systems, or the variants of the fixture."""
         loader, suite = self.config.stash[LOADER], self._suite
         return [
-            _Way(variant, suite.of(name), loader.key(suite, variant=name), self._early_calls(variant, judge_client))
+            _Way(
+                variant,
+                suite.for_variant(name),
+                loader.key(suite, variant=name),
+                self._early_calls(variant, judge_client),
+            )
             for variant in variants
             for name in (suite.systems or [_variant_of(variant)])
         ]

@@ -100,7 +100,7 @@ class Evaluate:
         __tracebackhide__ = True
         item = self._request.node
         case = Case(item.name, untyped(given), untyped(expected), untyped(answer))
-        reading = Reading.of(evaluator)
+        reading = Reading.for_evaluator(evaluator)
         if evaluator.asks_judge:
             measured = self._judged(evaluator, case, reading)
         else:

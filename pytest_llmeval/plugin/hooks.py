@@ -298,7 +298,7 @@ class ItemHooks:
             return None
         from pytest_llmeval.plugin.collect import EvalModule
 
-        return EvalModule.of(obj, collector)
+        return EvalModule.from_module(obj, collector)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:

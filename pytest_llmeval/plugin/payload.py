@@ -98,7 +98,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
 def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
     """Return what the terminal shows of a failing case."""
     case = execution.case
-    place = CasePlace(loaded.suite.files.get(case.id, loaded.key.shown), case.line, loaded.key.variant)
+    place = CasePlace(loaded.suite.files.get(case.id, loaded.key.display_path), case.line, loaded.key.variant)
     return explain(case, execution.record, execution.unmet, place, terminal_columns(config))
 
 

@@ -135,7 +135,7 @@ class VerdictReport(NamedTuple):
 
     Attributes:
         path: The file that it is about.
-        shown: The file as reports name it.
+        display_path: The file as reports name it.
         name: Behind the file in the node id, such as ``gate[f1 >= 0.7]``.
         outcome: ``undecided`` and ``not_judged`` are reported as skipped.
         reason: One sentence for people.
@@ -143,7 +143,7 @@ class VerdictReport(NamedTuple):
     """
 
     path: str
-    shown: str
+    display_path: str
     name: str
     outcome: Literal["passed", "failed", "undecided", "not_judged"]
     reason: str
@@ -158,9 +158,9 @@ def verdict_report(key: SuiteKey, verdict: GateResult | SnapshotVerdict) -> Verd
     else:
         kind, subject, line = "snapshot", verdict.metric, 0
     failed = verdict.outcome == "failed"
-    place = f"{key.shown}:{line}" if line else key.shown
+    place = f"{key.display_path}:{line}" if line else key.display_path
     reason = f"{place}: {kind} {subject}: {verdict.reason}" if failed else verdict.reason
-    return VerdictReport(key.path, key.shown, f"{kind}[{subject}]{variant}", verdict.outcome, reason, line)
+    return VerdictReport(key.path, key.display_path, f"{kind}[{subject}]{variant}", verdict.outcome, reason, line)
 
 
 def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:
@@ -194,7 +194,7 @@ def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
             outcome, reason = "failed", each.reason
         elif each.outcome != "passed":
             outcome, reason = "skipped", (each.path, each.line, f"Skipped: {each.reason}")
-        nodeid, location = f"{each.shown}::{each.name}", (each.shown, max(each.line, 1) - 1, each.name)
+        nodeid, location = f"{each.display_path}::{each.name}", (each.display_path, max(each.line, 1) - 1, each.name)
         verdict = pytest.TestReport(nodeid, location, {}, outcome, reason, "call")
         setattr(verdict, CATEGORY, category)
         for phase in (

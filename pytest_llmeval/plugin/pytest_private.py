@@ -26,7 +26,7 @@ class SyntheticModule(pytest.Module):
     """
 
     @cached_property
-    def made(self) -> types.ModuleType:
+    def built_module(self) -> types.ModuleType:
         """The module, built once: pytest reads it repeatedly."""
         return self.make_module()
 
@@ -39,7 +39,7 @@ class SyntheticModule(pytest.Module):
         raise NotImplementedError
 
     def _getobj(self) -> types.ModuleType:
-        return self.made
+        return self.built_module
 
 
 def fixture_info(function: pytest.Function) -> "FuncFixtureInfo":

@@ -56,7 +56,7 @@ def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Sha
             groups[path] = groups_of(loaded.suite)
         bulk = item.bulk if isinstance(item, CaseItem) else ()
         # A Python test runs over all cases, also those that no system of the suite has.
-        group, shown = groups[path], loaded.key.shown
+        group, shown = groups[path], loaded.key.display_path
         kept = [case for case in bulk or (loaded.case,) if shard.has(shown, group.get(case.id, case.id))]
         if isinstance(item, CaseItem) and bulk:
             item.bulk = tuple(kept)
@@ -335,4 +335,4 @@ class _Suites:
         return self.loader.registry(path)
 
     def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
-        return judges_of(suite, self.runner.judges, key.shown)
+        return judges_of(suite, self.runner.judges, key.display_path)

@@ -74,7 +74,7 @@ class SuiteLoader(Struct):
         registry = self.registry(path)
         shown = self.display_path(path)
         if isinstance(named, Path):
-            suite = load_suite(path, registry, root=self.config.rootpath, shown=shown)
+            suite = load_suite(path, registry, root=self.config.rootpath, display_path=shown)
         else:
             suite = named.load(registry, root=self.config.rootpath)
         if suite.judged:

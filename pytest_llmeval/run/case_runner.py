@@ -220,12 +220,12 @@ class CaseRunner:
         target = GivenTarget(fixtures.target) if fixtures.target is not None else SuiteTarget(self._targets, suite)
         judge = None
         if suite.judged:
-            display_path, priced = loaded.key.shown, suite.asks_judge
+            display_path, priced = loaded.key.display_path, suite.asks_judge
             panel = self.judges.judge_of(suite.path, suite.judge, display_path, priced=priced)
             judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, fixtures.judge)
         player, user = suite.conversation.user, None
         if player is not None:
-            playing = self.judges.user_of(suite.path, player, loaded.key.shown)
+            playing = self.judges.user_of(suite.path, player, loaded.key.display_path)
             user = UserAccess(playing, self.judges, suite.path, player, fixtures.judge)
         shared = self.options.shares and early.target and not loaded.key.test
         jobs = [Job(loaded, repeat, target, judge, shared, user) for repeat in range(suite.repeats.times)]
@@ -278,7 +278,7 @@ class OpponentJobs:
             return ITSELF
         if name not in job.suite.systems:
             return NoAnswer("the suite has no system of this name")
-        suite = job.suite.of(name)
+        suite = job.suite.for_variant(name)
         if suite.place not in self._cases:
             self._cases[suite.place] = {case.id: case for case in suite.cases}
         case = self._cases[suite.place].get(job.case.id)

@@ -173,7 +173,7 @@ class Checkout:
         shown, registry = display_path(path, self.root), self.registry(path)
         if IN_MODULE in path.name:
             return self.ordered(declared_suite(path, self.root).load(registry, root=self.root))
-        return self.ordered(load_suite(path, registry, root=self.root, shown=shown))
+        return self.ordered(load_suite(path, registry, root=self.root, display_path=shown))
 
     def registry(self, path: Path) -> Registry:
         """Return what is known to the suite of a file.

@@ -375,7 +375,7 @@ def turns_of(job: Job) -> str:
 
 def asker(job: Job) -> str:
     """Return the name by which the questions of a job are distinguished from those of other tests and systems."""
-    return " ".join((job.key.shown, job.key.test, job.key.variant))
+    return " ".join((job.key.display_path, job.key.test, job.key.variant))
 
 
 def _conversation_of(job: Job) -> tuple[SuiteKey, str, int]:

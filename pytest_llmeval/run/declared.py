@@ -265,7 +265,7 @@ class DeclaredSuite:
         known = registry or default_registry()
         root = root or self.path.parent
         if not self._data:
-            return load_suite(self.path, known, root=root, shown=display_path(self.path, root))
+            return load_suite(self.path, known, root=root, display_path=display_path(self.path, root))
         for each in self._own:
             known.register(type(each))
         document = self._document(root)
@@ -353,7 +353,7 @@ class DeclaredSuite:
         whole = self.load()
         if whole.systems and system not in whole.systems:
             raise LlmevalError(f"suite {self.name!r}: found system {system!r}, expected {' or '.join(whole.systems)}")
-        suite = whole.of(system)
+        suite = whole.for_variant(system)
         if suite.faults:
             warnings.warn(f"suite {self.name!r}: cases left out: {SuiteError(suite.faults)}", stacklevel=2)
         key = SuiteKey(str(suite.path), display_path(suite.path, self.path.parent), variant=system)

@@ -156,7 +156,7 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
     from pytest_llmeval.baselines.failures import failures_file, mended, next_failures, write_failures
 
     for each in judged.suites:
-        shown = each.key.shown
+        shown = each.key.display_path
         if keeper.mode.update and each.suite.approve.failures:
             try:
                 if write_failures(each.key, following := next_failures(each.collected.known, each.records)):
@@ -200,7 +200,7 @@ def _record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings 
 def _complete(judged: Judged) -> set[tuple[str, str]]:
     """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
     return {
-        (each.key.shown, each.key.variant)
+        (each.key.display_path, each.key.variant)
         for each in judged.suites
         if each.measured.ran == each.collected.total and not each.key.test
     }
@@ -243,7 +243,7 @@ def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotM
     yield from _unsettled(judged)
     if run.broken:
         yield from _failures(judged)
-    gates = [(each.key.shown, gate) for each in judged.suites for gate in each.gates]
+    gates = [(each.key.display_path, gate) for each in judged.suites for gate in each.gates]
     waiting = [f"{shown}: {gate.gate} ({gate.reason})" for shown, gate in gates if gate.outcome == "not_judged"]
     elsewhere = 0 if terms.is_kept else left_to_others(run, terms, mode)
     if elsewhere and waiting:
@@ -254,11 +254,11 @@ def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotM
         )
     if not terms.require_gates or terms.shard or (terms.is_kept and run.deselected):
         return
-    snapshots = [(each.key.shown, verdict) for each in judged.suites for verdict in each.snapshot.verdicts]
+    snapshots = [(each.key.display_path, verdict) for each in judged.suites for verdict in each.snapshot.verdicts]
     if not (gates or snapshots):
         yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates or a snapshot, expected at least one"
     waiting += [
-        f"{each.key.shown}: {counted(each.collected.reruns, 'case')} failed and ran again: the best of several results "
+        f"{each.key.display_path}: {counted(each.collected.reruns, 'case')} failed and ran again: the best of several results "
         "decides nothing, so run without --reruns"
         for each in judged.suites
         if each.collected.reruns
@@ -273,7 +273,7 @@ def _unsettled(judged: Judged) -> Iterator[str]:
     """Yield the suites that stopped on results that changed afterwards, as when a case is run again."""
     for each in judged.suites:
         if waiting := sum(record.reason == NOT_NEEDED for record in each.records):
-            yield f"{each.key.shown}: {counted(waiting, 'case')} not run, though not all gates are decided: run again"
+            yield f"{each.key.display_path}: {counted(waiting, 'case')} not run, though not all gates are decided: run again"
 
 
 def _failures(judged: Judged) -> Iterator[str]:

@@ -207,7 +207,7 @@ def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -
     """
     usage = usage_of_target(parts, case.prediction, recorded.get("cost_usd"))
     figures: dict[str, Any] = {} if usage is None else usage._asdict()
-    figures.pop("made", None)
+    figures.pop("origin", None)
     latency = recorded.get("latency_s", _reported_latency(parts, case.prediction))
     if latency is not None:
         figures["latency_s"] = latency

@@ -51,15 +51,17 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
         (key, GateResult("summary", "failed", None, None, f"not judged: {why}")) for key, why in failures.items()
     ]
     verdicts += [verdict for each in suites for verdict in _verdicts(each, scope.run.broken)]
-    verdicts.sort(key=lambda verdict: (verdict[0].shown, verdict[0].test, verdict[0].variant))
-    notes = [f"{key.shown}: not judged: {why}" for key, why in sorted(failures.items(), key=lambda each: each[0][1:])]
+    verdicts.sort(key=lambda verdict: (verdict[0].display_path, verdict[0].test, verdict[0].variant))
+    notes = [
+        f"{key.display_path}: not judged: {why}" for key, why in sorted(failures.items(), key=lambda each: each[0][1:])
+    ]
     return Judged(suites, verdicts, [*notes, *_notes(suites, scope.keeper)])
 
 
 def _notes(suites: Sequence[JudgedSuite], keeper: Keeper) -> Iterator[str]:
     """Yield lines about suites that pass whatever they score, or not as their files say."""
     toothless = (
-        each.key.shown
+        each.key.display_path
         for each in suites
         # A Python test has assertions of its own.
         if not (each.key.test or each.suite.can_fail or keeper.settings(each.suite))
@@ -67,14 +69,14 @@ def _notes(suites: Sequence[JudgedSuite], keeper: Keeper) -> Iterator[str]:
     yield from (f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless))
     yield from dict.fromkeys(note for each in suites for note in _idle_thresholds(each))
     yield from dict.fromkeys(
-        f"{each.key.shown}: runs to its end: {fault}"
+        f"{each.key.display_path}: runs to its end: {fault}"
         for each in suites
         if each.suite.stop is not None and (fault := stop_fault(each.suite))
     )
     for each in suites:
         for name, moved in each.snapshot.moved_limits.items():
             about = name.replace(EVERYTHING, "all metrics")
-            yield f"{each.key.shown}: limits of {about} changed since the approval: {moved}"
+            yield f"{each.key.display_path}: limits of {about} changed since the approval: {moved}"
 
 
 def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
@@ -86,7 +88,7 @@ def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
         metric = result.find(name)
         if name not in TARGET_FIGURES and (metric is None or not (metric.scored or metric.errored)):
             near = suggest(name, (each for each, found in result.metrics.items() if found.scored))
-            yield f"{judged.key.shown}: no case has a value of {name}, so none can miss its threshold{near}"
+            yield f"{judged.key.display_path}: no case has a value of {name}, so none can miss its threshold{near}"
 
 
 def _verdicts(judged: JudgedSuite, broken: str) -> Iterator[SuiteVerdict]:
@@ -209,7 +211,7 @@ def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
     """Return the systems of each suite, or the variants of its target, in the order of the file or of their names."""
     found: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
     for each in judged:
-        found.setdefault((each.key.shown, each.key.test), {})[each.key.variant] = each
+        found.setdefault((each.key.display_path, each.key.test), {})[each.key.variant] = each
     return [_ordered(variants) for variants in found.values()]
 
 

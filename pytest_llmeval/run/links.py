@@ -56,7 +56,7 @@ class Recorded:
             return with_figures(job.case, job.parts)
         if self.recordings is None:
             return None
-        place = (job.key.shown, job.key.variant, job.case, job.repeat)
+        place = (job.key.display_path, job.key.variant, job.case, job.repeat)
         prediction = self.recordings.get(*place)
         if prediction is MISSING:
             return None
@@ -66,7 +66,7 @@ class Recorded:
         """Return whether the answer to a case of the same suite is recorded."""
         if self.recordings is None:
             return False
-        return self.recordings.get(job.key.shown, job.key.variant, case, job.repeat) is not MISSING
+        return self.recordings.get(job.key.display_path, job.key.variant, case, job.repeat) is not MISSING
 
     async def __call__(self, job: Job, ask: Next) -> Answers:
         """Return what is recorded, else the answers of the next link."""
@@ -150,7 +150,14 @@ class Shared:
         if not job.shared:
             return await ask(job)
         case = job.case
-        parts = (self.store.run, job.key.shown, job.key.variant, case.id, str(job.repeat), input_digest(case.input))
+        parts = (
+            self.store.run,
+            job.key.display_path,
+            job.key.variant,
+            case.id,
+            str(job.repeat),
+            input_digest(case.input),
+        )
         key = " ".join(("answer", *parts))
         if key in self._answered:
             return await ask(job)  # the case runs again, to get another answer
@@ -336,7 +343,7 @@ class Recording:
         case = with_figures(answered, job.suite.parts_of(answered), figures)
         if self.recordings is not None:
             hidden = secret_values(job.suite.secret_variables)
-            self.recordings.keep(recording(job.key.shown, job.key.variant, case, job.repeat, hidden))
+            self.recordings.keep(recording(job.key.display_path, job.key.variant, case, job.repeat, hidden))
             if job.case.conversation and self.store is not None:
                 self.store.coordination.forget_run(turns_of(job))
         return case

@@ -52,7 +52,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
         try:
             systems = compare_variants(variants)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own table; no verdict depends on it)
-            notes.append(f"{next(iter(variants.values())).key.shown}: systems not compared: {fault_of(error)}")
+            notes.append(f"{next(iter(variants.values())).key.display_path}: systems not compared: {fault_of(error)}")
         else:
             compared += [systems] if systems is not None else []
     run = run_report(
@@ -80,7 +80,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     compares = stop is None and scope.terms.compares and scope.keeper.settings(suite)
     return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
-        key.shown,
+        key.display_path,
         result,
         judged.gates,
         judged.collected.total,
@@ -169,7 +169,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
     joined = join_tables({name: each.tables for name, each in ran.items()})
     compared_by = suite.compared_by or table.metrics[:1]
-    return systems_report(name, first.key.shown, table, compared_by, joined, list(_strengths(suite, results)))
+    return systems_report(name, first.key.display_path, table, compared_by, joined, list(_strengths(suite, results)))
 
 
 def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengths]":

@@ -80,7 +80,7 @@ def _recordings(key: SuiteKey, execution: Execution, hidden: Collection[str]) ->
     from pytest_llmeval.targets.recordings import recording
 
     return [
-        recording(key.shown, key.variant, case, repeat, hidden)
+        recording(key.display_path, key.variant, case, repeat, hidden)
         for repeat, case in enumerate(execution.answered)
         if case.prediction is not MISSING
     ]

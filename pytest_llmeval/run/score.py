@@ -125,7 +125,7 @@ def score(
             f"score: partial=True with {learned[0]} that the judge writes anew for every part: give them as an option"
         )
     listed = [_untyped(case) for case in cases]
-    readings = {label: Reading.of(each, on, parts or Parts()) for label, each in named.items()}
+    readings = {label: Reading.for_evaluator(each, on, parts or Parts()) for label, each in named.items()}
     asked: dict[str, Sequence[Observation | Exception | None]] = {}
     for label, evaluator in list(named.items()):
         if evaluator.asks and (asks := _whom(evaluator, judge)) is not None:
@@ -361,7 +361,7 @@ def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exce
     wrong = [f"turn {number}: {each.malformed}" for number, each in enumerate(observations, 1) if each.malformed]
     nowhere = [name for name in observations[0].undefined if all(name in each.undefined for each in observations)]
     return Observation(
-        dict(Totals.of(observations)),
+        dict(Totals.add_up(observations)),
         details={"turns": [dict(each.details) for each in observations]},
         undefined={name: observations[0].undefined[name] for name in nowhere},
         malformed=wrong[0] if wrong else None,

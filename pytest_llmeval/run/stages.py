@@ -229,10 +229,10 @@ def _gathered(scope: RunScope) -> Collected:
     keys = {*totals, *run.dropped, *(key for key in silent if key.variant or key.path not in reported)}
     found: list[CollectedSuite] = []
     faults: dict[SuiteKey, str] = {}
-    for key in sorted(keys, key=lambda key: (key.shown, key.test, key.variant)):
+    for key in sorted(keys, key=lambda key: (key.display_path, key.test, key.variant)):
         try:
             suite = suites.read(Path(key.path))
-            suite = suite.gated(key.variant) if key.test else suite.of(key.variant)
+            suite = suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
             judges = suites.judges(key, suite)
             known = read_failures(key)
         except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)

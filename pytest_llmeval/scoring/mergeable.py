@@ -367,7 +367,7 @@ def merged_values(
 
     formula = label_formula(label, evaluator, names)
     sums = statistics.summed(label, evaluator, names)
-    index = MetricIndex.of({label: evaluator})
+    index = MetricIndex.from_evaluators({label: evaluator})
 
     @cache
     def resampled() -> "Mapping[str, FloatArray]":

@@ -48,7 +48,7 @@ def summarize(
     Raises:
         EvaluatorError: An evaluator returned a metric that it does not declare.
     """
-    index = MetricIndex.of(evaluators)
+    index = MetricIndex.from_evaluators(evaluators)
     table = Table(index, records)
     groups = _groups(table, range(len(records)), group_by, confidence, cluster_by, sampled)
     metrics, pass_rate, usage = _split(

@@ -70,7 +70,7 @@ class Table:
         of_run: dict[str, Evaluator] = {OUTCOME: OUTCOME_EVALUATOR}
         if any(record.calls or record.target_seconds or record.target_usage for record in records):
             of_run[USAGE] = UsageEvaluator()
-        self.index = MetricIndex.of(evaluators).extended(of_run)
+        self.index = MetricIndex.from_evaluators(evaluators).extended(of_run)
         self.evaluators = self.index.evaluators
         self.names: dict[str, list[str]] = {}
         blocks = []

@@ -126,9 +126,9 @@ def usage_of(
         add("target_uncounted" if tokens is None else "target_tokens", 1 if tokens is None else tokens / attempts)
         add("target_unpriced" if cost is None else "target_cost_usd", 1 if cost is None else cost / attempts)
         add("attempts_cost_usd", cost or 0)
-        if usage.made != "given":
+        if usage.origin != "given":
             add("target_asked", 1)
-        if usage.made == "run":
+        if usage.origin == "run":
             add("target_unpriced_now" if cost is None else "target_spent_usd", 1 if cost is None else cost)
     if target_usage:
         add("successes", successes)
@@ -368,20 +368,20 @@ def money_of(
         large_judge: Its name among the jurors.
     """
     calls = [call for record in records for call in record.calls]
-    usages = [each for record in records for each in record.target_usage if each.made != "given"]
+    usages = [each for record in records for each in record.target_usage if each.origin != "given"]
     if not calls and not usages:
         return None
     fresh = [call for call in calls if call.fresh]
     once = {call.id: call for call in calls}
     made = {call.id for call in fresh}
     stored = [call.cost_usd for name, call in once.items() if name not in made]
-    recorded = [each.cost_usd for each in usages if each.made == "recorded"]
+    recorded = [each.cost_usd for each in usages if each.origin == "recorded"]
     left = sum(each.not_asked for each in cascades.values())
     price = _price([call for call in once.values() if call.judge == large_judge]) if left else 0.0
     spent = SpentMoney(
         judges=_sum([call.cost_usd for call in fresh if not call.user]),
         users=_sum([call.cost_usd for call in fresh if call.user]),
-        targets=_sum([each.cost_usd for each in usages if each.made == "run"]),
+        targets=_sum([each.cost_usd for each in usages if each.origin == "run"]),
     )
     return Money(spent, SavedMoney(_sum([*stored, *recorded]), cascade=None if price is None else left * price))
 

@@ -42,7 +42,7 @@ def load_suite(
     registry: Registry,
     *,
     root: Path,
-    shown: str | None = None,
+    display_path: str | None = None,
     document: Document | None = None,
     source: Source | None = None,
 ) -> Suite:
@@ -52,7 +52,7 @@ def load_suite(
         path: The suite file.
         registry: The evaluators and sources that it may name.
         root: Files of single cases may not lie outside this folder.
-        shown: How to call the file in messages; default: its path.
+        display_path: How to call the file in messages; default: its path.
         document: What the file would say, of a suite that Python declares.
         source: Gives the cases, in place of a source that the document names.
 
@@ -62,7 +62,7 @@ def load_suite(
     Raises:
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
-    return _Loader(path, registry, document or read_document(path, shown or str(path)), root).load(source)
+    return _Loader(path, registry, document or read_document(path, display_path or str(path)), root).load(source)
 
 
 class SuiteMemo:

@@ -477,7 +477,7 @@ def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
     """
     from pydantic import TypeAdapter
 
-    made: Evaluator = TypeAdapter(evaluator).validate_python(dict(options)).made()
+    made: Evaluator = TypeAdapter(evaluator).validate_python(dict(options)).resolve()
     return made
 
 

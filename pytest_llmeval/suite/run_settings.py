@@ -48,21 +48,21 @@ class CaseSample(Struct, frozen=True):
 
     Attributes:
         cases: How many.
-        of: Of how many.
+        total: Of how many.
         by: The label of the strata; ``None`` where there is one.
         weights: Case id to how many cases it stands for, in means of all; those that stand for as many as the mean of
             them are left out.
     """
 
     cases: int
-    of: int
+    total: int
     by: str | None = None
     weights: Mapping[str, float] = {}
 
     @property
     def share(self) -> float:
         """The share of all cases that it has."""
-        return self.cases / self.of
+        return self.cases / self.total
 
     def weigh(self, records: Iterable[CaseRecord]) -> list[CaseRecord]:
         """Return records of its cases with their weights."""
@@ -71,7 +71,7 @@ class CaseSample(Struct, frozen=True):
     @property
     def report(self) -> SampleReport:
         """What reports say of it."""
-        return SampleReport(self.cases, self.of, self.by, bool(self.weights))
+        return SampleReport(self.cases, self.total, self.by, bool(self.weights))
 
 
 def read_sample(reader: DocumentReader, entry: Any) -> SampleSettings | None:

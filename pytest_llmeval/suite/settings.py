@@ -96,7 +96,7 @@ class SettingsReader(JudgeReader):
         self.path = path
         self.registry = registry
         self.root = root
-        self.metrics = MetricIndex.of({})
+        self.metrics = MetricIndex.from_evaluators({})
         self.knows_metrics = True
         self.systems: Sequence[str] = ()
         self.shared_checks: tuple[Check, ...] = ()
@@ -123,7 +123,7 @@ class SettingsReader(JudgeReader):
             else:
                 self._add(built, path, owner)
         if checks is not None:
-            self._add(MetricIndex.of({checks.name: checks}), ("checks",), owner)
+            self._add(MetricIndex.from_evaluators({checks.name: checks}), ("checks",), owner)
         return self.metrics.evaluators
 
     def with_agreement(self, panel: PanelSpec, evaluators: Mapping[str, Evaluator]) -> Mapping[str, Evaluator]:
@@ -144,7 +144,7 @@ class SettingsReader(JudgeReader):
                 if panel.cascade is not None:
                     agreement = CascadeErrors(label, panel.cascade.audit)
                 place = "judges" if panel.cascade is None else "judge"
-                self._add(MetricIndex.of({agreement.name: agreement}), (place,), owner)
+                self._add(MetricIndex.from_evaluators({agreement.name: agreement}), (place,), owner)
         return self.metrics.evaluators
 
     def add_reliability(self, times: int) -> None:
@@ -154,7 +154,7 @@ class SettingsReader(JudgeReader):
             for label, declared in self.metrics.declared.items()
             for each in declared
         }
-        self._add(MetricIndex.of({RELIABILITY: Reliability(times)}), ("repeats",), owner)
+        self._add(MetricIndex.from_evaluators({RELIABILITY: Reliability(times)}), ("repeats",), owner)
 
     def _add(self, built: MetricIndex, path: tuple[str | int, ...], owner: dict[str, str]) -> None:
         """Add an evaluator, unless its name or one of its metrics is taken."""
@@ -219,7 +219,7 @@ class SettingsReader(JudgeReader):
                     return None
                 if not any(fault.path.partition(".")[0] == "systems" for fault in self.faults):
                     built = built.among(self.systems)
-                metrics = MetricIndex.of({label: _with_paths(built, self.path.parent).made()})
+                metrics = MetricIndex.from_evaluators({label: _with_paths(built, self.path.parent).resolve()})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
             named = [structs.replace(each, file=shown_path(Path(each.file))) for each in error.faults]

@@ -75,15 +75,15 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     order: CaseOrder | None = None
 
     @cached_property
-    def _of(self) -> "dict[str, Suite]":
+    def _by_variant(self) -> "dict[str, Suite]":
         return {}
 
-    def of(self, variant: str) -> "Suite":
+    def for_variant(self, variant: str) -> "Suite":
         """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
-        if variant not in self._of:
+        if variant not in self._by_variant:
             found, system = self.gated(variant), self.systems.get(variant)
-            self._of[variant] = found if system is None else _answered_by(found, variant, system)
-        return self._of[variant]
+            self._by_variant[variant] = found if system is None else _answered_by(found, variant, system)
+        return self._by_variant[variant]
 
     def gated(self, variant: str) -> "Suite":
         """Return the suite with the gates of one system or variant besides those of all."""
@@ -186,7 +186,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     def readings(self) -> Mapping[str, Reading]:
         """Label to what the evaluator reads of a case."""
         return {
-            label: Reading.of(each, self._read_by(label, each), self.parts, self.turns.get(label))
+            label: Reading.for_evaluator(each, self._read_by(label, each), self.parts, self.turns.get(label))
             for label, each in self.evaluators.items()
         }
 
@@ -220,7 +220,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def metrics(self) -> MetricIndex:
         """The metrics that the suite reports, by name."""
-        return MetricIndex.of(self.reported)
+        return MetricIndex.from_evaluators(self.reported)
 
     @property
     def can_fail(self) -> bool:
@@ -266,20 +266,20 @@ class SuiteKey(NamedTuple):
 
     Attributes:
         path: The suite file.
-        shown: The file as reports name it: relative to pytest's rootdir, with forward slashes.
+        display_path: The file as reports name it: relative to pytest's rootdir, with forward slashes.
         test: Name of the Python test that ran the suite's cases; empty for the suite's own items.
         variant: The system, or the id of the parameters of ``llmeval_target``; empty where there is neither.
     """
 
     path: str
-    shown: str
+    display_path: str
     test: str = ""
     variant: str = ""
 
     @property
     def runs(self) -> str:
         """What pytest is told to run for these results: the suite, or the test over it."""
-        return self.test or self.shown
+        return self.test or self.display_path
 
 
 def sampled(suite: Suite, settings: SampleSettings) -> Suite:
@@ -307,19 +307,19 @@ class StopGroup(NamedTuple):
     """What stops together: all systems of a suite, a variant of its target, or a Python test over it.
 
     Attributes:
-        shown: The suite file as reports name it.
+        display_path: The suite file as reports name it.
         test: The Python test.
         variant: The variant; empty for systems, which stop together.
     """
 
-    shown: str
+    display_path: str
     test: str
     variant: str
 
 
 def group_of(key: SuiteKey, suite: Suite) -> StopGroup:
     """Return what a suite, or one of its variants, stops with."""
-    return StopGroup(key.shown, key.test, "" if suite.systems and not key.test else key.variant)
+    return StopGroup(key.display_path, key.test, "" if suite.systems and not key.test else key.variant)
 
 
 def early_gates(suite: Suite) -> Sequence[Gate | ChangeGate]:

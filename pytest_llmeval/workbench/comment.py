@@ -358,8 +358,8 @@ def _summary(run: RunReport, found: ReportComparison | None, fates: CaseFates) -
     large = max(found.unclear, key=_fall, default=None)
     if large is None or _fall(large) < _LARGE:
         return changes
-    moved = f"{number(large.found.baseline)} -> {number(large.found.value)}"
-    where = counted(large.found.cases, "case")
+    moved = f"{number(large.difference.baseline)} -> {number(large.difference.value)}"
+    where = counted(large.difference.cases, "case")
     return (
         f"{changes} Not established, but large: {text(large.metric)} of {text(large.suite.suite)} {moved} over {where}."
     )
@@ -368,7 +368,7 @@ def _summary(run: RunReport, found: ReportComparison | None, fates: CaseFates) -
 def _fall(change: Change) -> float:
     """Return how far a metric fell, as a share of its range; 0 where it has none."""
     low, high = change.suite.ranges.get(change.metric, (0.0, 0.0))
-    return max(0.0, (change.found.drop or 0.0) / (high - low)) if high > low else 0.0
+    return max(0.0, (change.difference.drop or 0.0) / (high - low)) if high > low else 0.0
 
 
 def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
@@ -442,7 +442,7 @@ def _verdict(cells: Sequence[str]) -> Sequence[str]:
 
 
 def _changed(change: Change) -> tuple[str, ...]:
-    found = change.found
+    found = change.difference
     values = (number(found.baseline), number(found.value), number(found.difference), interval(found.low, found.high))
     return (text(change.suite.suite), text(change.metric), *values, str(found.cases))
 

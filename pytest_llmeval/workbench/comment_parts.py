@@ -30,7 +30,7 @@ class Change(NamedTuple):
 
     suite: SuiteReport
     metric: str
-    found: Difference
+    difference: Difference
     p_value: float
 
 

@@ -61,7 +61,7 @@ def _migrate(options: Namespace) -> int:
     with closing(options.cache.open()):  # an unusable store would be reported for each case
         shown, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
     for name in suite.systems or [""]:
-        key, way = SuiteKey(str(suite.path), shown, variant=name), suite.of(name)
+        key, way = SuiteKey(str(suite.path), shown, variant=name), suite.for_variant(name)
         judges = _judges(options, way, key)
         found = migrate(way, key, judges, judge_options(options, "migrate"), recordings)
         say(_report(found))
@@ -116,8 +116,8 @@ def _judges(
 
     if isinstance(suite.judge, PanelSpec) and suite.judge.cascade is not None:
         raise LlmevalError(
-            f"{key.shown}: found a cascade of judges, which this command does not migrate, expected one judge or a "
-            "panel: approve a run of the new cascade with --snapshot-update"
+            f"{key.display_path}: found a cascade of judges, which this command does not migrate, expected one "
+            "judge or a panel: approve a run of the new cascade with --snapshot-update"
         )
     if isinstance(suite.judge, PanelSpec):
         return _panels(options, suite.judge, _approved_judge(suite, key))
@@ -169,7 +169,7 @@ def _old(model: str | None, judge: "JudgeSpec", suite: "Suite", key: "SuiteKey")
         return _spec_of("--from", model, judge)
     parameters: Mapping[str, Any] | list[Any] = json.loads(known["parameters"])
     if isinstance(parameters, list):
-        raise LlmevalError(f"{key.shown}: found approved scores of a panel, expected those of one judge")
+        raise LlmevalError(f"{key.display_path}: found approved scores of a panel, expected those of one judge")
     return _with(_spec_of("--from", known["model"], judge), parameters)
 
 
@@ -219,7 +219,7 @@ def _report(found: "Migration") -> Iterator[str]:
     label = next(iter(found.shifts))
     old, new = (side.judges[label]["model"] for side in (found.old, found.new))
     compared = counted(len(found.old.records), "case")
-    yield f"{found.key.shown}{variant}: {old} -> {new}, {compared} compared, {len(found.left_out)} left out"
+    yield f"{found.key.display_path}{variant}: {old} -> {new}, {compared} compared, {len(found.left_out)} left out"
     yield f"{counted(found.calls, 'call')} of the new judge"
     yield ""
     rows = []

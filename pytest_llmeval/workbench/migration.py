@@ -191,7 +191,7 @@ def judged_labels(suite: Suite) -> list[str]:
 
 def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
     reason = next(iter(left_out.values()), "it has no case")
-    return f"{key.shown}: found nothing to compare: {reason}"
+    return f"{key.display_path}: found nothing to compare: {reason}"
 
 
 def _run(
@@ -213,7 +213,7 @@ def _run(
                 stored = "finished verdicts are stored: run the command again with a new budget"
                 raise LlmevalError(f"{execution.error}; {stored}")
             records.append(execution.record)
-        return records, judges_of(suite, runner.judges, key.shown)
+        return records, judges_of(suite, runner.judges, key.display_path)
     finally:
         runner.close(whole_run=True)
 

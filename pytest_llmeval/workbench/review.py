@@ -204,7 +204,7 @@ def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
         if not both:
             continue
         same = sum(here == there for here, there in both)
-        alpha = float(krippendorff_alpha(Totals.of(Observation(unit_moments(each)) for each in both).sums())[0])
+        alpha = float(krippendorff_alpha(Totals.add_up(Observation(unit_moments(each)) for each in both).sums())[0])
         shown = number(alpha) if math.isfinite(alpha) else "undefined, since all labels are the same"
         yield f"{left} and {right} say the same of {same} of {counted(len(both), 'answer')}, alpha {shown}"
 

@@ -32,7 +32,7 @@ class Errors(Evaluator):
         raise NotImplementedError
 
 
-METRICS = MetricIndex.of({"errors": Errors()})
+METRICS = MetricIndex.from_evaluators({"errors": Errors()})
 COMPARABLE = Comparable("ids", "data", "limits", {"errors": EvaluatorPrint("errors", "1", {"level": 2})})
 
 

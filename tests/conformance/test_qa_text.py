@@ -79,7 +79,7 @@ def test_pooled_scores_are_the_recorded_means(rows: list[dict[str, Any]], metric
         if not run["pair_ids"]:
             continue
         observations = [evaluator.measure(case_of(by_id[pair])) for pair in run["pair_ids"]]
-        pooled = evaluator.summarize(Totals.of(observations).sums())
+        pooled = evaluator.summarize(Totals.add_up(observations).sums())
         for name in set(run["metrics"]) & set(metrics):
             # A case that is undefined here was recorded as 0 and counted in the mean.
             seen = sum(name not in each.undefined for each in observations)

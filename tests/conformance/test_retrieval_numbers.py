@@ -109,7 +109,7 @@ def test_recall_by_the_fixed_10_of_the_document() -> None:
 def test_counts_are_those_of_the_definitions() -> None:
     evaluator = get_evaluator("retrieval")
     for run in read("runs.jsonl"):
-        totals = Totals.of(map(evaluator.measure, cases(run)))
+        totals = Totals.add_up(map(evaluator.measure, cases(run)))
         for task, by_k in run["expected"].items():
             for k, expected in by_k.items():
                 for name, count in TOTALS.items():

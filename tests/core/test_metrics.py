@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator
 from pytest_llmeval.core.results import MetricIndex
 
-INDEX = MetricIndex.of({"text": get_evaluator("text"), "labels": get_evaluator("classification")})
+INDEX = MetricIndex.from_evaluators({"text": get_evaluator("text"), "labels": get_evaluator("classification")})
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def test_what_nobody_reports_has_no_owner(name: str) -> None:
 
 
 def test_the_label_of_a_renamed_evaluator_may_hold_brackets() -> None:
-    index = MetricIndex.of({"a[b]": get_evaluator("classification")})
+    index = MetricIndex.from_evaluators({"a[b]": get_evaluator("classification")})
     assert index.full_name("a[b]", "f1[joy]") == "a[b].f1[joy]"
     found = index.find("a[b].f1[joy]")
     assert found is not None
@@ -67,13 +67,13 @@ def test_a_member_that_is_declared_by_itself_is_none_of_the_family() -> None:
         def describe(self) -> Sequence[Metric]:
             return [Metric("rate[kind]", signature="family"), Metric("rate[late]", signature="own")]
 
-    index = MetricIndex.of({"errors": Own()})
+    index = MetricIndex.from_evaluators({"errors": Own()})
     signatures = [owned.metric.signature for name in ("rate[late]", "rate[x]") if (owned := index.find(name))]
     assert signatures[0] == "own"
 
 
 def test_lower_is_better_where_an_evaluator_says_so() -> None:
-    index = MetricIndex.of({"e": Errors()})
+    index = MetricIndex.from_evaluators({"e": Errors()})
     names = ("e.rate", "e.rate[late]", "e.seen", "rate", "unknown")
     assert [index.lower_is_better(name) for name in names] == [True, True, False, False, False]
 
@@ -86,4 +86,4 @@ def test_metrics_are_listed_by_evaluator_in_the_order_of_declaration() -> None:
 
 
 def test_an_index_is_not_made_of_an_index_again() -> None:
-    assert MetricIndex.of(INDEX) is INDEX
+    assert MetricIndex.from_evaluators(INDEX) is INDEX

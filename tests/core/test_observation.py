@@ -51,27 +51,27 @@ def test_a_sound_observation_has_no_fault() -> None:
 
 
 def test_an_absent_name_reads_as_zero_and_is_not_listed() -> None:
-    totals = Totals.of([Observation({"a": 1}), Observation({"b": 0})])
+    totals = Totals.add_up([Observation({"a": 1}), Observation({"b": 0})])
     assert totals["nobody counted this"] == 0.0
     assert list(totals) == ["a", "b"]
     assert len(totals) == 2
 
 
 def test_names_are_sorted_whatever_the_order_of_counting() -> None:
-    assert list(Totals.of([Observation({"z": 1, "a": 1}), Observation({"m": 1})])) == ["a", "m", "z"]
+    assert list(Totals.add_up([Observation({"z": 1, "a": 1}), Observation({"m": 1})])) == ["a", "m", "z"]
 
 
 def test_totals_compare_with_totals_only() -> None:
     assert Totals() != {}
-    assert Totals.of([Observation({"a": 1})]) != Totals.of([Observation({"a": 2})])
+    assert Totals.add_up([Observation({"a": 1})]) != Totals.add_up([Observation({"a": 2})])
 
 
 def test_repr_shows_the_rounded_sums() -> None:
-    assert repr(Totals.of([Observation({"a": 0.1})] * 3)) == "Totals({'a': 0.30000000000000004})"
+    assert repr(Totals.add_up([Observation({"a": 0.1})] * 3)) == "Totals({'a': 0.30000000000000004})"
 
 
 def test_sums_are_columns_of_length_one_and_unknown_names_zeros() -> None:
-    sums = Totals.of([Observation({"a": 2}), Observation({"a": 3})]).sums()
+    sums = Totals.add_up([Observation({"a": 2}), Observation({"a": 3})]).sums()
     assert sums["a"].tolist() == [5.0]
     assert sums["b"].tolist() == [0.0]
     assert "b" not in sums

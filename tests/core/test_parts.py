@@ -200,8 +200,8 @@ def test_an_evaluator_reads_the_part_that_its_class_declares() -> None:
         def summarize(self, sums: Any) -> Mapping[str, Any]:
             return sums
 
-    assert Reading.of(Own()).view(Case("a", prediction=RAG)).prediction == ["a", "b"]
-    assert Reading.of(Own(), on="answer").view(Case("a", prediction=RAG)).prediction == "Paris"
+    assert Reading.for_evaluator(Own()).view(Case("a", prediction=RAG)).prediction == ["a", "b"]
+    assert Reading.for_evaluator(Own(), on="answer").view(Case("a", prediction=RAG)).prediction == "Paris"
 
 
 @pytest.mark.parametrize(

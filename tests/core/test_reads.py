@@ -54,7 +54,7 @@ def test_own_keys_of_earlier_versions_still_find_the_answer_of_other_objects() -
         class Own(Length):
             own_keys = ("results",)
 
-    reading = Reading.of(Own())
+    reading = Reading.for_evaluator(Own())
     assert reading.view(Case("a", prediction={"answer": "abc"})).prediction == "abc"
     assert reading.view(Case("a", prediction={"results": [1], "answer": "abc"})).prediction["results"] == [1]
     assert Own().evaluate({"answer": "abc"}, None)["length"] == 3
@@ -93,8 +93,8 @@ def test_an_option_of_the_old_name_decides_for_each_evaluator() -> None:
             part: str = "answer"  # type: ignore[misc]
 
     case = Case("a", prediction={"answer": "abc", "contexts": ["x"]})
-    assert Reading.of(Own()).view(case).prediction == "abc"
-    assert Reading.of(Own("contexts")).view(case).prediction == ["x"]
+    assert Reading.for_evaluator(Own()).view(case).prediction == "abc"
+    assert Reading.for_evaluator(Own("contexts")).view(case).prediction == ["x"]
 
 
 def test_a_class_with_slots_is_converted() -> None:

@@ -10,7 +10,7 @@ TOOLS = get_evaluator("tools")
 
 
 def read(prediction: object, parts: Parts = Parts(), on: str | None = None) -> object:  # noqa: B008 (frozen)
-    return Reading.of(TOOLS, on, parts).view(Case("a", prediction=prediction)).prediction
+    return Reading.for_evaluator(TOOLS, on, parts).view(Case("a", prediction=prediction)).prediction
 
 
 def test_tools_reads_calls_and_otherwise_messages() -> None:

@@ -100,7 +100,7 @@ def test_sum_over_any_split_into_cases_equals_scikit_learn_on_the_concatenation(
         alone = size == 1 and data.draw(st.booleans())
         observations.append(measure(gold[0], predicted[0]) if alone else measure(gold, predicted))
     gold, predicted = ([*side] for side in zip(*items, strict=True))
-    columns = Classification().summarize(Totals.of(observations).sums())
+    columns = Classification().summarize(Totals.add_up(observations).sums())
     ours = {name: None if np.isnan(column[0]) else float(column[0]) for name, column in columns.items()}
     assert_equal(ours, reference(gold, predicted, sorted({*gold, *predicted})))
 
@@ -358,7 +358,7 @@ def test_utterance_labels_of_conversations_give_the_built_in_scores() -> None:
             )
             for gold, predicted, length in zip(row["true"], row["pred"], row["doc_len"], strict=True)
         ]
-        columns = evaluator.summarize(Totals.of(observations).sums())
+        columns = evaluator.summarize(Totals.add_up(observations).sums())
         expected = {f"positive_{part}": value for part, value in row["expected"]["binary"].items()}
         expected |= {f"f1[{label}]": value for label, value in row["expected"]["emotion_f1"].items()}
         expected["f1_weighted"] = row["expected"]["emotion_weighted_f1"]

@@ -108,7 +108,7 @@ def measured(evaluator: Evaluator, example: Example, prediction: Any) -> tuple[b
     """Return whether a prediction is malformed, and its scores."""
     case = Case("c", input=example.input, expected=example.expected, prediction=prediction)
     try:
-        (view,) = Reading.of(evaluator).views(case)
+        (view,) = Reading.for_evaluator(evaluator).views(case)
     except PredictionError:
         return True, {}
     if evaluator.asks and evaluator.name != "fact_check":

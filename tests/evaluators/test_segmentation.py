@@ -262,7 +262,7 @@ def test_a_suite_pools_counts_boundaries_and_windows() -> None:
 
 
 def test_a_suite_in_which_nothing_can_be_judged_has_no_value() -> None:
-    sums = Totals.of([EVALUATOR.measure(case_of([1], None))]).sums()
+    sums = Totals.add_up([EVALUATOR.measure(case_of([1], None))]).sums()
     with np.errstate(all="ignore"):
         columns = EVALUATOR.summarize(sums)
     assert list(columns) == NAMES

@@ -171,7 +171,7 @@ def test_a_suite_of_cases_scores_the_mean_of_the_cases(one: str, two: str) -> No
 
     evaluator = TextEvaluator(tokenizer="characters")
     observations = [evaluator.measure(Case(id="c", expected=e, prediction=p)) for e, p in ((one, two), (two, two))]
-    pooled = evaluator.summarize(Totals.of(observations).sums())
+    pooled = evaluator.summarize(Totals.add_up(observations).sums())
     for name in DEFAULT:
         assert pooled[name][0] == pytest.approx(sum(each.counts[name] for each in observations) / 2)
 

@@ -53,7 +53,7 @@ def measured(subtask: int, gold: Sequence[Pair], predicted: Sequence[Pair]) -> O
 
 def scores(subtask: int, *observations: Observation) -> dict[str, float | None]:
     """Score a whole set, as suites do: also what a single conversation has no value for."""
-    columns = EVALUATORS[subtask].summarize(Totals.of(observations).sums())
+    columns = EVALUATORS[subtask].summarize(Totals.add_up(observations).sums())
     return {name: float(column[0]) if column[0] == column[0] else None for name, column in columns.items()}
 
 
@@ -70,10 +70,10 @@ def test_any_order_and_split_of_conversations_gives_the_same_scores(
 ) -> None:
     subtask, sides = given_
     observations = [measured(subtask, *each) for each in sides]
-    whole = Totals.of(observations)
+    whole = Totals.add_up(observations)
     random.shuffle(observations)
     cut = random.randint(0, len(observations))
-    assert Totals.of(observations[:cut]) + Totals.of(observations[cut:]) == whole
+    assert Totals.add_up(observations[:cut]) + Totals.add_up(observations[cut:]) == whole
 
 
 @given(conversations(), st.randoms(use_true_random=False))

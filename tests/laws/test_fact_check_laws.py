@@ -69,16 +69,16 @@ def test_any_order_and_split_of_claims_gives_the_same_sums(
     evaluator: FactCheck, rows: list[Any], random: Random
 ) -> None:
     observations = [measured(evaluator, *row) for row in rows]
-    whole = Totals.of(observations)
+    whole = Totals.add_up(observations)
     random.shuffle(observations)
     cut = random.randint(0, len(observations))
-    assert Totals.of(observations[:cut]) + Totals.of(observations[cut:]) == whole
+    assert Totals.add_up(observations[:cut]) + Totals.add_up(observations[cut:]) == whole
     assert all(Observation.from_json(each.to_json()) == each and each.fault() is None for each in observations)
 
 
 @given(evaluators, judged_claims)
 def test_every_score_of_a_suite_lies_in_its_range(evaluator: FactCheck, rows: list[Any]) -> None:
-    totals = Totals.of([measured(evaluator, *row) for row in rows])
+    totals = Totals.add_up([measured(evaluator, *row) for row in rows])
     metrics = {metric.family: metric for metric in evaluator.describe()}
     for name, column in evaluator.summarize(totals.sums()).items():
         head, bracket, _ = name.partition("[")

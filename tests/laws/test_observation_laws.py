@@ -34,8 +34,8 @@ def test_addition_is_commutative(left: Totals, right: Totals) -> None:
 
 
 @given(totals, totals, totals)
-@example(*(Totals.of([Observation({"a": value})]) for value in (1e16, 1e-17, -1e16)))
-@example(*(Totals.of([Observation({"a": value})]) for value in (0.1, 0.2, 0.3)))
+@example(*(Totals.add_up([Observation({"a": value})]) for value in (1e16, 1e-17, -1e16)))
+@example(*(Totals.add_up([Observation({"a": value})]) for value in (0.1, 0.2, 0.3)))
 def test_addition_is_associative(first: Totals, second: Totals, third: Totals) -> None:
     assert (first + second) + third == first + (second + third)
     assert bits((first + second) + third) == bits(first + (second + third))
@@ -46,12 +46,12 @@ def test_addition_is_associative(first: Totals, second: Totals, third: Totals) -
 def test_any_split_and_any_order_give_the_same_totals_to_the_last_bit(
     every: list[Observation], cut: int, random: Random
 ) -> None:
-    whole = Totals.of(every)
+    whole = Totals.add_up(every)
     shuffled = random.sample(every, len(every))
-    parts = Totals.of(shuffled[:cut]) + Totals.of(shuffled[cut:])
+    parts = Totals.add_up(shuffled[:cut]) + Totals.add_up(shuffled[cut:])
     one_by_one = Totals()
     for each in reversed(shuffled):
-        one_by_one += Totals.of([each])
+        one_by_one += Totals.add_up([each])
     assert whole == parts == one_by_one
     assert bits(whole) == bits(parts) == bits(one_by_one)
 
@@ -68,7 +68,7 @@ def test_any_split_and_any_order_give_the_same_totals_to_the_last_bit(
     ],
 )
 def test_sums_are_those_of_exact_arithmetic_rounded_once(values: list[float], expected: float) -> None:
-    assert Totals.of([Observation({"a": value}) for value in values])["a"] == expected
+    assert Totals.add_up([Observation({"a": value}) for value in values])["a"] == expected
 
 
 @given(observations)
@@ -86,7 +86,7 @@ def test_the_json_round_trip_of_totals_is_identity(some: Totals) -> None:
 @given(lists)
 def test_column_sums_of_the_stacked_matrix_agree_with_the_totals(every: list[Observation]) -> None:
     names, matrix = stack(every)
-    sums = Totals.of(every)
+    sums = Totals.add_up(every)
     assert matrix.shape == (len(every), len(names))
     assert names == sorted(sums)
     scale = np.abs(matrix).sum(axis=0)

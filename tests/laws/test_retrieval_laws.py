@@ -49,14 +49,14 @@ def test_any_order_and_any_split_of_queries_give_the_same_scores(evaluator: Any,
     observations = [evaluator.measure(case) for case in cases]
     shuffled = rng.sample(observations, len(observations))
     cut = rng.randint(0, len(cases))
-    whole = values(evaluator, Totals.of(observations))
-    assert values(evaluator, Totals.of(shuffled[:cut]) + Totals.of(shuffled[cut:])) == whole
+    whole = values(evaluator, Totals.add_up(observations))
+    assert values(evaluator, Totals.add_up(shuffled[:cut]) + Totals.add_up(shuffled[cut:])) == whole
 
 
 @given(cases=legal_cases)
 def test_scores_stay_in_the_ranges_that_they_declare(cases: list[Case]) -> None:
     ranges = {metric.name: (metric.low, metric.high) for metric in LEGAL.describe()}
-    for name, value in values(LEGAL, Totals.of(map(LEGAL.measure, cases))).items():
+    for name, value in values(LEGAL, Totals.add_up(map(LEGAL.measure, cases))).items():
         low, high = ranges[name]
         assert value is None or (value >= (low or 0) and (high is None or value <= high + 1e-12)), name
 
@@ -67,7 +67,7 @@ def test_a_metric_is_undefined_exactly_where_a_reason_is_given(cases: list[Case]
         for case in cases:
             observation = evaluator.measure(case)
             assert observation.fault() is None
-            without = {name for name, value in values(evaluator, Totals.of([observation])).items() if value is None}
+            without = {name for name, value in values(evaluator, Totals.add_up([observation])).items() if value is None}
             assert without == set(observation.undefined)
 
 
@@ -75,7 +75,9 @@ def test_a_metric_is_undefined_exactly_where_a_reason_is_given(cases: list[Case]
 def test_without_unfilled_ranks_both_ways_of_counting_agree(cases: list[Case]) -> None:
     filler = [{"fact": f"filler {number}"} for number in range(3)]
     filled = [case.answered([*case.prediction, *filler]) for case in cases]
-    assert values(LEGAL, Totals.of(map(LEGAL.measure, filled))) == values(SKIP, Totals.of(map(SKIP.measure, filled)))
+    assert values(LEGAL, Totals.add_up(map(LEGAL.measure, filled))) == values(
+        SKIP, Totals.add_up(map(SKIP.measure, filled))
+    )
 
 
 @given(

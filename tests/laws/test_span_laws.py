@@ -155,7 +155,7 @@ def test_pooled_scores_are_those_of_all_boundaries_in_one_text(
         for number, (reference, hypothesis) in enumerate(stories)
     ]
     with np.errstate(all="ignore"):
-        pooled = evaluator.summarize((Totals.of(observed[cut:]) + Totals.of(observed[:cut])).sums())
+        pooled = evaluator.summarize((Totals.add_up(observed[cut:]) + Totals.add_up(observed[:cut])).sums())
     if stories:
         assert pooled["boundary_score"][0] == pytest.approx(one["boundary_score"])
         assert pooled["deletions"][0] == one["deletions"]

@@ -26,7 +26,7 @@ ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}
 
 def report(texts: ReportedTexts, gated: tuple[str, ...] = (), answers: Mapping[str, str] = ANSWERS) -> RunReport:
     text = get_evaluator("text", metrics=("f1", "exact_match"))
-    metrics = MetricIndex.of({"text": text})
+    metrics = MetricIndex.from_evaluators({"text": text})
     cases = [Case(name, f"Where was {name}?", "Paris", line=number) for number, name in enumerate(answers, 1)]
     records = []
     for case in cases:

@@ -52,7 +52,7 @@ SAMPLE = Path(__file__).parent / "samples" / "report.json"
 
 OUTCOMES: tuple[CaseOutcome, ...] = ("passed", "failed", "errored", "skipped", "not_run")
 TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
-METRICS = MetricIndex.of({"text": TEXT})
+METRICS = MetricIndex.from_evaluators({"text": TEXT})
 
 
 def records(cases: list[Case], outcomes: list[CaseOutcome]) -> Iterator[CaseRecord]:

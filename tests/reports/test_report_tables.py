@@ -84,7 +84,7 @@ EMOTIONS = (
 def report_of(
     evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord], gates: Iterable[str] = ()
 ) -> RunReport:
-    metrics = MetricIndex.of(evaluators)
+    metrics = MetricIndex.from_evaluators(evaluators)
     result = summarize(metrics, records, confidence=None)
     judged = [gate.judge(result, "") for gate in map(parse_gate, gates)]
     tables = fill_tables(metrics, result)
@@ -211,7 +211,7 @@ def test_a_label_may_have_the_name_that_stands_for_all_labels() -> None:
     cases = [Case(label, "x", label, label) for label in ("label", "joy")]
     records = [CaseRecord(case.id, observations={"emotion": Emotion().measure(case)}) for case in cases]
     result = summarize({"emotion": Emotion()}, records, confidence=None)
-    by_label = fill_tables(MetricIndex.of({"emotion": Emotion()}), result)[1]
+    by_label = fill_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[1]
     assert [row[0] for row in by_label.rows] == ["joy", "label"]
 
 
@@ -276,7 +276,7 @@ def test_a_matrix_of_two_halves_is_the_sum_of_theirs() -> None:
 def test_labels_that_nobody_declared_are_sorted_behind_those_declared() -> None:
     counts = {MATRIX.count(true, said): 1 for true, said in (("zeal", "anger"), (3, "awe"), (True, "joy"))}
     result = summarize({"emotion": Emotion()}, [CaseRecord("a", observations={"emotion": Observation(counts)})])
-    matrix = fill_tables(MetricIndex.of({"emotion": Emotion()}), result)[1]
+    matrix = fill_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[1]
     assert [row[0] for row in matrix.rows] == ["joy", "anger", "true", "3", "zeal"]
     assert matrix.headers[1:] == ("joy", "anger", "awe")
 
@@ -297,7 +297,7 @@ def test_rows_beyond_fifty_are_counted() -> None:
 def test_details_are_cut() -> None:
     observation = Observation({"n": 1}, {"said": "x" * 61})
     result = summarize({"emotion": Emotion()}, [CaseRecord("a", observations={"emotion": observation})])
-    cases = fill_tables(MetricIndex.of({"emotion": Emotion()}), result)[-1]
+    cases = fill_tables(MetricIndex.from_evaluators({"emotion": Emotion()}), result)[-1]
     assert cases.rows[0][3] == "x" * 60 + "..."
 
 

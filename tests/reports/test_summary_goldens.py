@@ -69,7 +69,7 @@ def _loaded(name: str) -> Suite:
 def _collected(name: str, gates: Iterable[Gate]) -> Iterable[CollectedSuite]:
     loaded = _loaded(name)
     for variant in loaded.systems or [""]:
-        suite = loaded.of(variant)
+        suite = loaded.for_variant(variant)
         records = [execute(suite, _answered(case)).record for case in suite.cases]
         key = SuiteKey(str(suite.path), f"{name}.eval.yaml", "", variant)
         own = structs.replace(suite, gates=(*suite.gates, *gates), snapshot=None)

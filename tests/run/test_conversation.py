@@ -145,7 +145,7 @@ def test_turns_have_the_words_of_the_user_and_the_last_answer_to_them() -> None:
 
 def exact(turn: Any, expected: Any) -> Any:
     evaluator = TextEvaluator(metrics=("exact_match",))
-    reading = Reading.of(evaluator, turn=turn)
+    reading = Reading.for_evaluator(evaluator, turn=turn)
     (measured,) = measure_each(evaluator, [Case("t", expected=expected, prediction=TALK)], reading)
     return measured
 

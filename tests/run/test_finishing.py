@@ -58,7 +58,7 @@ def report_of(suite: Suite, *records: CaseRecord) -> SuiteReport:
 
 
 def verdicts(run: Reported) -> list[tuple[str, str]]:
-    return [(key.shown, each.outcome) for key, each in run.verdicts]
+    return [(key.display_path, each.outcome) for key, each in run.verdicts]
 
 
 def test_gates_are_judged_on_the_summed_results() -> None:
@@ -261,7 +261,7 @@ def test_scores_that_cannot_be_written_fail_in_place_of_their_approval(tmp_path:
     (tmp_path / "__llmeval__").write_text("a file where the folder should be")
     run = finish(tmp_path, update=True)
     ((key, verdict),) = run.verdicts
-    assert (key.shown, verdict.outcome) == ("s.eval.yaml", "failed")
+    assert (key.display_path, verdict.outcome) == ("s.eval.yaml", "failed")
     assert "not written" in verdict.reason
 
 

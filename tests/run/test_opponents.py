@@ -119,10 +119,10 @@ def run(
 def loaded(suite: Suite, *systems: str) -> list[LoadedCase]:
     """Return the cases of systems, in the order of a suite's items."""
     return [
-        LoadedCase(suite.of(name), cases[name], SuiteKey(str(suite.path), "s.eval.yaml", variant=name))
+        LoadedCase(suite.for_variant(name), cases[name], SuiteKey(str(suite.path), "s.eval.yaml", variant=name))
         for cases in (
             dict(zip(systems, each, strict=True))
-            for each in zip(*(suite.of(name).cases for name in systems), strict=True)
+            for each in zip(*(suite.for_variant(name).cases for name in systems), strict=True)
         )
         for name in systems
     ]

@@ -55,7 +55,7 @@ def test_turns_have_rounds_of_their_own() -> None:
     assert asking.verdicts == [[Verdict(0)], [Verdict(1), Verdict(3), Verdict(5)]]
     whole = [{"role": role, "content": said} for said in "ab" for role in ("user", "assistant")]
     talk = Case("t", prediction={"messages": whole}, conversation=True)
-    measured = measure_answered(Chain(), talk, Reading.of(Chain(), turn="each"), asking.verdicts)
+    measured = measure_answered(Chain(), talk, Reading.for_evaluator(Chain(), turn="each"), asking.verdicts)
     assert not isinstance(measured, Exception)
     assert dict(measured.counts) == {"links": 9, "n": 2}
 

@@ -79,7 +79,9 @@ def test_a_drop_between_systems_is_that_of_a_baseline() -> None:
     limit = gate(system="small", against="large", max_drop=0.1)
     variants = judged(limit)
     run, baseline = (CaseStatistics.exact(variants[name].records) for name in ("small", "large"))
-    (expected,) = judge_together([limit.examine(RunPairing(run, baseline, MetricIndex.of({"text": TEXT})))])
+    (expected,) = judge_together(
+        [limit.examine(RunPairing(run, baseline, MetricIndex.from_evaluators({"text": TEXT})))]
+    )
     assert judge_between(variants) == {"small": [expected]}
     assert expected.outcome == "failed"
 

@@ -193,7 +193,7 @@ def test_reduced_scores_of_cases_are_averaged_and_members_of_families_with_them(
     _, two = reduced([seen(0), seen(0)], "max")
     from pytest_llmeval.core.observation import Totals
 
-    total = Observation(dict(Totals.of([one, two])))
+    total = Observation(dict(Totals.add_up([one, two])))
     scores = evaluator.scores(total)
     assert (scores["rate"], scores["kind[a]"]) == (0.5, 1.0)
 

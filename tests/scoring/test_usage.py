@@ -126,7 +126,7 @@ calls = st.lists(
 @given(calls, st.integers(0, 12))
 def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[JudgeCall], cut: int) -> None:
     whole = usage_of(made, ())
-    parts = Totals.of([usage_of(made[:cut], ()), usage_of(made[cut:], ())])
+    parts = Totals.add_up([usage_of(made[:cut], ()), usage_of(made[cut:], ())])
     assert {name: value for name, value in parts.items() if value} == {
         name: value for name, value in whole.counts.items() if value
     }

@@ -25,7 +25,7 @@ NAMED = {name: key for name, key in KEYS.items() if key.python is not None}
 def loaded(folder: Path, data: dict[str, Any]) -> Suite:
     path = folder / "s.eval.json"
     path.write_text(json.dumps(data))
-    return load_suite(path, default_registry(), root=folder, shown=path.name)
+    return load_suite(path, default_registry(), root=folder, display_path=path.name)
 
 
 def declared(**keys: Any) -> Suite:

@@ -28,7 +28,7 @@ def load(tmp_path: Path) -> Load:
         path = tmp_path / "suites" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        return load_suite(path, default_registry(), root=tmp_path, shown=name)
+        return load_suite(path, default_registry(), root=tmp_path, display_path=name)
 
     return write_and_load
 

@@ -52,7 +52,7 @@ def test_faults_of_comparators_have_their_place(tmp_path: Path) -> None:
     path = tmp_path / "s.eval.yaml"
     path.write_text(BAD)
     with pytest.raises(SuiteError) as raised:
-        load_suite(path, default_registry(), root=tmp_path, shown="s.eval.yaml")
+        load_suite(path, default_registry(), root=tmp_path, display_path="s.eval.yaml")
     lines = [str(fault) for fault in raised.value.faults]
     for place, message in (
         ("s.eval.yaml:3:24  evaluators[0].fields.total.number.tolernce", "(did you mean 'tolerance'?)"),
@@ -69,7 +69,7 @@ def test_an_expected_value_that_its_comparator_cannot_read_is_a_fault_of_the_cas
     path.write_text(
         "evaluators: [fields: {date: date}]\ncases:\n  - {id: a, expected: {date: soon}}\n  - {id: b, expected: {}}\n"
     )
-    suite = load_suite(path, default_registry(), root=tmp_path, shown="s.eval.yaml")
+    suite = load_suite(path, default_registry(), root=tmp_path, display_path="s.eval.yaml")
     (fault,) = suite.faults
     assert str(fault).startswith(
         "s.eval.yaml:3:5  cases[0]: case 'a', evaluator 'fields': date: found text 'soon', expected a date"

@@ -21,7 +21,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def predictions(suite: Suite, system: str) -> dict[str, Any]:
-    return {case.id: case.prediction for case in suite.of(system).cases}
+    return {case.id: case.prediction for case in suite.for_variant(system).cases}
 
 
 def faults(text: str, folder: Path) -> list[str]:
@@ -46,8 +46,8 @@ def test_only_predicted_cases_are_kept_and_the_others_counted(tmp_path: Path) ->
     write("two.json", {"b": "perhaps"})
     listed = "{one: {predictions: one.json}, two: {predictions: two.json, only: predicted}}"
     suite = load_text(f"{HEAD}systems: {listed}\n{CASES}", tmp_path)
-    assert (suite.of("one").total, suite.of("one").left_out) == (2, 0)
-    assert (suite.of("two").total, suite.of("two").left_out) == (1, 1)
+    assert (suite.for_variant("one").total, suite.for_variant("one").left_out) == (2, 0)
+    assert (suite.for_variant("two").total, suite.for_variant("two").left_out) == (1, 1)
     assert predictions(suite, "two") == {"b": "perhaps"}
 
 
@@ -68,7 +68,7 @@ def test_predictions_replace_those_of_a_source(tmp_path: Path) -> None:
     )
     assert predictions(suite, "one") == {"a": MISSING, "b": "y"}
     assert predictions(suite, "app") == {"a": MISSING, "b": MISSING}
-    target = suite.of("app").target
+    target = suite.for_variant("app").target
     assert target is not None
     assert target.python == "my_app:go"
 
@@ -121,8 +121,8 @@ def test_faults_of_predictions_are_those_of_their_system(tmp_path: Path) -> None
     suite = load_text(
         f"{HEAD}systems: {{one: {{predictions: one.json}}, two: {{predictions: two.json}}}}\n{CASES}", tmp_path
     )
-    assert [fault.file for fault in suite.of("one").faults] == ["one.json"]
-    assert not suite.of("two").faults
+    assert [fault.file for fault in suite.for_variant("one").faults] == ["one.json"]
+    assert not suite.for_variant("two").faults
     assert len(suite.all_faults) == 1
 
 

@@ -51,7 +51,7 @@ def test_messages_have_instructions_and_prompt_or_the_input_itself(tmp_path: Pat
     write("s.md", "Be brief.")
     systems = "{one: {model: 'openai:m', prompt: p.md, system_prompt: s.md}, bare: {model: 'openai:m'}}"
     suite = load_text(f"{HEAD}systems: {systems}\n", tmp_path)
-    one, bare = suite.of("one").model, suite.of("bare").model
+    one, bare = suite.for_variant("one").model, suite.for_variant("bare").model
     assert one is not None
     assert bare is not None
     assert one.messages({"question": "Why?"}) == [Message("system", "Be brief."), Message("user", "Q: Why?")]
@@ -65,7 +65,7 @@ def test_a_recording_belongs_to_a_model_and_its_prompts(tmp_path: Path) -> None:
     listed = ["prompt: p.md", "prompt: q.md", "prompt: p.md, temperature: 1", "prompt: p.md, retries: 2"]
     systems = ", ".join(f"s{number}: {{model: 'openai:m', {each}}}" for number, each in enumerate(listed))
     suite = load_text(f"{HEAD}systems: {{{systems}}}\n", tmp_path)
-    ways = [suite.of(name).cases[0].way for name in suite.systems]
+    ways = [suite.for_variant(name).cases[0].way for name in suite.systems]
     assert len({*ways[:3]}) == 3
     assert ways[3] == ways[0]
 
@@ -77,7 +77,7 @@ def test_a_matrix_is_every_model_with_every_prompt(tmp_path: Path) -> None:
     matrix = "{models: ['openai:a', {model: 'openai:b', temperature: 0}], prompts: [prompts/*.md], temperature: 1}"
     suite = load_text(f"{HEAD}systems: {{matrix: {matrix}, app: {{python: 'm:f'}}}}\n", tmp_path)
     assert list(suite.systems) == ["openai:a/long", "openai:a/short", "openai:b/long", "openai:b/short", "app"]
-    models = [suite.of(name).model for name in suite.systems]
+    models = [suite.for_variant(name).model for name in suite.systems]
     assert [each and (each.spec.temperature, each.prompt and each.prompt.text[:5]) for each in models] == [
         (1, "long:"),
         (1, "short"),

@@ -37,7 +37,7 @@ def suite_of(tmp_path: Path, sample: object, cases: list[dict[str, Any]] | None 
     path = tmp_path / "s.eval.json"
     data = {"evaluators": [{"text": {"metrics": ["f1"]}}], "cases": cases or rows(), "sample": sample, **more}
     path.write_text(json.dumps(data), encoding="utf-8")
-    return load_suite(path, default_registry(), root=tmp_path, shown="s.eval.json")
+    return load_suite(path, default_registry(), root=tmp_path, display_path="s.eval.json")
 
 
 def ids(suite: Suite) -> list[str]:

@@ -201,7 +201,7 @@ def citing() -> None:
 
 
 def adding_up(some: Sequence[Observation]) -> None:
-    total = Totals.of(some) + Totals()
+    total = Totals.add_up(some) + Totals()
     assert_type(total, Totals)
     assert_type(total["n"], float)
     assert_type(Totals.from_json(total.to_json()), Totals)

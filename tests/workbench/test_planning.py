@@ -56,7 +56,7 @@ class Planned:
         self, suite: Suite, recordings: Recordings | None = None, *, has_target: bool = False, **options: Any
     ) -> RunPlan:
         runner = CaseRunner(JudgeOptions(cache=CachePlace(self.cache), **options), recordings)
-        ways = [(suite.of(name), name) for name in suite.systems] or [(suite, "")]
+        ways = [(suite.for_variant(name), name) for name in suite.systems] or [(suite, "")]
         cases = [
             (LoadedCase(way, each, SuiteKey(str(way.path), "s.eval.yaml", variant=name)), has_target)
             for way, name in ways
@@ -162,7 +162,7 @@ def _judgement_of(suite: Suite, name: str) -> StoredJudgement:
     """Return the judgement that answers the question about a case."""
     from pytest_llmeval.cli.cache_import import suite_questions
 
-    (found,) = (each.asked for each in suite_questions(suite.path).questions if each.case.id == name)
+    (found,) = (each.question for each in suite_questions(suite.path).questions if each.case.id == name)
     return StoredJudgement(found.key, name, found.components(), "yes", 1.0, Usage(30, 4), 0.5, 0.001)
 
 
@@ -176,7 +176,7 @@ def test_questions_about_answers_that_a_target_has_yet_to_give_are_likely(planne
 
 def test_a_recorded_prediction_needs_no_target_and_says_what_others_take(planned: Planned) -> None:
     suite = planned.suite([case("a"), case("b")], systems={"m": {**JUDGE}}, evaluators=[{"text": {}}])
-    way = suite.of("m")
+    way = suite.for_variant("m")
     told = way.cases[0].answered({"answer": "A", "usage": {"input_tokens": 200, "output_tokens": 20}})
     row = {**recording("s.eval.yaml", "m", told), "figures": {"latency_s": 2.0}}
     path = planned.folder / "predictions.jsonl"

@@ -21,8 +21,8 @@ from pytest_llmeval.data.files.places import MAX_DEPTH, FaultLog, FilePlace, ren
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def _fault(shown: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
-    return SuiteError([Fault(shown, line, column, "", message)])
+def _fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
+    return SuiteError([Fault(display_path, line, column, "", message)])
 
 
 def _reason(path: Path, error: OSError | ValueError) -> str:
@@ -41,47 +41,47 @@ def _like(path: Path, error: Exception) -> str:
         return ""
 
 
-def check_regular(path: Path, shown: str) -> None:
+def check_regular(path: Path, display_path: str) -> None:
     """Raise `SuiteError` unless `path` is a regular file: a pipe or a device may never end."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
-        raise _fault(shown, _reason(path, error)) from None
+        raise _fault(display_path, _reason(path, error)) from None
     if stat.S_ISDIR(mode):
-        raise _fault(shown, "found a directory, expected a file")
+        raise _fault(display_path, "found a directory, expected a file")
     if not stat.S_ISREG(mode):
-        raise _fault(shown, "found a device or a pipe, expected a file")
+        raise _fault(display_path, "found a device or a pipe, expected a file")
 
 
-def read_bytes(path: Path, shown: str, limit: int | None = None, advice: str = "") -> bytes:
+def read_bytes(path: Path, display_path: str, limit: int | None = None, advice: str = "") -> bytes:
     """Read a regular file.
 
     Args:
         path: The file.
-        shown: Its name in errors.
+        display_path: Its name in errors.
         limit: Most bytes that are read.
         advice: What to do about a larger file.
 
     Raises:
         SuiteError: The file is missing, unreadable, no regular file, or larger than `limit`.
     """
-    check_regular(path, shown)
+    check_regular(path, display_path)
     try:
         with path.open("rb") as stream:
             data = stream.read(-1 if limit is None else limit + 1)
     except OSError as error:
-        raise _fault(shown, _reason(path, error)) from None
+        raise _fault(display_path, _reason(path, error)) from None
     if limit is not None and len(data) > limit:
-        raise _fault(shown, f"found more than {limit >> 20} MiB, which is the limit: {advice}")
+        raise _fault(display_path, f"found more than {limit >> 20} MiB, which is the limit: {advice}")
     return data
 
 
-def decode(data: bytes, shown: str, line: int = 1, offset: int = 0) -> str:
+def decode(data: bytes, display_path: str, line: int = 1, offset: int = 0) -> str:
     """Decode UTF-8; a byte order mark is skipped, and each line ends in one character, whatever git made of it.
 
     Args:
         data: The bytes.
-        shown: The file's name in errors.
+        display_path: The file's name in errors.
         line: The line that `data` begins with.
         offset: Where in the file `data` begins.
 
@@ -97,15 +97,15 @@ def decode(data: bytes, shown: str, line: int = 1, offset: int = 0) -> str:
         column = len(data[begin:at].decode("utf-8-sig" if begin + offset == 0 else "utf-8")) + 1
         hint = ": save it as UTF-8, not UTF-16" if offset == 0 and data.startswith(_UTF16_MARKS) else ""
         message = f"found byte 0x{data[at]:02x} at byte offset {offset + at}, expected UTF-8{hint}"
-        raise _fault(shown, message, line + data.count(b"\n", 0, at), column) from None
+        raise _fault(display_path, message, line + data.count(b"\n", 0, at), column) from None
 
 
-def read_text(path: Path, shown: str, expected: str, limit: int | None = None, advice: str = "") -> str:
+def read_text(path: Path, display_path: str, expected: str, limit: int | None = None, advice: str = "") -> str:
     """Read a UTF-8 text file that is not empty; see `read_bytes` and `decode`.
 
     Args:
         path: The file.
-        shown: Its name in errors.
+        display_path: Its name in errors.
         expected: What an empty file should hold instead.
         limit: Most bytes that are read.
         advice: What to do about a larger file.
@@ -113,12 +113,12 @@ def read_text(path: Path, shown: str, expected: str, limit: int | None = None, a
     Raises:
         SuiteError: The file cannot be read, is too large, empty, no UTF-8, or holds a NUL character.
     """
-    text = decode(read_bytes(path, shown, limit, advice), shown)
+    text = decode(read_bytes(path, display_path, limit, advice), display_path)
     if not text or text.isspace():
-        raise _fault(shown, f"found an empty file, expected {expected}")
+        raise _fault(display_path, f"found an empty file, expected {expected}")
     if (at := text.find("\0")) >= 0:
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        raise _fault(shown, "found a NUL character, expected text", line, column)
+        raise _fault(display_path, "found a NUL character, expected text", line, column)
     return text
 
 
@@ -260,57 +260,57 @@ class Document:
         return structs.replace(fault, column=fault.column + before + offset)
 
 
-def read_document(path: Path, shown: str) -> Document:
+def read_document(path: Path, display_path: str) -> Document:
     """Read a suite file: JSON where the suffix is ``.json``, YAML otherwise.
 
     Args:
         path: The file.
-        shown: Its name in errors.
+        display_path: Its name in errors.
 
     Raises:
         SuiteError: The file cannot be read, or it has faults; all that could be found are listed.
     """
-    text = read_text(path, shown, _SUITE, MAX_SUITE_BYTES, _SUITE_ADVICE)
+    text = read_text(path, display_path, _SUITE, MAX_SUITE_BYTES, _SUITE_ADVICE)
     if path.suffix.lower() == ".json":
-        return _json_document(text, shown, MAX_DEPTH)
+        return _json_document(text, display_path, MAX_DEPTH)
     from pytest_llmeval.data.files.yaml import load_yaml
 
-    faults = FaultLog(shown)
+    faults = FaultLog(display_path)
     with _collector_paused():
         data, place = load_yaml(text, faults)
     faults.check()
     if data is None:
-        raise SuiteError([Fault(shown, 0, 0, "", f"found a file without data, expected {_SUITE}")])
-    return Document(shown, data, lambda: place, text)
+        raise SuiteError([Fault(display_path, 0, 0, "", f"found a file without data, expected {_SUITE}")])
+    return Document(display_path, data, lambda: place, text)
 
 
-def _json_document(text: str, shown: str, depth: int) -> Document:
-    faults = FaultLog(shown)
+def _json_document(text: str, display_path: str, depth: int) -> Document:
+    faults = FaultLog(display_path)
     with _collector_paused():
         try:
             data = JsonParser(faults).parse(text)
         except RejectedError:
             raise SuiteError(faults.listed()) from None
-    return Document(shown, data, lambda: scan_json(text, depth=depth), text)
+    return Document(display_path, data, lambda: scan_json(text, depth=depth), text)
 
 
-def load_json(path: Path, shown: str, depth: int = MAX_DEPTH) -> Document:
+def load_json(path: Path, display_path: str, depth: int = MAX_DEPTH) -> Document:
     """Read a JSON file of any size.
 
     Args:
         path: The file.
-        shown: Its name in errors.
+        display_path: Its name in errors.
         depth: How many levels of lists and objects can be located; fewer cost less in large files.
 
     Raises:
         SuiteError: The file cannot be read, or it is no strict JSON; the error has line and column.
     """
-    return _json_document(read_text(path, shown, "JSON"), shown, depth)
+    return _json_document(read_text(path, display_path, "JSON"), display_path, depth)
 
 
-def read_json(path: Path, shown: str) -> Any:
+def read_json(path: Path, display_path: str) -> Any:
     """Read the data of a JSON file of any size; see `load_json`."""
-    return load_json(path, shown).data
+    return load_json(path, display_path).data
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
@@ -326,26 +326,26 @@ def _lines(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
         offset += size
 
 
-def read_jsonl(path: Path, shown: str, faults: list[Fault]) -> Iterator[tuple[int, Any]]:
+def read_jsonl(path: Path, display_path: str, faults: list[Fault]) -> Iterator[tuple[int, Any]]:
     """Read a JSONL file line by line; blank lines are skipped.
 
     Args:
         path: The file.
-        shown: Its name in errors.
+        display_path: Its name in errors.
         faults: Gets the log. A bad line is skipped, the others survive.
 
     Yields:
         Line number, counted from 1, and value of each good line.
     """
-    log = FaultLog(shown)
+    log = FaultLog(display_path)
     parser = JsonParser(log)
     any_text = False
     try:
-        check_regular(path, shown)
+        check_regular(path, display_path)
         with path.open("rb") as stream:
             for number, offset, line in _lines(stream):
                 try:
-                    text = _line_text(line, shown, number, offset).rstrip()
+                    text = _line_text(line, display_path, number, offset).rstrip()
                     any_text = any_text or bool(text)
                     if text:
                         yield number, parser.parse(text, number)
@@ -362,21 +362,23 @@ def read_jsonl(path: Path, shown: str, faults: list[Fault]) -> Iterator[tuple[in
     faults.extend(log.listed())
 
 
-def _line_text(line: bytes | None, shown: str, number: int, offset: int) -> str:
+def _line_text(line: bytes | None, display_path: str, number: int, offset: int) -> str:
     if line is None:
         limit = f"{MAX_LINE_BYTES >> 20} MiB"
-        raise SuiteError([Fault(shown, number, 1, "", f"found a line that is too long, expected at most {limit}")])
-    return decode(line, shown, number, offset)
+        raise SuiteError(
+            [Fault(display_path, number, 1, "", f"found a line that is too long, expected at most {limit}")]
+        )
+    return decode(line, display_path, number, offset)
 
 
 def read_csv(
-    path: Path, shown: str, faults: list[Fault], *, delimiter: str = ",", surplus: SurplusColumn | None = None
+    path: Path, display_path: str, faults: list[Fault], *, delimiter: str = ",", surplus: SurplusColumn | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Read a CSV file whose first line names the columns; blank lines are skipped.
 
     Args:
         path: The file.
-        shown: Its name in errors.
+        display_path: Its name in errors.
         faults: Gets the log. A bad row is skipped, the others survive.
         delimiter: The one character between cells.
         surplus: As in `parse_csv`.
@@ -384,9 +386,9 @@ def read_csv(
     Yields:
         Number of the row's first line, counted from 1, and its cells by column.
     """
-    log = FaultLog(shown)
+    log = FaultLog(display_path)
     try:
-        text = read_text(path, shown, "a line of column names")
+        text = read_text(path, display_path, "a line of column names")
     except SuiteError as error:
         faults.extend(error.faults)
         return

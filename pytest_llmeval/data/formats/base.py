@@ -172,16 +172,16 @@ class CaseFile:
 
     Attributes:
         path: Where it is.
-        shown: Its name in errors.
+        display_path: Its name in errors.
         cases: By id, in the order of the file.
         faults: What is wrong with it; ``faults.add(line, column, path, "found ..., expected ...")`` adds to them.
     """
 
-    def __init__(self, path: Path, shown: str) -> None:
+    def __init__(self, path: Path, display_path: str) -> None:
         self.path = path
-        self.shown = shown
+        self.display_path = display_path
         self.cases: dict[str, Case] = {}
-        self.faults = FaultLog(shown)
+        self.faults = FaultLog(display_path)
 
     def add(self, case: Case, path: str = "", column: int = 1) -> None:
         """Add a case, or a fault if its id cannot be used or is taken.

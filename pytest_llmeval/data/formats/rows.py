@@ -215,7 +215,7 @@ class _RowReader:
         """Return what a cell holds; a fault in it is one of the row."""
         from pytest_llmeval.data.files.yaml import load_yaml
 
-        log = FaultLog(self.file.shown)
+        log = FaultLog(self.file.display_path)
         data, _ = load_yaml(cell, log)
         for fault in log.listed():
             self.fault(row, column, fault.message)
@@ -303,7 +303,7 @@ class CsvSource(FileSource):
             file.faults.add(0, 0, "delimiter", message)
             return
         faults: list[Fault] = []
-        records = list(read_csv(file.path, file.shown, faults, delimiter=self.delimiter))
+        records = list(read_csv(file.path, file.display_path, faults, delimiter=self.delimiter))
         file.faults.extend(faults)
         nest = _nest if self.fields is None else dict
         add_rows(file, [DataRow(nest(cells), line) for line, cells in records], self.fields, cells=True)
@@ -339,7 +339,7 @@ class JsonSource(FileSource):
     def read(self, file: CaseFile) -> None:
         """Add the cases of the list."""
         path = self.items.split(".") if self.items is not None else []
-        document = load_json(file.path, file.shown, depth=len(path) + 1)
+        document = load_json(file.path, file.display_path, depth=len(path) + 1)
         data: Any = document.data
         for step in path:
             data = data.get(step) if isinstance(data, dict) else None
@@ -372,6 +372,6 @@ class JsonlSource(FileSource):
     def read(self, file: CaseFile) -> None:
         """Add the cases of the lines."""
         faults: list[Fault] = []
-        rows = [DataRow(value, line) for line, value in read_jsonl(file.path, file.shown, faults)]
+        rows = [DataRow(value, line) for line, value in read_jsonl(file.path, file.display_path, faults)]
         file.faults.extend(faults)
         add_rows(file, rows, self.fields)

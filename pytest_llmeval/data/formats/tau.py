@@ -47,7 +47,7 @@ class TauSource(FileSource):
             why = "found a Python file, which is not executed, expected the list of its tasks as JSON"
             file.faults.add(0, 0, "", f"{why}: [task.model_dump() for task in TASKS]")
             return
-        document = load_json(file.path, file.shown, depth=_DEPTH)
+        document = load_json(file.path, file.display_path, depth=_DEPTH)
         path = ["tasks"] if isinstance(document.data, dict) and "tasks" in document.data else []
         tasks = document.data["tasks"] if path else document.data
         if not isinstance(tasks, list):

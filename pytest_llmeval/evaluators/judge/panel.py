@@ -121,7 +121,7 @@ class PanelAgreement(VerdictStatistics):
         votes = [vote for each in verdicts if isinstance(each, PanelVerdict | PanelError) for vote in each.votes]
         if not votes:
             return self.absent("no question was put to a panel")
-        counted = Totals.of([Observation(self._counts(each)) for each in votes])
+        counted = Totals.add_up([Observation(self._counts(each)) for each in votes])
         undefined = dict.fromkeys([self._metric("alpha"), *self._pairs], _ONE_CASE)
         if not counted["units"]:
             undefined[self._metric("spread")] = "no two jurors gave a verdict"

@@ -337,7 +337,7 @@ class Semantic(Evaluator):
             if getattr(self, name) != getattr(Semantic, name):
                 raise ValueError(f"found {name} with model, expected it without: it is of local models")
 
-    def made(self) -> Evaluator:
+    def resolve(self) -> Evaluator:
         """Return the evaluator that asks a model of embeddings, where there is one."""
         if self.model is None:
             return self

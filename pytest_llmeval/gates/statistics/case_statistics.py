@@ -236,4 +236,4 @@ def _mean(observations: Sequence[Observation]) -> Observation:
     if not clean:
         return observations[0]
     undefined = {name: why for name, why in clean[0].undefined.items() if all(name in each.undefined for each in clean)}
-    return Observation({name: total / len(clean) for name, total in Totals.of(clean).items()}, undefined=undefined)
+    return Observation({name: total / len(clean) for name, total in Totals.add_up(clean).items()}, undefined=undefined)

@@ -197,7 +197,7 @@ def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
         for variant in shard.origin.variants:
             judges.setdefault(variant.key, {})[shard.path] = variant.judges
     for key, values in judges.items():
-        yield from _minority(values, f"judges of {key.shown}")
+        yield from _minority(values, f"judges of {key.display_path}")
 
 
 def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[s
                 for record in records.values():
                     details = record.observations[label].details if label in record.observations else {}
                     if name in details:
-                        values.setdefault((key.shown, label, name), {})[shard.path] = details[name]
+                        values.setdefault((key.display_path, label, name), {})[shard.path] = details[name]
     for (shown, label, name), of_shards in values.items():
         for line in _minority(of_shards, f"{name} of {label} in {shown}"):
             yield f"{line}: record them before shards run, or put them into the suite"

@@ -107,7 +107,7 @@ def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Ite
     """
     if suite.judged:
         raise LlmevalError(
-            f"{key.shown}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
+            f"{key.display_path}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
         )
     # Workers need what a case is held against, not the other cases.
     bare = structs.replace(suite, cases=(), systems={}, files={})

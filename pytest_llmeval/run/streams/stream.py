@@ -132,7 +132,7 @@ class _StreamBlock:
     def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
         cases = block.cases() if isinstance(block, _Columns) else block
         columns = [
-            measure_each(evaluator, cases, Reading.of(evaluator, None, self.parts))
+            measure_each(evaluator, cases, Reading.for_evaluator(evaluator, None, self.parts))
             for evaluator in self.evaluators.values()
         ]
         shared = SharedRecords()

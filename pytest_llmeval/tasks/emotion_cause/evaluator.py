@@ -331,7 +331,7 @@ class EmotionCause(Evaluator):
             for number in numbers
         ]
         malformed = [each.malformed for each in observations if each.malformed is not None]
-        scores = self.scores(Observation(dict(Totals.of(observations))))
+        scores = self.scores(Observation(dict(Totals.add_up(observations))))
         return {**({"malformed": "; ".join(malformed)} if malformed else {}), **scores}
 
     def measure(self, case: Case) -> Observation:

@@ -93,10 +93,10 @@ class FactCheckSource(FileSource):
 def _rows(file: CaseFile) -> Iterator[DataRow]:
     if file.path.suffix.lower() != ".json":
         faults: list[Fault] = []
-        yield from (DataRow(data, line) for line, data in read_jsonl(file.path, file.shown, faults))
+        yield from (DataRow(data, line) for line, data in read_jsonl(file.path, file.display_path, faults))
         file.faults.extend(faults)
         return
-    document = load_json(file.path, file.shown, depth=1)
+    document = load_json(file.path, file.display_path, depth=1)
     if not isinstance(document.data, list):
         file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of claims")
         return

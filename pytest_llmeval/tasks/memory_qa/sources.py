@@ -61,7 +61,7 @@ class LocomoSource(FileSource):
 
     def read(self, file: CaseFile) -> None:
         """Add the questions of all conversations."""
-        document = load_json(file.path, file.shown, depth=4)
+        document = load_json(file.path, file.display_path, depth=4)
         if not isinstance(document.data, list):
             file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of conversations")
             return
@@ -174,7 +174,7 @@ class LongMemEvalSource(FileSource):
 
     def read(self, file: CaseFile) -> None:
         """Add the questions."""
-        document = load_json(file.path, file.shown, depth=2)
+        document = load_json(file.path, file.display_path, depth=2)
         if not isinstance(document.data, list):
             file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of questions")
             return

@@ -96,7 +96,7 @@ class BaseEvaluator(Evaluator):
 
     handle_missing_ground_truth = staticmethod(handle_missing_ground_truth)
 
-    def made(self) -> "Evaluator":
+    def resolve(self) -> "Evaluator":
         """Return the evaluator, made by its own ``__init__`` unless it is a dataclass with options."""
         return self if fields(self) else type(self)()
 

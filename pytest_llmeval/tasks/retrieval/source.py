@@ -40,7 +40,7 @@ class CaseRetrievalSource(FileSource):
     def read(self, file: CaseFile) -> None:
         """Add the queries."""
         faults: list[Fault] = []
-        for line, row in read_jsonl(file.path, file.shown, faults):
+        for line, row in read_jsonl(file.path, file.display_path, faults):
             self._read_row(file, line, row)
         file.faults.extend(faults)
 

@@ -121,7 +121,9 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
     waiting = len(others) - len(ran_ahead)
     claimed = list(claim_calls(kept))
     calls = [call for record in claimed for call in record.calls if call.fresh]
-    answers = [each for record in kept for each in record.target_usage if each.made == "run" and not each.says_nothing]
+    answers = [
+        each for record in kept for each in record.target_usage if each.origin == "run" and not each.says_nothing
+    ]
     report = StopReport(
         cases=len(kept),
         not_needed=len(others),
@@ -334,7 +336,7 @@ def foresee(
     groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
     for key, suite in suites:
         records = rows_of(suite, _approved(key), "")
-        made = CollectedSuite(key, suite, records, suite.total, judges_of(suite, judges, key.shown))
+        made = CollectedSuite(key, suite, records, suite.total, judges_of(suite, judges, key.display_path))
         groups.setdefault(group_of(key, suite), {})[key.variant] = made
     found: dict[SuiteKey, int | None] = {}
     for variants in groups.values():
@@ -436,7 +438,7 @@ class StopWatch:
 
     def _suite(self, key: SuiteKey) -> Suite:
         suite = self.suites.read(Path(key.path))
-        return suite.gated(key.variant) if key.test else suite.of(key.variant)
+        return suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
 
     def _look(self, run: RunRecord, group: StopGroup, progress: _Progress) -> None:
         assert progress.end is not None

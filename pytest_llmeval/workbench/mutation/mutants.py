@@ -239,7 +239,7 @@ def mutation_of(
 ) -> Mutation:
     """Return the mutants of a suite or of one of its systems; see `mutate_suite`."""
     name = suite.name if system is None else f"{suite.name}[{system}]"
-    return Mutation(suite if system is None else suite.of(system), name, mutators, answers or {}, seed)
+    return Mutation(suite if system is None else suite.for_variant(system), name, mutators, answers or {}, seed)
 
 
 @dataclass(frozen=True)

@@ -485,10 +485,10 @@ def add_survival(reported: Reported, scope: RunScope) -> Reported:
             continue
         try:
             mutators = scope.suites.registry(Path(each.key.path)).mutators
-            mutation = Mutation(each.suite, name, mutators, _answers(each), seed, each.key.shown)
+            mutation = Mutation(each.suite, name, mutators, _answers(each), seed, each.key.display_path)
             found.append(survival_of(mutation))
         except Exception as error:  # noqa: BLE001 (a user's evaluator or mutator costs its own suite only)
-            notes.append(f"{each.key.shown}: no mutants: {fault_of(error)}")
+            notes.append(f"{each.key.display_path}: no mutants: {fault_of(error)}")
     return _with_notes(structs.replace(reported, report=structs.replace(reported.report, mutation=found)), notes)
 
 

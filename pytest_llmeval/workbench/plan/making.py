@@ -293,7 +293,7 @@ class Planner:
             judge += replace(self._planned_mode(tally, model, mode, turns), calls=0)
         target = replace(NOTHING, stored=tally.answered, more=tally.target_more)
         target += self._planned_target(key, tally)
-        return PlannedSuite(tally.suite.name, key.shown, key.variant, target, judge)
+        return PlannedSuite(tally.suite.name, key.display_path, key.variant, target, judge)
 
     def _planned_mode(self, tally: _CallTally, model: str, mode: str, calls: int, likely: int = 0) -> PlannedCalls:
         judge = tally.judges[model]
@@ -331,14 +331,14 @@ class Planner:
             ] = None
             del figures["cost"]
         if unknown := [name for name, figure in figures.items() if figure is None]:
-            named = f"{key.shown}[{key.variant}]" if key.variant else key.shown
+            named = f"{key.display_path}[{key.variant}]" if key.variant else key.display_path
             told = f"no recorded prediction of {named} tells what its target takes: {', '.join(unknown)} unknown"
             self._reasons[told] = None
         return found
 
     def _past_answers(self, key: "SuiteKey", suite: "Suite") -> Iterator[CallSample]:
         recordings = self.answering.recordings
-        for row in recordings.rows_of(key.shown, key.variant) if recordings is not None else ():
+        for row in recordings.rows_of(key.display_path, key.variant) if recordings is not None else ():
             figures: Mapping[str, float] = row.get("figures", {})
             usage = usage_of_target(suite.parts, row["prediction"], figures.get("cost_usd")) or TargetUsage()
             parts = (usage.input_tokens, usage.output_tokens)
@@ -494,7 +494,7 @@ def plan_run(runner: CaseRunner, cases: Sequence[tuple[LoadedCase, bool]], keepe
     return replace(
         plan,
         stops=[
-            PlannedStop(suite.name, key.shown, key.variant, stops[key], len(suite.cases))
+            PlannedStop(suite.name, key.display_path, key.variant, stops[key], len(suite.cases))
             for key, suite in ordered.items()
         ],
         stopping=plan_cases(runner, [each for each in cases if runs(each[0])]),

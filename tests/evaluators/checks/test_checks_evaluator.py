@@ -19,7 +19,7 @@ SLOW = {"quotes": True}
 
 
 def rates(checks: Checks, *observations: Observation) -> dict[str, float | None]:
-    pooled = Observation(dict(Totals.of(observations)))
+    pooled = Observation(dict(Totals.add_up(observations)))
     return checks.scores(pooled)
 
 

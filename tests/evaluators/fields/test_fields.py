@@ -231,7 +231,7 @@ def test_totals_of_cases_do_not_depend_on_their_order() -> None:
     evaluator = get_evaluator("fields", i="list")
     cases = [Case(str(n), expected={"i": [n, 2], "k": n}, prediction={"i": [2, 1], "k": 1}) for n in range(4)]
     observations = [evaluator.measure(case) for case in cases]
-    assert Totals.of(observations) == Totals.of(observations[::-1])
+    assert Totals.add_up(observations) == Totals.add_up(observations[::-1])
 
 
 def test_signatures_differ_with_the_comparators_and_not_with_their_order() -> None:

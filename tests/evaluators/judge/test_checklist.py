@@ -152,7 +152,7 @@ def test_a_blank_instruction_of_a_suite_is_refused() -> None:
 )
 def test_the_answer_is_judged_while_all_of_expected_is_read(prediction: Any, on: str | None, answer: str) -> None:
     expected = {"answer": "Hello", "instructions": ["x"]} if on is None else {"instructions": ["x"]}
-    view = Reading.of(TWO, on).view(Case("a", prediction=prediction, expected=expected))
+    view = Reading.for_evaluator(TWO, on).view(Case("a", prediction=prediction, expected=expected))
     (question,) = TWO.questions(view)
     assert (question.texts["answer"], question.texts["instruction_3"]) == (answer, "x")
 
@@ -160,17 +160,19 @@ def test_the_answer_is_judged_while_all_of_expected_is_read(prediction: Any, on:
 def test_instructions_of_a_case_are_no_answer_to_other_evaluators() -> None:
     for name, options in (("text", {}), ("judge", {"criteria": "Short."}), ("judge", {"mode": "tone"})):
         evaluator = get_evaluator(name, **options)
-        view = Reading.of(evaluator).view(Case("a", input="?", prediction="x", expected={"instructions": ["Greet."]}))
+        view = Reading.for_evaluator(evaluator).view(
+            Case("a", input="?", prediction="x", expected={"instructions": ["Greet."]})
+        )
         assert view.expected is None
         assert list(evaluator.check(view)) == []
 
 
 def test_a_prediction_without_an_answer_is_malformed() -> None:
-    view = Reading.of(TWO).view(Case("a", prediction=None))
+    view = Reading.for_evaluator(TWO).view(Case("a", prediction=None))
     found = TWO.measure_judged(view, [read_checklist(verdicts(False, False), 2)])
     assert found.malformed == "found null, expected an answer"
     with pytest.raises(PredictionError, match="no 'answer'"):
-        Reading.of(TWO).view(Case("a", prediction={"contexts": []}))
+        Reading.for_evaluator(TWO).view(Case("a", prediction={"contexts": []}))
 
 
 @pytest.mark.parametrize(

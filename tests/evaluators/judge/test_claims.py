@@ -105,7 +105,7 @@ def test_only_what_a_metric_needs_is_asked_and_gives_the_same_value_as_with_the_
 
 
 def evaluator_view(case: Case) -> Case:
-    return Reading.of(Claims()).view(case)
+    return Reading.for_evaluator(Claims()).view(case)
 
 
 def test_metrics_that_need_the_same_claims_or_verdicts_share_a_question() -> None:

@@ -113,7 +113,7 @@ def test_a_rubric_has_a_corrected_share_of_passes_and_scales_the_scores_of_peopl
     ]
     names = sorted({name for each in observed for name in each.counts})
     assert "labelled" in names
-    metrics = judge.summarize(Totals.of(observed).sums())
+    metrics = judge.summarize(Totals.add_up(observed).sums())
     assert metrics["corrected(judge_score)"][0] == pytest.approx(2 / 3 + (0.25 - 1))
     assert metrics["corrected(judge_pass)"][0] == pytest.approx(2 / 3 + (0.5 - 1))
 

@@ -41,7 +41,7 @@ def measure(judge: float, human: Any, evaluator: JudgeAgreement = CONTINUOUS) ->
 
 def pooled(observations: Sequence[Observation], evaluator: JudgeAgreement = CONTINUOUS) -> dict[str, float | None]:
     with np.errstate(all="ignore"):
-        columns = evaluator.summarize(Totals.of(observations).sums())
+        columns = evaluator.summarize(Totals.add_up(observations).sums())
     return {name: None if math.isnan(column[0]) else float(column[0]) for name, column in columns.items()}
 
 

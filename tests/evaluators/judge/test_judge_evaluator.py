@@ -35,7 +35,7 @@ def measure(evaluator: Judge, *verdicts: Verdict | JudgeError, **changes: Any) -
 
 
 def pooled(evaluator: Judge, observations: Sequence[Observation]) -> dict[str, float]:
-    columns = evaluator.summarize(Totals.of(observations).sums())
+    columns = evaluator.summarize(Totals.add_up(observations).sums())
     return {name: float(column[0]) for name, column in columns.items()}
 
 

@@ -36,7 +36,7 @@ def judge(folder: Path, text: str = "Grade {{ answer }} to {{ input.question }}.
 
 def asked(evaluator: Judge, **changes: Any) -> Question:
     fields: dict[str, Any] = {"id": "a", "input": {"question": "Where?"}, "prediction": "Here."}
-    (question,) = evaluator.questions(Reading.of(evaluator).view(Case(**{**fields, **changes})))
+    (question,) = evaluator.questions(Reading.for_evaluator(evaluator).view(Case(**{**fields, **changes})))
     return question
 
 
@@ -114,7 +114,7 @@ def test_a_prediction_that_lacks_what_the_prompt_names_is_malformed(
     tmp_path: Path, prediction: Any, malformed: str
 ) -> None:
     evaluator = judge(tmp_path, "{{ answer }}" if prediction is None else "{{ answer }} {{ contexts }}")
-    case = Reading.of(evaluator).view(Case("a", prediction=prediction))
+    case = Reading.for_evaluator(evaluator).view(Case("a", prediction=prediction))
     (question,) = evaluator.questions(case)
     verdict = question.mode.read('{"reason": "", "score": 1, "clear": true}')
     assert evaluator.measure_judged(case, [verdict]).malformed == malformed

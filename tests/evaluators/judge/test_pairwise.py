@@ -206,7 +206,7 @@ def test_turns_are_compared_one_by_one() -> None:
 
     evaluator = get_evaluator("pairwise", against="small")
     both = case("a", {"messages": talk("one", "three")}, {"messages": talk("two")})
-    first, second = Reading.of(evaluator, turn="each").views(both)
+    first, second = Reading.for_evaluator(evaluator, turn="each").views(both)
     assert (first.prediction, dict(first.others)) == ("one", {"small": "two"})
     assert second.others == {"small": NoAnswer("its conversation has 1 turn")}
 

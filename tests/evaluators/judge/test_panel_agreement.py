@@ -34,7 +34,7 @@ def verdict(row: Row) -> PanelVerdict:
 
 
 def pooled(rows: Sequence[Row]) -> dict[str, float | None]:
-    total = Totals.of([AGREEMENT.measure_verdicts([verdict(row)]) for row in rows])
+    total = Totals.add_up([AGREEMENT.measure_verdicts([verdict(row)]) for row in rows])
     with np.errstate(all="ignore"):
         columns = AGREEMENT.summarize(total.sums())
     return {name: None if math.isnan(column[0]) else float(column[0]) for name, column in columns.items()}

@@ -22,7 +22,7 @@ MESSAGES = [
 
 def asked(mode: Any, case: Case) -> Question:
     evaluator = Judge(mode=mode)
-    (question,) = evaluator.questions(Reading.of(evaluator).view(case))
+    (question,) = evaluator.questions(Reading.for_evaluator(evaluator).view(case))
     return question
 
 

@@ -17,7 +17,7 @@ from pytest_llmeval.evaluators.measures.confusion import (
 def _totals() -> Totals:
     cells = {("b", "a"): 2.0, ("a", "a"): 3.0, ("b", None): 1.0}
     counts = {f"cell{json.dumps([*cell], separators=(',', ':'))}": count for cell, count in cells.items()}
-    return Totals.of([Observation(counts)])
+    return Totals.add_up([Observation(counts)])
 
 
 def test_confusion_matrix_has_gold_rows_and_predicted_columns() -> None:

@@ -222,7 +222,7 @@ def test_suite_value_is_the_mean_over_cases_that_have_one(letters: Letters) -> N
     evaluator = Semantic(metrics=("sbert_similarity",))
     observations = evaluator.measure_many([case("a", "a"), case("a", "b"), case(None, "a")])
     assert letters.calls
-    assert evaluator.summarize(Totals.of(observations).sums())["sbert_similarity"].tolist() == [0.5]
+    assert evaluator.summarize(Totals.add_up(observations).sums())["sbert_similarity"].tolist() == [0.5]
 
 
 @needs_packages

@@ -272,8 +272,8 @@ def test_lines_about_calls_of_a_conversation_name_the_turn() -> None:
         messages,
         {"messages": messages, "tool_calls": [each["tool_calls"][0] for each in messages[1::2]]},
     ):
-        (view,) = Reading.of(Tools()).views(Case("a", expected=expected, prediction=prediction))
+        (view,) = Reading.for_evaluator(Tools()).views(Case("a", expected=expected, prediction=prediction))
         wrong = Tools().measure(view).details["wrong"]
         assert wrong == ["turn 3: extra call: pay()", "turn 2: book: train: found 2, expected 1"]
-    (view,) = Reading.of(Tools()).views(Case("a", expected=expected, prediction={"messages": messages[:2]}))
+    (view,) = Reading.for_evaluator(Tools()).views(Case("a", expected=expected, prediction={"messages": messages[:2]}))
     assert Tools().measure(view).details["wrong"] == ['missing call: book("train": 1)']

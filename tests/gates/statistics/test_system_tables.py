@@ -10,7 +10,7 @@ from pytest_llmeval.gates.statistics.compare import compare, compare_systems
 from pytest_llmeval.gates.statistics.inference import holm
 
 TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
-METRICS = MetricIndex.of({"text": TEXT})
+METRICS = MetricIndex.from_evaluators({"text": TEXT})
 
 
 def answered(right: Sequence[int], cases: int = 40) -> Result:

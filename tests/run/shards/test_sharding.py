@@ -123,7 +123,7 @@ def test_the_batches_of_all_systems_of_a_suite_count() -> None:
     systems = {"two": System(whole, batched(2)), "from the second on": System(whole[1:], batched(2))}
     groups = groups_of(suite(whole, systems=systems))
     assert together(dict(groups)) == [["c0", "c1", "c2", "c3"]]
-    assert groups_of(suite(whole, systems=systems).of("two")) == groups
+    assert groups_of(suite(whole, systems=systems).for_variant("two")) == groups
 
 
 @given(st.integers(0, 10_000), st.integers(1, 30))

@@ -206,7 +206,7 @@ def test_a_conversation_without_any_pair_has_no_scores_and_takes_part_in_no_mean
 
 
 def test_sums_without_any_pair_have_the_scores_of_the_official_script() -> None:
-    columns = PAIRS.summarize(Totals.of([PAIRS.measure(Case("a", expected=[], prediction=[]))]).sums())
+    columns = PAIRS.summarize(Totals.add_up([PAIRS.measure(Case("a", expected=[], prediction=[]))]).sums())
     assert columns["pair_f1"].tolist() == [0.0]
     assert np.isnan(columns["weighted_f1"]).all()
 

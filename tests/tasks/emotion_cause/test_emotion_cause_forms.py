@@ -108,7 +108,9 @@ def test_internal_lists_of_several_conversations_are_told_apart() -> None:
     ],
 )
 def test_what_a_model_wrote_is_read_where_it_is(prediction: Any) -> None:
-    observation = PAIRS.measure(Reading.of(PAIRS).view(Case("7", expected=[["2_fear", "1"]], prediction=prediction)))
+    observation = PAIRS.measure(
+        Reading.for_evaluator(PAIRS).view(Case("7", expected=[["2_fear", "1"]], prediction=prediction))
+    )
     assert (observation.malformed, PAIRS.scores(observation)["pair_f1"]) == (None, about(1))
 
 

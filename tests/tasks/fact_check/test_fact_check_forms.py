@@ -34,20 +34,20 @@ OMIT = FactCheck(explanation="omit")
 def test_the_answer_of_a_system_is_read_where_it_is(prediction: Any) -> None:
     found = OMIT.evaluate(prediction, GOLD)
     assert (found["verdict_accuracy"], found["evidence_f1"], found["unparsed_rate"]) == (1.0, 1.0, 0.0)
-    view = Reading.of(OMIT).view(Case("c", expected=GOLD, prediction=prediction))
+    view = Reading.for_evaluator(OMIT).view(Case("c", expected=GOLD, prediction=prediction))
     assert OMIT.measure(view).malformed is None
     assert view.expected == GOLD
 
 
 def test_the_answer_may_have_another_place() -> None:
     case = Case("c", expected=GOLD, prediction={"output": {"text": json.dumps(ANSWER)}, "trace": []})
-    view = Reading.of(OMIT, parts=Parts(answer="output.text")).view(case)
+    view = Reading.for_evaluator(OMIT, parts=Parts(answer="output.text")).view(case)
     assert OMIT.scores(OMIT.measure(view))["verdict_accuracy"] == 1.0
 
 
 @pytest.mark.parametrize("prediction", [{"foo": 1}, {}, {"answer": {"label": "Refuted"}}, {"answer": "dunno"}, 3, None])
 def test_what_is_not_understood_is_malformed_and_counted(prediction: Any) -> None:
-    observation = OMIT.measure(Reading.of(OMIT).view(Case("c", expected=GOLD, prediction=prediction)))
+    observation = OMIT.measure(Reading.for_evaluator(OMIT).view(Case("c", expected=GOLD, prediction=prediction)))
     assert observation.malformed is not None
     assert OMIT.scores(observation)["unparsed_rate"] == 1.0
     assert "malformed" in OMIT.evaluate(prediction, GOLD)
