@@ -258,8 +258,8 @@ def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotM
     if not (gates or snapshots):
         yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates or a snapshot, expected at least one"
     waiting += [
-        f"{each.key.display_path}: {counted(each.collected.reruns, 'case')} failed and ran again: the best of several results "
-        "decides nothing, so run without --reruns"
+        f"{each.key.display_path}: {counted(each.collected.reruns, 'case')} failed and ran again: the best of several "
+        "results decides nothing, so run without --reruns"
         for each in judged.suites
         if each.collected.reruns
     ]
@@ -273,7 +273,8 @@ def _unsettled(judged: Judged) -> Iterator[str]:
     """Yield the suites that stopped on results that changed afterwards, as when a case is run again."""
     for each in judged.suites:
         if waiting := sum(record.reason == NOT_NEEDED for record in each.records):
-            yield f"{each.key.display_path}: {counted(waiting, 'case')} not run, though not all gates are decided: run again"
+            skipped = counted(waiting, "case")
+            yield f"{each.key.display_path}: {skipped} not run, though not all gates are decided: run again"
 
 
 def _failures(judged: Judged) -> Iterator[str]:

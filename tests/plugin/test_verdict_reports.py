@@ -91,4 +91,4 @@ def test_a_verdict_is_named_as_the_items_of_its_suite_are(
     verdict: GateResult | SnapshotVerdict, name: str, reason: str
 ) -> None:
     report = verdict_report(KEY, verdict)
-    assert (report.shown, report.name, report.reason) == ("s.eval.yaml", f"{name}[test_it][gpt]", reason)
+    assert (report.display_path, report.name, report.reason) == ("s.eval.yaml", f"{name}[test_it][gpt]", reason)

@@ -79,7 +79,7 @@ def test_a_data_file_is_not_read_anew_for_each_system(tmp_path: Path, monkeypatc
     for name in names:
         write(f"{name}.json", {"a": name})
     reading, read = [], JsonlSource.read
-    monkeypatch.setattr(JsonlSource, "read", lambda self, file: (reading.append(file.shown), read(self, file)))
+    monkeypatch.setattr(JsonlSource, "read", lambda self, file: (reading.append(file.display_path), read(self, file)))
     systems = ", ".join(f"{name}: {{predictions: {name}.json}}" for name in names)
     suite = load_text(f"{HEAD}source: {{format: jsonl, path: gold.jsonl}}\nsystems: {{{systems}}}\n", tmp_path)
     assert [predictions(suite, name) for name in names] == [{"a": name} for name in names]
