@@ -383,7 +383,7 @@ class _ResultNumbers:
 
     @cached_property
     def totals(self) -> Totals:
-        return Totals.of(
+        return Totals.add_up(
             record.observations[self.label] for record in self.result.records if self.label in record.observations
         )
 
