@@ -149,7 +149,7 @@ def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> 
     pairing, metric = paired(now, before, clusters), Metric("score")
     label = "talk" if clusters else None
     found = estimate(pairing, pairing.everything(), ["score"], cluster_by=label)["score"]
-    bootstrap = Bootstrap.of(found, "percentile", metric)
+    bootstrap = Bootstrap.from_estimate(found, "percentile", metric)
     if bootstrap is None:
         return False
     tails = bootstrap.tails(-gate.max_drop)

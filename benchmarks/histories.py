@@ -56,14 +56,14 @@ def not_run(rng: np.random.Generator, drop: float) -> Pair:
     names = _ids(range(SIZE))
     lost = set(rng.choice(names, SIZE // 4, replace=False))
     here = [CaseRecord(each.id, each.labels, "not_run") if each.id in lost else each for each in _run(now, names)]
-    return CaseStatistics.of(here), CaseStatistics.of(_run(before, names))
+    return CaseStatistics.from_records(here), CaseStatistics.from_records(_run(before, names))
 
 
 def copied(rng: np.random.Generator, drop: float) -> Pair:
     """Forty cases stand in the suite five times each."""
     names = [f"q{number // 5}/{number % 5}" for number in range(SIZE)]
     now, before = _answers(rng, drop, copies=5)
-    return CaseStatistics.of(_run(now, names)), CaseStatistics.of(_run(before, names))
+    return CaseStatistics.from_records(_run(now, names)), CaseStatistics.from_records(_run(before, names))
 
 
 def added(rng: np.random.Generator, drop: float) -> Pair:
@@ -71,7 +71,7 @@ def added(rng: np.random.Generator, drop: float) -> Pair:
     now, before = _answers(rng, drop)
     hard = rng.random(SIZE // 10) < 0.1
     here = _run(np.concatenate([now, hard]), _ids(range(SIZE + SIZE // 10)))
-    return CaseStatistics.of(here), CaseStatistics.of(_run(before, _ids(range(SIZE))))
+    return CaseStatistics.from_records(here), CaseStatistics.from_records(_run(before, _ids(range(SIZE))))
 
 
 def edited(rng: np.random.Generator, drop: float) -> Pair:
@@ -82,7 +82,7 @@ def edited(rng: np.random.Generator, drop: float) -> Pair:
     now = np.where(hard, rng.random(SIZE) < 0.1, now)
     digests = {name: CaseDigest("as it was") for name in names}
     changed = digests | {name: CaseDigest("edited") for name, each in zip(names, hard, strict=True) if each}
-    here, there = CaseStatistics.of(_run(now, names)), CaseStatistics.of(_run(before, names))
+    here, there = CaseStatistics.from_records(_run(now, names)), CaseStatistics.from_records(_run(before, names))
     return replace(here, digests=changed), replace(there, digests=digests)
 
 

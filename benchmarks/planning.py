@@ -16,7 +16,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.people import corrected_mean
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.families import judge_together
-from pytest_llmeval.gates.statistics.anytime import Look, Watch, watch
+from pytest_llmeval.gates.statistics.anytime import Watch, WatchedRun, watch
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
@@ -128,7 +128,7 @@ def anytime() -> Iterator[Row]:
 _HISTORIES = 400
 
 
-def _history(size: int, drop: float, begins: int, runs: int) -> list[list[Look]]:
+def _history(size: int, drop: float, begins: int, runs: int) -> list[list[WatchedRun]]:
     """Return histories of runs that are worse from one run on, as looks at them."""
     rng = np.random.default_rng([SEED, size, round(drop * 100), begins])
     histories = []
@@ -137,16 +137,16 @@ def _history(size: int, drop: float, begins: int, runs: int) -> list[list[Look]]
         worse = drop * (np.arange(1, runs + 1) >= begins)[:, None]
         lost = (rng.random(size) < chance).astype(float) - (rng.random((runs, size)) < chance - worse)
         deviations = lost.std(axis=1) / np.sqrt(size)
-        histories.append([Look(*each, size) for each in zip(lost.mean(axis=1), deviations, strict=True)])
+        histories.append([WatchedRun(*each, size) for each in zip(lost.mean(axis=1), deviations, strict=True)])
     return histories
 
 
-def _single(histories: list[list[Look]]) -> Array:
+def _single(histories: list[list[WatchedRun]]) -> Array:
     """Return which runs alarm on their own, runs by histories."""
     return np.array([[look.drop > 1.96 * look.deviation for look in looks] for looks in histories]).T
 
 
-def _weighed(histories: list[list[Look]], begins: int) -> Array:
+def _weighed(histories: list[list[WatchedRun]], begins: int) -> Array:
     """Return the share of histories that have alarmed, by the number of runs from the one with which a drop begins."""
     ends = range(begins, len(histories[0]) + 1)
     alarms = [[_alarms(watch(looks[:end], 0.0)) for end in ends] for looks in histories]

@@ -46,7 +46,9 @@ def run(seed: int) -> Result:
 
 def judge(here: Result, there: Result, gates: list[ChangeGate]) -> list[GateResult]:
     """Judge gates as a run does, from the records of its cases on."""
-    pairing = RunPairing(CaseStatistics.of(here.records), CaseStatistics.of(there.records), here.evaluators)
+    pairing = RunPairing(
+        CaseStatistics.from_records(here.records), CaseStatistics.from_records(there.records), here.evaluators
+    )
     return judge_together([gate.examine(pairing) for gate in gates])
 
 

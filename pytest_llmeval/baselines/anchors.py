@@ -195,7 +195,7 @@ def anchored_gates(
 ) -> Iterator[tuple[ChangeGate, RunPairing | str]]:
     """Yield the gates on drift with the runs that they compare, or why an anchor cannot be used."""
     known: dict[str, RunPairing | str] = {}
-    for gate in map(DriftGate.of, gates):
+    for gate in map(DriftGate.from_gate, gates):
         anchor = approved.anchor_of(gate.metric)
         if anchor is None:
             continue

@@ -15,7 +15,7 @@ from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.anytime import Look
+    from pytest_llmeval.gates.statistics.anytime import WatchedRun
 
 HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
@@ -46,7 +46,7 @@ def append_runs(
     append_text(path, "".join(_line(each, time, commit) + "\n" for each in suites))
 
 
-def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[Look]]":
+def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
     """Return what earlier runs of a suite say of gates that weigh all runs since an approval.
 
     A run with the very answers of another one, such as a replay, says nothing more and is left out, and so is a line
@@ -60,16 +60,16 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
     Returns:
         Gate to looks, in the order of the runs.
     """
-    from pytest_llmeval.gates.statistics.anytime import Look
+    from pytest_llmeval.gates.statistics.anytime import WatchedRun
 
-    found: dict[str, list[Look]] = {}
+    found: dict[str, list[WatchedRun]] = {}
     seen = {watch.statistics, watch.baseline}
     for data in _lines(root, watch.baseline):
         same = (data.get("path"), data.get("test"), data.get("variant")) == (key.display_path, key.test, key.variant)
         if not same or data.get("baseline") != watch.baseline or data.get("statistics") in seen:
             continue
         with suppress(AttributeError, TypeError, ValueError):
-            looks = {gate: Look(float(drop), float(sd), int(n)) for gate, (drop, sd, n) in data["looks"].items()}
+            looks = {gate: WatchedRun(float(drop), float(sd), int(n)) for gate, (drop, sd, n) in data["looks"].items()}
             seen.add(data["statistics"])
             for gate, look in looks.items():
                 found.setdefault(gate, []).append(look)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines.files import PendingFile
     from pytest_llmeval.baselines.scores import SuiteScores
     from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-    from pytest_llmeval.gates.statistics.anytime import Look
+    from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
     from pytest_llmeval.reports.form import BucketReport, StopReport
@@ -35,7 +35,7 @@ class RunWatch:
 
     baseline: str
     statistics: str
-    looks: "Mapping[str, Look]" = field(default_factory=dict)
+    looks: "Mapping[str, WatchedRun]" = field(default_factory=dict)
 
 
 class ApprovedRun(NamedTuple):
@@ -132,7 +132,7 @@ class MeasuredSuite:
         """Counts of its cases, as they are stored."""
         from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 
-        return CaseStatistics.of(self.records, digests=digests_of(self.suite))
+        return CaseStatistics.from_records(self.records, digests=digests_of(self.suite))
 
     def shifts(self, scores: "SuiteScores") -> "dict[str, Shift]":
         """Return how far changes of judges since the approved scores move metrics, where that was approved."""

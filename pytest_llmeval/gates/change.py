@@ -28,7 +28,7 @@ from pytest_llmeval.gates.faults import drop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.results import MetricIndex
-    from pytest_llmeval.gates.statistics.anytime import Look
+    from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.drop_tests import Evidence
     from pytest_llmeval.gates.statistics.estimation import Estimate
     from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
@@ -201,7 +201,9 @@ class ChangeGate(Gate):
         del evidence, metric, tests
         return False
 
-    def weigh(self, finding: "GateEvidence", earlier: "Sequence[Look]") -> "tuple[GateEvidence, Look | None]":
+    def weigh(
+        self, finding: "GateEvidence", earlier: "Sequence[WatchedRun]"
+    ) -> "tuple[GateEvidence, WatchedRun | None]":
         """Return the evidence together with that of earlier runs, if the rule weighs them, and what this run adds.
 
         Args:

@@ -24,7 +24,7 @@ from pytest_llmeval.gates.contract import (
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.anytime import Look
+    from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.drop_tests import Evidence
 
 _DRIFT = 3
@@ -136,7 +136,7 @@ class DriftGate(DropGate):
     """A gate on what is lost since the anchor: what `max_drift` of another gate stands for."""
 
     @classmethod
-    def of(cls, gate: ChangeGate) -> "DriftGate":
+    def from_gate(cls, gate: ChangeGate) -> "DriftGate":
         """Return the gate on what many drops within `max_drop` of another gate add up to."""
         values = {each.name: getattr(gate, each.name) for each in fields(ChangeGate)}
         most = _DRIFT * gate.max_drop if gate.max_drift is None else gate.max_drift
@@ -220,7 +220,7 @@ class AnytimeGate(ChangeGate):
         del metric
         return "rule anytime weighs whole runs"
 
-    def weigh(self, finding: GateEvidence, earlier: "Sequence[Look]") -> "tuple[GateEvidence, Look | None]":
+    def weigh(self, finding: GateEvidence, earlier: "Sequence[WatchedRun]") -> "tuple[GateEvidence, WatchedRun | None]":
         """Judge the gate, whose drop has been examined.
 
         It fails if all runs together establish a drop, and this run by itself would too if nobody had looked before.
@@ -232,7 +232,7 @@ class AnytimeGate(ChangeGate):
         Returns:
             The finding with its verdict, and what this run adds to the history; ``None`` if nothing.
         """
-        from pytest_llmeval.gates.statistics.anytime import Look, watch
+        from pytest_llmeval.gates.statistics.anytime import WatchedRun, watch
         from pytest_llmeval.scoring.intervals import normal_quantile
 
         if not finding.examined:
@@ -241,8 +241,8 @@ class AnytimeGate(ChangeGate):
         evidence = examined.evidence
         if examined.fault or evidence is None or evidence.drop is None:
             return replace(finding, examined=(), outcome="failed", reason=examined.fault), None
-        look = Look(evidence.drop, evidence.deviation, evidence.estimate.units)
-        seen = watch([*earlier, look], self.max_drop)
+        run = WatchedRun(evidence.drop, evidence.deviation, evidence.estimate.units)
+        seen = watch([*earlier, run], self.max_drop)
         needed = 1 / (1 - self.confidence)
         alone = normal_quantile((1 + self.confidence) / 2)
         # What was fixed is no drop any more; and a fall from better runs need not be one below the baseline.
@@ -257,7 +257,7 @@ class AnytimeGate(ChangeGate):
             *evidence.notes,
         )
         outcome: GateOutcome = "failed" if proven else "passed"
-        return replace(finding, examined=(), outcome=outcome, reason="; ".join(parts), value=evidence.drop), look
+        return replace(finding, examined=(), outcome=outcome, reason="; ".join(parts), value=evidence.drop), run
 
 
 @gate_rule

@@ -42,14 +42,14 @@ class _Parts:
 
     def __init__(self, text: str, metrics: MetricIndex) -> None:
         self.metrics = metrics
-        found = list(_TOKEN.finditer(text))
-        self.readable = "".join(each[0] for each in found) == text
-        self.numbers = [each["number"] for each in found if each["number"]]
-        self.operators = [_OPERATORS.get(each["operator"], "") for each in found if each["operator"]]
-        names = [each["name"] for each in found if each["name"]]
+        tokens = list(_TOKEN.finditer(text))
+        self.readable = "".join(each[0] for each in tokens) == text
+        self.numbers = [each["number"] for each in tokens if each["number"]]
+        self.operators = [_OPERATORS.get(each["operator"], "") for each in tokens if each["operator"]]
+        names = [each["name"] for each in tokens if each["name"]]
         self.statistics = [each for each in names if _statistic(each)]
         self.names = [each for each in names if not _statistic(each)]
-        kinds = [each.lastgroup for each in found if each.lastgroup]
+        kinds = [each.lastgroup for each in tokens if each.lastgroup]
         self.number_first = kinds[:1] == ["number"]
 
     def subject(self) -> str | None:
@@ -104,18 +104,18 @@ def metric_names(metrics: MetricIndex) -> list[str]:
 
 def declared_metric(name: str, metrics: MetricIndex) -> Metric | None:
     """Return the declaration of a metric of a suite, those that every suite has among them."""
-    found = metrics.find(name)
-    return found.metric if found is not None else _OWN.get(name)
+    owned = metrics.find(name)
+    return owned.metric if owned is not None else _OWN.get(name)
 
 
-def range_fault(name: str, value: float, metrics: MetricIndex, found: str = "") -> str | None:
+def range_fault(name: str, value: float, metrics: MetricIndex, text: str = "") -> str | None:
     """Return why a metric can never reach a limit, or never miss it; ``None`` if it can.
 
     Args:
         name: The metric; nothing is wrong with the limit of an unknown one.
         value: The limit.
         metrics: Those of the suite.
-        found: The text of the limit, as the user wrote it; default: the number.
+        text: The text of the limit, as the user wrote it; default: the number.
     """
     metric = declared_metric(name, metrics)
     if metric is None:
@@ -127,18 +127,18 @@ def range_fault(name: str, value: float, metrics: MetricIndex, found: str = "") 
         expected = f"of at most {limit(high or 0)}" if low is None else f"of at least {limit(low)}"
     else:
         expected = f"from {limit(low)} to {limit(high)}"
-    hint = _share_hint(value, metric, found)
-    return f"found {found or limit(value)}, expected a number {expected}, the range of {name}{hint}"
+    hint = _share_hint(value, metric, text)
+    return f"found {text or limit(value)}, expected a number {expected}, the range of {name}{hint}"
 
 
-def _share_hint(value: float, metric: Metric, found: str = "") -> str:
+def _share_hint(value: float, metric: Metric, text: str = "") -> str:
     """Return the hint for a percentage where a share is wanted; the limit is the last number of a gate."""
     share = _share(value, metric)
     if share is None:
         return ""
-    if not found:
+    if not text:
         return _hint(limit(share), quoted=False)
-    return _hint(re.sub(r"[-+.\w]+$", "", found.strip("'\"")) + limit(share))
+    return _hint(re.sub(r"[-+.\w]+$", "", text.strip("'\"")) + limit(share))
 
 
 def drop_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:

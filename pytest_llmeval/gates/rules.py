@@ -144,6 +144,6 @@ def _schema(rule: type[Gate]) -> dict[str, Any]:
 
 
 def _property(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
-    kept = {name: value for name, value in schema.items() if name not in ("title", "default")}
+    published = {name: value for name, value in schema.items() if name not in ("title", "default")}
     least = {} if key.least is None else {"minimum": key.least}
-    return {**kept, "description": key.meaning, **least}
+    return {**published, "description": key.meaning, **least}

@@ -116,7 +116,7 @@ def _cascades(suite: Suite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]
                 if label in row.observations:
                     times = suite.repeats.times  # whose counts are averaged
                     counts.update({name: count * times for name, count in row.observations[label].counts.items()})
-            found[evaluator.counts_verdicts_of] = CascadeUse.of(suite.judge.cascade.audit, counts)
+            found[evaluator.counts_verdicts_of] = CascadeUse.from_counts(suite.judge.cascade.audit, counts)
     return found
 
 

@@ -253,9 +253,9 @@ class Unmet(Struct, frozen=True):
 
 def unmet(limits: Mapping[str, Limit], scores: Mapping[str, float | None]) -> list[Unmet]:
     """Return the limits that scores do not meet; a score that does not exist is not held against the case."""
-    found = []
-    for metric, wanted in limits.items():
+    misses = []
+    for metric, bounds in limits.items():
         value = scores.get(metric)
-        if value is not None and not wanted.holds(value):
-            found.append(Unmet(metric, value, wanted))
-    return found
+        if value is not None and not bounds.holds(value):
+            misses.append(Unmet(metric, value, bounds))
+    return misses

@@ -131,7 +131,7 @@ class Moments:
         steps = _STEP * np.maximum(np.abs(totals), np.sqrt(squares))
         slopes = _slopes(formula, totals, steps)
         place = {name: column for column, name in enumerate(names)}
-        found = {}
+        deviations = {}
         for metric, slope in slopes.items():
             terms = [
                 (1 if left == right else 2) * product * slope[place[left]] * slope[place[right]]
@@ -140,8 +140,8 @@ class Moments:
             ]
             terms.append(-(float(slope @ totals) ** 2) / self.cases)
             variance, size = sum(terms), sum(map(abs, terms))
-            found[metric] = 0.0 if variance <= _CANCELLED * size else float(np.sqrt(variance))
-        return found
+            deviations[metric] = 0.0 if variance <= _CANCELLED * size else float(np.sqrt(variance))
+        return deviations
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -185,7 +185,7 @@ def _slopes(
     """Return the partial derivatives of every metric."""
     import numpy as np
 
-    found: dict[str, list[FloatArray]] = {}
+    parts: dict[str, list[FloatArray]] = {}
     columns = np.flatnonzero(steps)
     for start in range(0, len(columns), _COLUMNS):
         some = columns[start : start + _COLUMNS]
@@ -195,11 +195,11 @@ def _slopes(
         moved[rows + len(some), some] -= steps[some]
         for metric, values in formula(moved).items():
             apart = moved[rows, some] - moved[rows + len(some), some]
-            found.setdefault(metric, []).append((values[: len(some)] - values[len(some) :]) / apart)
+            parts.setdefault(metric, []).append((values[: len(some)] - values[len(some) :]) / apart)
     slopes = {}
-    for metric, parts in found.items():
+    for metric, pieces in parts.items():
         slopes[metric] = np.zeros(len(totals))
-        slopes[metric][columns] = np.concatenate(parts)
+        slopes[metric][columns] = np.concatenate(pieces)
     return slopes
 
 
@@ -230,17 +230,19 @@ class Statistics:
     moments: Moments | None = None
 
     @classmethod
-    def of(cls, label: str, evaluator: Evaluator, observations: Iterable[Observation | None]) -> "Statistics":
+    def from_observations(
+        cls, label: str, evaluator: Evaluator, observations: Iterable[Observation | None]
+    ) -> "Statistics":
         """Count observations; ``None`` is a case that could not be measured."""
         listed = list(observations)
         shared = {id(each): each for each in listed}  # most cases of a block share theirs
-        found: Counter[Any] = Counter()
+        counts: Counter[Any] = Counter()
         for number, cases in Counter(map(id, listed)).items():
             seen = shared[number]
             key = None if seen is None else (tuple(seen.counts.items()), tuple(seen.undefined), tuple(seen.errored))
-            found[key] += cases
+            counts[key] += cases
         rows: Counter[CountsRow] = Counter()
-        for each, cases in found.items():
+        for each, cases in counts.items():
             rows[_UNMEASURED if each is None else _sorted_row(*each)] += cases
         return _bounded(rows, label, evaluator)
 
@@ -341,8 +343,8 @@ class Statistics:
 
 
 def _bounded(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:
-    found = Statistics(rows)
-    return found if len(rows) <= FEW else Statistics({}, found.summed(label, evaluator))
+    statistics = Statistics(rows)
+    return statistics if len(rows) <= FEW else Statistics({}, statistics.summed(label, evaluator))
 
 
 def merged_values(
@@ -388,9 +390,9 @@ def merged_values(
                 return partial_interval(resampled()[name], each.basis.floor, *known), "bootstrap"
             return delta_interval(math.hypot(deviations()[name], each.basis.floor), *known), "delta"
         if each.scored and sums.binary[name] == each.scored:
-            found = binary_interval(each.pooled, int(each.total), each.scored, *known[1:])
-            if found is not None:
-                return found, "wilson"
+            wilson = binary_interval(each.pooled, int(each.total), each.scored, *known[1:])
+            if wilson is not None:
+                return wilson, "wilson"
         if statistics.moments is None:
             return value_interval(resampled()[name], *known), "bootstrap"
         return delta_interval(deviations()[name], *known), "delta"

@@ -134,22 +134,22 @@ class Reduced(Evaluator):
     """An evaluator over repeats: its observations are reduced ones, its values means over cases.
 
     Attributes:
-        of: The evaluator that measures each repeat.
+        evaluator: The evaluator that measures each repeat.
         repeats: How often, and how to reduce.
     """
 
-    of: Evaluator
+    evaluator: Evaluator
     repeats: Repeats
 
     @property
     def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
         """The name of the evaluator that measures."""
-        return self.of.name
+        return self.evaluator.name
 
     @property
     def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
         """As the evaluator that measures, whose formula it is for ``mean``."""
-        return self.of.pools_undefined and self.repeats.reduce == "mean"
+        return self.evaluator.pools_undefined and self.repeats.reduce == "mean"
 
     def describe(self) -> Sequence[Metric]:
         """Return its metrics, with the repeats in their signatures."""
@@ -159,7 +159,7 @@ class Reduced(Evaluator):
                 signature=f"{metric.signature}|{self.repeats}".lstrip("|"),
                 averaged=metric.averaged or (self.repeats.reduce != "mean" and not self._averages(metric.name)),
             )
-            for metric in self.of.describe()
+            for metric in self.evaluator.describe()
         ]
 
     def measure(self, case: Case) -> Observation:
@@ -171,11 +171,11 @@ class Reduced(Evaluator):
 
         A metric that is undefined in some of them is reduced over the others.
         """
-        mean = self.of.reduce(observations)
+        mean = self.evaluator.reduce(observations)
         if self.repeats.reduce == "mean":
             return mean
         counts, undefined = dict(mean.counts) if self._averaged else {}, dict(mean.undefined)
-        scores = [self.of.scores(each) for each in observations]
+        scores = [self.evaluator.scores(each) for each in observations]
         for name in dict.fromkeys(name for each in scores for name in each if not self._averages(name)):
             known = [value for each in scores if (value := each.get(name)) is not None]
             if len(known) >= self.repeats.k and name not in mean.errored:
@@ -187,41 +187,41 @@ class Reduced(Evaluator):
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what values rest on, as far as repeats are averaged: of other reductions no case has any."""
-        return self.of.basis(sums) if self.repeats.reduce == "mean" else {}
+        return self.evaluator.basis(sums) if self.repeats.reduce == "mean" else {}
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
         """Return those of the evaluator that measures."""
-        return self.of.error_buckets()
+        return self.evaluator.error_buckets()
 
     def tables(self) -> Sequence[ReportTable]:
         """Return those of the evaluator that measures; counts are kept only where repeats are averaged."""
-        return [each for each in self.of.tables() if self.repeats.reduce == "mean" or not has_counts(each)]
+        return [each for each in self.evaluator.tables() if self.repeats.reduce == "mean" or not has_counts(each)]
 
     @cached_property
     def _averaged(self) -> frozenset[str]:
         """The families of metrics of which no score is a success."""
         if not self.repeats.reduce.endswith("_k"):
             return frozenset()
-        metrics = self.of.describe()
+        metrics = self.evaluator.describe()
         return frozenset(_family(each.name) for each in metrics if each.high is None or not each.higher_is_better)
 
     def _averages(self, name: str) -> bool:
         return _family(name) in self._averaged
 
     def _metric(self, name: str) -> Metric:
-        return next(each for each in self.of.describe() if _family(each.name) == _family(name))
+        return next(each for each in self.evaluator.describe() if _family(each.name) == _family(name))
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
         """Return the evaluator's own formula for ``mean``, else means over cases."""
         if self.repeats.reduce == "mean":
-            return self.of.summarize(sums)
+            return self.evaluator.summarize(sums)
         names = [name.removeprefix(_COUNT) for name in sums if name.startswith(_COUNT)]
-        metrics = [metric.name for metric in self.of.describe() if "[" not in metric.name]
+        metrics = [metric.name for metric in self.evaluator.describe() if "[" not in metric.name]
         single = [name for name in metrics if not self._averages(name)]
         reduced = {name: sums[_SUM + name] / sums[_COUNT + name] for name in dict.fromkeys([*single, *names])}
         if not self._averaged:
             return reduced
-        whole = self.of.summarize(sums)
+        whole = self.evaluator.summarize(sums)
         return {name: reduced.get(name, column) for name, column in whole.items() if self._averages(name)} | reduced
 
 

@@ -69,15 +69,15 @@ def resampled_totals(
     if compact and (kind := _type_of_totals(matrix)):
         return _sums_of_few(matrix, resamples, seed, kind)
     if cases * resamples > _MOST_DRAWS:
-        if kinds := _Kinds.of(matrix):
+        if kinds := _Kinds.from_matrix(matrix):
             return kinds.totals(resamples, seed)
         return _products(matrix, resamples, _drawing(cases, seed))
-    kept = _kept_weights(cases, resamples, seed)
+    stored = _kept_weights(cases, resamples, seed)
     copied = 0
 
     def copy(weights: "FloatArray") -> None:
         nonlocal copied
-        weights[:] = kept[copied : copied + len(weights)]
+        weights[:] = stored[copied : copied + len(weights)]
         copied += len(weights)
 
     return _products(matrix, resamples, copy)
@@ -127,7 +127,7 @@ class _Kinds(NamedTuple):
     number: "NDArray[np.uint8]"
 
     @classmethod
-    def of(cls, matrix: "NDArray[Any]") -> "_Kinds | None":
+    def from_matrix(cls, matrix: "NDArray[Any]") -> "_Kinds | None":
         """Look for the different rows; ``None`` where there are too many, or the numbers are no bytes."""
         import numpy as np
 

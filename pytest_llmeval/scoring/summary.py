@@ -110,13 +110,13 @@ def _groups(
         members: dict[str, list[int]] = {}
         for place, row in enumerate(rows):
             members.setdefault(table.records[row].labels.get(key, UNLABELLED), []).append(place)
-        found: dict[str, GroupResult] = {}
+        results: dict[str, GroupResult] = {}
         # By size: resamples of one size are drawn once.
         for name, places in sorted(members.items(), key=lambda each: len(each[1])):
             picked = [rows[place] for place in places]
             metrics, pass_rate, usage = _split(table, table.metrics(picked, confidence, cluster_by), sampled)
-            found[name] = GroupResult(len(places), metrics, pass_rate, places, usage)
-        groups[key] = dict(sorted(found.items()))
+            results[name] = GroupResult(len(places), metrics, pass_rate, places, usage)
+        groups[key] = dict(sorted(results.items()))
     return groups
 
 

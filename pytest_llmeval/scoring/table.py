@@ -122,14 +122,14 @@ class Table:
                 counts = self.names[label]
                 first, start = start, start + len(counts)
                 if names is None:
-                    wanted = None
+                    names_read = None
                 else:
                     prefix = self.index.full_name(label, "")
-                    wanted = frozenset(name.removeprefix(prefix) for name in names if self.owner[name] == label)
-                    if not wanted:
+                    names_read = frozenset(name.removeprefix(prefix) for name in names if self.owner[name] == label)
+                    if not names_read:
                         continue
                 columns = {name: matrix[:, first + place] for place, name in enumerate(counts)}
-                values = _formula(evaluator, Sums(columns, len(matrix), wanted))
+                values = _formula(evaluator, Sums(columns, len(matrix), names_read))
                 out.update(_declared(self.index, label, values))
         return out
 
@@ -161,15 +161,15 @@ class Table:
         Args:
             totals: One row.
         """
-        found: dict[str, Basis] = {}
+        bases: dict[str, Basis] = {}
         start = 0
         for label, evaluator in self.evaluators.items():
             counts = self.names[label]
             columns = {name: totals[:, start + place] for place, name in enumerate(counts)}
             start += len(counts)
             rests = evaluator.basis(Sums(columns, 1))
-            found |= {self.index.full_name(label, name): each for name, each in rests.items()}
-        return found
+            bases |= {self.index.full_name(label, name): each for name, each in rests.items()}
+        return bases
 
     @property
     def matrix(self) -> "FloatArray":
@@ -198,8 +198,10 @@ class Table:
         detail, label = self.metric(name).learned, self.owner[name]
         key = label, detail
         if key not in self._digests:
-            found = (_observation(record, label) for record in self.records)
-            texts = {json.dumps(each.details[detail]) for each in found if each is not None and detail in each.details}
+            observations = (_observation(record, label) for record in self.records)
+            texts = {
+                json.dumps(each.details[detail]) for each in observations if each is not None and detail in each.details
+            }
             self._digests[key] = sha256("\n".join(sorted(texts)).encode()).hexdigest()[:8] if texts else "none"
         return f"{detail}:{self._digests[key]}"
 
@@ -237,8 +239,8 @@ class Table:
         units = unit_numbers(self.records, cluster_by)
         totals = self._totals(self._counts)
         value, without = self.summarize(totals), self.summarize(totals - self._counts)
-        found = {name: design_effect(value[name] - without[name], units) for name in self.owner}
-        return {name: effect for name, effect in found.items() if effect is not None}
+        effects = {name: design_effect(value[name] - without[name], units) for name in self.owner}
+        return {name: effect for name, effect in effects.items() if effect is not None}
 
     def _totals(self, part: "npt.NDArray[Any]") -> "FloatArray":
         import numpy as np
@@ -291,11 +293,11 @@ class Table:
             if confidence is not None and each.value is not None and each.has_interval:
                 known = each.drawn, each.ranged, confidence
                 alike = each.basis is None and self.weights is None
-                found = share_interval(each.value, finite, *known) if alike else None
-                if found is None:
+                share = share_interval(each.value, finite, *known) if alike else None
+                if share is None:
                     undecided[name] = each
                 else:
-                    bounds[name] = found
+                    bounds[name] = share
         if undecided and confidence is not None:
             bounds.update(self._resampled_intervals(by_unit(part, units), undecided, confidence))
         return {name: each.metric_value(bounds.get(name)) for name, each in counted.items()}
@@ -364,12 +366,12 @@ def _is_absent(observation: Observation | None) -> bool:
 
 def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
     try:
-        found = dict(evaluator.summarize(sums))
+        columns = dict(evaluator.summarize(sums))
     except Exception as error:
         raise EvaluatorError(
             f"evaluator {evaluator.name!r}: summarize failed: {type(error).__name__}: {error}"
         ) from error
-    return {name: _column(evaluator, name, values, sums.length) for name, values in found.items()}
+    return {name: _column(evaluator, name, values, sums.length) for name, values in columns.items()}
 
 
 def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "FloatArray":

@@ -64,13 +64,13 @@ class UsageEvaluator(Evaluator):
         judged = sums["verdicts"] > 0
         answered = sums["target_usages"] > 0
         priced = answered & (sums["target_unpriced"] == 0)
-        asked = judged | (sums["target_asked"] > 0)
+        called = judged | (sums["target_asked"] > 0)
         spent = sums["cost_usd"] + sums["target_spent_usd"]
         known = (sums["unpriced"] == 0) & (sums["target_unpriced_now"] == 0)
         return {
             "judge_calls": np.where(judged, sums["calls"], np.nan),
             "judge_tokens": np.where(judged & (sums["uncounted"] == 0), sums["tokens"], np.nan),
-            "total_cost_usd": np.where(asked & known, spent, np.nan),
+            "total_cost_usd": np.where(called & known, spent, np.nan),
             "cost_usd": np.where(judged & (sums["unpriced"] == 0), sums["cost_usd"], np.nan),
             "latency_s": sums["seconds"] / sums["timed"],
             "target_latency_s": sums["target_seconds"] / sums["target_timed"],
@@ -162,7 +162,7 @@ class JudgeUsage(Struct, frozen=True):
     cost_usd: float | int | None = None
 
     @classmethod
-    def of(cls, calls: "Sequence[JudgeCall]") -> "JudgeUsage":
+    def from_calls(cls, calls: "Sequence[JudgeCall]") -> "JudgeUsage":
         """Add calls up."""
         fresh = [call for call in calls if call.fresh]
         return cls(
@@ -192,7 +192,7 @@ class CascadeUse(Struct, frozen=True):
     differing: int
 
     @classmethod
-    def of(cls, audit: float, counts: "Mapping[str, float]") -> "CascadeUse":
+    def from_counts(cls, audit: float, counts: "Mapping[str, float]") -> "CascadeUse":
         """Return what the counts of `CascadeErrors` say, added up."""
         verdicts, sure, audited, wrong = (round(counts[name]) for name in ("verdicts", "sure", "audited", "wrong"))
         return cls(audit, verdicts, verdicts - sure, audited, wrong)
@@ -255,12 +255,12 @@ def usage_report(
         return None
     names = sorted({call.judge for call in calls if call.judge})
     return UsageReport(
-        **structs.asdict(JudgeUsage.of(calls)),
+        **structs.asdict(JudgeUsage.from_calls(calls)),
         latency_s=_percentiles([call.seconds for call in calls if call.seconds is not None]),
         target_latency_s=_percentiles(target),
         target_tokens=_of_one_attempt(records, _tokens) if usages else None,
         target_cost_usd=_of_one_attempt(records, lambda usage: usage.cost_usd) if usages else None,
-        jurors={name: JudgeUsage.of([call for call in calls if call.judge == name]) for name in names},
+        jurors={name: JudgeUsage.from_calls([call for call in calls if call.judge == name]) for name in names},
         cascades=cascades or {},
     )
 
@@ -372,12 +372,12 @@ def money_of(
     if not calls and not usages:
         return None
     fresh = [call for call in calls if call.fresh]
-    once = {call.id: call for call in calls}
-    made = {call.id for call in fresh}
-    stored = [call.cost_usd for name, call in once.items() if name not in made]
+    calls_by_id = {call.id: call for call in calls}
+    fresh_ids = {call.id for call in fresh}
+    stored = [call.cost_usd for name, call in calls_by_id.items() if name not in fresh_ids]
     recorded = [each.cost_usd for each in usages if each.origin == "recorded"]
     left = sum(each.not_asked for each in cascades.values())
-    price = _price([call for call in once.values() if call.judge == large_judge]) if left else 0.0
+    price = _price([call for call in calls_by_id.values() if call.judge == large_judge]) if left else 0.0
     spent = SpentMoney(
         judges=_sum([call.cost_usd for call in fresh if not call.user]),
         users=_sum([call.cost_usd for call in fresh if call.user]),

@@ -243,7 +243,7 @@ def measured_shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str,
     from pytest_llmeval.gates.statistics.pairing import RunPairing
 
     digests = digests_of(suite)
-    here, there = (CaseStatistics.of(side.records, digests=digests) for side in (new, old))
+    here, there = (CaseStatistics.from_records(side.records, digests=digests) for side in (new, old))
     pairing = RunPairing(here, there, suite.metrics)
     deciding = deciding_labels(suite)
     flipped = [each.outcome for each in old.records] != [each.outcome for each in new.records]
@@ -382,7 +382,7 @@ def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str
     """
     then = {record.id: record for record in approved.records}
     found = set()
-    for each in CaseStatistics.of(migration.old.records, [label]).records:
+    for each in CaseStatistics.from_records(migration.old.records, [label]).records:
         seen, known = each.observations.get(label), then.get(each.id)
         if seen is None or known is None:
             continue

@@ -102,14 +102,14 @@ def test_totals_of_few_kinds_of_rows_are_those_of_all_rows(
     matrix = np.column_stack([kind % 100, kind // 100, np.full(600, 127)]).astype(np.int8)
     monkeypatch.setattr(resample, "_MOST_DRAWS", 0)
     monkeypatch.setattr(resample, "_SLICE_DRAWS", slices)
-    assert (resample._Kinds.of(matrix) is not None) == counted
+    assert (resample._Kinds.from_matrix(matrix) is not None) == counted
     assert np.array_equal(resampled_totals(matrix, 40), resampled_totals(matrix.astype(float), 40))
 
 
 def test_rows_of_too_many_numbers_to_tell_them_apart_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = np.full((50, 20), 127, np.int8)
     monkeypatch.setattr(resample, "_MOST_DRAWS", 0)
-    assert resample._Kinds.of(matrix) is None
+    assert resample._Kinds.from_matrix(matrix) is None
     assert np.array_equal(resampled_totals(matrix, 40), resampled_totals(matrix.astype(float), 40))
 
 

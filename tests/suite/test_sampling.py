@@ -180,7 +180,7 @@ def test_a_drop_is_that_of_the_weighted_value(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, {"cases": 100, "by": "topic"})
     here, there = scored(suite, MEANS, 1), scored(suite, dict.fromkeys(MEANS, 0.95), 2)
     evaluators = {"text": TextEvaluator(metrics=("f1",))}
-    pairing = RunPairing(CaseStatistics.of(here), CaseStatistics.of(there), evaluators)
+    pairing = RunPairing(CaseStatistics.from_records(here), CaseStatistics.from_records(there), evaluators)
     gate = gate_of({"metric": "f1", "max_drop": 0.01})
     (verdict,) = judge_together([gate.examine(pairing)])
     values = [metric(records).value for records in (there, here)]
@@ -194,7 +194,9 @@ def test_the_weights_of_a_run_are_those_of_both(tmp_path: Path) -> None:
     assert suite.sample is not None
     same = suite.sample.weigh([each for each in everything if each.id in {*ids(suite)}])
     pairing = RunPairing(
-        CaseStatistics.of(same), CaseStatistics.of(everything), {"text": TextEvaluator(metrics=("f1",))}
+        CaseStatistics.from_records(same),
+        CaseStatistics.from_records(everything),
+        {"text": TextEvaluator(metrics=("f1",))},
     )
     gate = gate_of({"metric": "f1", "max_drop": 0.01})
     (verdict,) = judge_together([gate.examine(pairing)])
@@ -203,6 +205,6 @@ def test_the_weights_of_a_run_are_those_of_both(tmp_path: Path) -> None:
 
 def test_weights_survive_the_file_of_approved_statistics(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, {"cases": 100, "by": "topic"})
-    kept = CaseStatistics.of(scored(suite, MEANS, 1))
+    kept = CaseStatistics.from_records(scored(suite, MEANS, 1))
     assert CaseStatistics.from_lines(kept.text.splitlines()).records == kept.records
     assert any(each.weight != 1 for each in kept.records)

@@ -51,7 +51,7 @@ def approve(column: Sequence[float]) -> None:
     """Write what an approval of these scores leaves behind."""
     cases = [Case(str(n), expected="x", prediction="x" if each else "y") for n, each in enumerate(column)]
     records = score(get_evaluator("text", metrics=["exact_match"]), cases, confidence=None).records
-    lines = "".join(f"{line}\n" for line in CaseStatistics.of(records).to_lines())
+    lines = "".join(f"{line}\n" for line in CaseStatistics.from_records(records).to_lines())
     folder = Path("__llmeval__")
     folder.mkdir()
     (folder / "s.cases.jsonl").write_text(lines, encoding="utf-8")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.gates.statistics.anytime import Look, watch
+from pytest_llmeval.gates.statistics.anytime import WatchedRun, watch
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.workbench.spread import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
 
@@ -84,7 +84,7 @@ def test_what_a_gate_for_many_runs_finds_is_what_watched_histories_alarm_at() ->
     rng = np.random.default_rng(8)
     noise = 0.1 * (rng.normal(size=(200, 12)) - rng.normal(size=(200, 1))) / math.sqrt(2)
     noise[:, 9:] += drop
-    looks = [[Look(float(each), 0.1, 10**9) for each in history] for history in noise]
+    looks = [[WatchedRun(float(each), 0.1, 10**9) for each in history] for history in noise]
     seen = [[watch(history[:end], 0.0) for end in (10, 11, 12)] for history in looks]
     alarms = [any(each.evidence >= 20 and each.alone >= 1.96 for each in history) for history in seen]
     assert np.mean(alarms) == pytest.approx(0.8, abs=0.08)

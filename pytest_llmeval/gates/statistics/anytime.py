@@ -28,7 +28,7 @@ _MOST = 600.0
 """What `exp` can take."""
 
 
-class Look(NamedTuple):
+class WatchedRun(NamedTuple):
     """One run against the baseline.
 
     Attributes:
@@ -58,23 +58,23 @@ class Watch(NamedTuple):
     drop: float
 
 
-def watch(looks: Sequence[Look], max_drop: float) -> Watch:
+def watch(looks: Sequence[WatchedRun], max_drop: float) -> Watch:
     """Weigh the looks since the baseline was approved, the last one last.
 
     A drop begins with run `n` with the weight ``5 / ((n + 4) * (n + 5))``; all weights add up to 1.
     """
     import numpy as np
 
-    drops = np.array([look.drop for look in looks])
+    drops = np.array([run.drop for run in looks])
     # Around what is allowed, not around itself: so few changed cases cannot look more certain than they are.
-    squares = [look.deviation**2 + (look.drop - max_drop) ** 2 / look.units for look in looks]
+    squares = [run.deviation**2 + (run.drop - max_drop) ** 2 / run.units for run in looks]
     square, count = max(squares), len(looks)
     if not square:
         return Watch(0.0, 0.0, count, float(drops.mean()))
-    ratios, rest = weighted_ratios(drops, max_drop, square)
+    ratios, unbegun = weighted_ratios(drops, max_drop, square)
     begun = int(ratios.argmax())
     alone = (looks[-1].drop - max_drop) / math.sqrt(squares[-1]) if squares[-1] else 0.0
-    return Watch(float(ratios.sum() + rest), alone, count - begun, float(drops[begun:].mean()))
+    return Watch(float(ratios.sum() + unbegun), alone, count - begun, float(drops[begun:].mean()))
 
 
 def weighted_ratios(drops: "FloatArray", max_drop: float, square: float) -> "tuple[FloatArray, float]":
@@ -156,6 +156,6 @@ def _alarms(noise: "FloatArray", shift: "FloatArray", confidence: float) -> "Flo
     drops[:, EARLIER_RUNS:] += shift[:, None]
     alarms = np.zeros(len(drops), dtype=bool)
     for end in range(EARLIER_RUNS + 1, drops.shape[1] + 1):
-        ratios, rest = weighted_ratios(drops[:, :end], 0.0, 1.0)
-        alarms |= (ratios.sum(axis=-1) + rest >= needed) & (drops[:, end - 1] >= alone)
+        ratios, unbegun = weighted_ratios(drops[:, :end], 0.0, 1.0)
+        alarms |= (ratios.sum(axis=-1) + unbegun >= needed) & (drops[:, end - 1] >= alone)
     return alarms

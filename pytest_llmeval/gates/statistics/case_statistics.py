@@ -45,7 +45,7 @@ class CaseStatistics:
     digests: Mapping[str, CaseDigest] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_records(
         cls,
         records: Iterable[CaseRecord],
         evaluators: Iterable[str] | None = None,
@@ -61,8 +61,8 @@ class CaseStatistics:
         Returns:
             The statistics. Counts have twelve significant digits, which files of different machines agree about.
         """
-        kept = None if evaluators is None else frozenset(evaluators)
-        bare = sorted((_bare(record, kept) for record in records), key=lambda record: record.id)
+        labels = None if evaluators is None else frozenset(evaluators)
+        bare = sorted((_bare(record, labels) for record in records), key=lambda record: record.id)
         return cls(tuple(bare), dict(digests or {}))
 
     @classmethod
@@ -81,7 +81,7 @@ class CaseStatistics:
     def to_lines(self) -> Iterator[str]:
         """Yield one line of ASCII JSON per case, without its line end; equal cases give equal lines."""
         for record in self.records:
-            line = _Line.of(record, self.digests.get(record.id))
+            line = _Line.from_record(record, self.digests.get(record.id))
             # Separators and escapes of the standard library: lines are committed, and their digest is approved.
             yield json.dumps(msgspec.to_builtins(line), allow_nan=False)
 
@@ -118,7 +118,7 @@ class CaseStatistics:
                 digests[record.id] = CaseDigest(line.data, line.limits)
         if faults:
             raise SuiteError(faults)
-        return cls.of(records.values(), digests=digests)
+        return cls.from_records(records.values(), digests=digests)
 
 
 class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -137,7 +137,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     weight: JsonNumber = 1.0
 
     @classmethod
-    def of(cls, record: CaseRecord, digest: CaseDigest | None) -> "_Line":
+    def from_record(cls, record: CaseRecord, digest: CaseDigest | None) -> "_Line":
         seen = record.observations
         return cls(
             record.id,
@@ -177,7 +177,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
         )
 
 
-def _bare(record: CaseRecord, kept: frozenset[str] | None) -> CaseRecord:
+def _bare(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseRecord:
     observations = {
         label: Observation(
             {name: _rounded(count) for name, count in sorted(each.counts.items())},
@@ -185,9 +185,11 @@ def _bare(record: CaseRecord, kept: frozenset[str] | None) -> CaseRecord:
             errored=dict.fromkeys(sorted(each.errored), ""),
         )
         for label, each in sorted(record.observations.items())
-        if kept is None or label in kept
+        if evaluators is None or label in evaluators
     }
-    errors = dict.fromkeys(sorted(label for label in record.errors if kept is None or label in kept or not label), "")
+    errors = dict.fromkeys(
+        sorted(label for label in record.errors if evaluators is None or label in evaluators or not label), ""
+    )
     labels = dict(sorted(record.labels.items()))
     weight = 1.0 if record.weight == 1 else _rounded(record.weight)
     return CaseRecord(record.id, labels, record.outcome, observations, errors, answered=record.answered, weight=weight)

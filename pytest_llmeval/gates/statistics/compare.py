@@ -135,7 +135,7 @@ def compare(
         raise ValueError(f"found statistic {statistic!r}, expected 'value' or 'mean'")
     if cluster_by is not None and not pairing.has_label(cluster_by):
         raise ValueError(f"found cluster_by {cluster_by!r}, expected a label of the cases")
-    found = differences(
+    changes = differences(
         pairing,
         pairing.everything(),
         list(pairing.table.owner),
@@ -145,9 +145,9 @@ def compare(
         cluster_by=cluster_by,
     )
     if isinstance(baseline, Result):
-        found = {name: _with_signature_note(name, each, result, baseline) for name, each in found.items()}
+        changes = {name: _with_signature_note(name, each, result, baseline) for name, each in changes.items()}
     return Comparison(
-        found,
+        changes,
         pairing.paired,
         pairing.common,
         pairing.only_current,
@@ -161,7 +161,7 @@ def compare(
 def _runs(result: Result, baseline: Result | CaseStatistics) -> tuple[CaseStatistics, CaseStatistics]:
     """Return both runs in the precision that both have."""
     if isinstance(baseline, CaseStatistics):
-        return CaseStatistics.of(result.records), baseline
+        return CaseStatistics.from_records(result.records), baseline
     return CaseStatistics.exact(result.records), CaseStatistics.exact(baseline.records)
 
 
@@ -189,29 +189,29 @@ def differences(
 
 
 def _difference(
-    found: Estimate, pairing: RunPairing, name: str, confidence: float, method: Method, cluster_by: str | None
+    data: Estimate, pairing: RunPairing, name: str, confidence: float, method: Method, cluster_by: str | None
 ) -> Difference:
     low = high = p_value = detectable = None
     metric = pairing.table.metric(name)
-    if bootstrap := Bootstrap.of(found, method, metric):
-        held = zip(held_tails(found, metric, bootstrap.tails(0.0), 0.0), witnessed_tail(found), strict=True)
+    if bootstrap := Bootstrap.from_estimate(data, method, metric):
+        held = zip(held_tails(data, metric, bootstrap.tails(0.0), 0.0), witnessed_tail(data), strict=True)
         tails = Tails(*map(max, held))
-        interval = held_interval(found, metric, bootstrap.interval(confidence), confidence)
+        interval = held_interval(data, metric, bootstrap.interval(confidence), confidence)
         low, high = agreeing(interval, tails, 0.0, (1 - confidence) / 2)
         p_value = two_sided(min(tails))
-        detectable = detectable_shift(bootstrap.deviation, confidence, units=found.units) or None
+        detectable = detectable_shift(bootstrap.deviation, confidence, units=data.units) or None
     return Difference(
-        found.value,
-        found.baseline,
-        found.difference,
+        data.value,
+        data.baseline,
+        data.difference,
         low,
         high,
         p_value,
-        found.cases,
-        found.baseline_cases,
+        data.cases,
+        data.baseline_cases,
         metric.higher_is_better,
         detectable,
-        tuple(doubts(found, pairing, cluster_by)),
+        tuple(doubts(data, pairing, cluster_by)),
     )
 
 
@@ -302,12 +302,12 @@ def compare_systems(
     """
     baseline = CaseStatistics.exact(results[reference].records)
     names = [*dict.fromkeys(name for each in results.values() for name in each.metrics), PASS_RATE]
-    found = {}
+    comparisons = {}
     for system, result in results.items():
         if system != reference:
             pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics)
-            found[system] = _against(pairing, names, confidence, cluster_by)
-    tested = [each for row in found.values() for each in row.values() if each.difference.p_value is not None]
+            comparisons[system] = _against(pairing, names, confidence, cluster_by)
+    tested = [each for row in comparisons.values() for each in row.values() if each.difference.p_value is not None]
     adjusted = dict(zip(map(id, tested), holm([each.difference.p_value or 0.0 for each in tested]), strict=True))
     rows = [
         SystemRow(
@@ -315,7 +315,7 @@ def compare_systems(
             result,
             {
                 name: Against(each.difference, adjusted.get(id(each)), each.wins, each.ties, each.losses)
-                for name, each in found.get(system, {}).items()
+                for name, each in comparisons.get(system, {}).items()
             },
         )
         for system, result in results.items()

@@ -145,58 +145,60 @@ def _bounded(question: _Question, data: Estimate, test: SignificanceTest) -> Evi
     if data.left_out_drop is not None and data.cases:
         allowed = (question.max_drop * every - data.left_out_drop) / data.cases
     testable = allowed >= 0 or (question.max_drop < 0 and data.left_out_drop is not None)
-    found = _tested(question._replace(max_drop=allowed if testable else 0.0), test)
-    if data.left_out_drop is None or found.drop is None:
-        return replace(found, tails=None)
-    worst = (found.drop * data.cases + data.left_out_drop) / every
-    return replace(found, tails=found.tails if testable else Tails(1.0, 1.0), worst=worst)
+    evidence = _tested(question._replace(max_drop=allowed if testable else 0.0), test)
+    if data.left_out_drop is None or evidence.drop is None:
+        return replace(evidence, tails=None)
+    worst = (evidence.drop * data.cases + data.left_out_drop) / every
+    return replace(evidence, tails=evidence.tails if testable else Tails(1.0, 1.0), worst=worst)
 
 
 def _tested(question: _Question, test: SignificanceTest) -> Evidence:
-    found = _bootstrap(question, corrected=test == "bca")
-    if found.drop is None:
-        return found
+    evidence = _bootstrap(question, corrected=test == "bca")
+    if evidence.drop is None:
+        return evidence
     if test not in ("bootstrap", "bca") and not question.pairing.paired:
-        found = replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs paired cases"))
-    elif test not in ("bootstrap", "bca") and found.estimate.shift is not None:
-        found = replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs one judge"))
+        evidence = replace(evidence, notes=(*evidence.notes, f"bootstrap instead of {test}, which needs paired cases"))
+    elif test not in ("bootstrap", "bca") and evidence.estimate.shift is not None:
+        evidence = replace(evidence, notes=(*evidence.notes, f"bootstrap instead of {test}, which needs one judge"))
     elif test in ("mcnemar", "mcnemar_mid_p"):
-        found = _mcnemar(question, found, mid_p=test == "mcnemar_mid_p")
+        evidence = _mcnemar(question, evidence, mid_p=test == "mcnemar_mid_p")
     elif test == "wilcoxon":
-        found = _guarded(question, replace(found, tails=_wilcoxon(question)), means=False)
+        evidence = _guarded(question, replace(evidence, tails=_wilcoxon(question)), means=False)
     elif test == "permutation":
-        found = _guarded(question, replace(found, tails=_permutation(question)))
+        evidence = _guarded(question, replace(evidence, tails=_permutation(question)))
     else:
-        found = _guarded(question, found)
-    if found.interval is None or found.tails is None:
-        return found
+        evidence = _guarded(question, evidence)
+    if evidence.interval is None or evidence.tails is None:
+        return evidence
     tail = (1 - question.confidence) / 2
-    return replace(found, interval=agreeing(found.interval, found.tails, question.max_drop, tail))
+    return replace(evidence, interval=agreeing(evidence.interval, evidence.tails, question.max_drop, tail))
 
 
 def _estimate(question: _Question, *, jackknife: bool = False) -> Estimate:
     pairing, rows, name, statistic = question[:4]
-    found = estimate(pairing, rows, [name], statistic=statistic, cluster_by=question.cluster_by, jackknife=jackknife)
-    return found[name]
+    estimates = estimate(
+        pairing, rows, [name], statistic=statistic, cluster_by=question.cluster_by, jackknife=jackknife
+    )
+    return estimates[name]
 
 
 def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
     pairing, name = question.pairing, question.metric
-    found = _estimate(question, jackknife=corrected)
-    notes = tuple(doubts(found, pairing, question.cluster_by))
-    difference = found.difference
+    data = _estimate(question, jackknife=corrected)
+    notes = tuple(doubts(data, pairing, question.cluster_by))
+    difference = data.difference
     if difference is None:
-        return Evidence(found, None, None, None, 0.0, notes)
+        return Evidence(data, None, None, None, 0.0, notes)
     metric = pairing.table.metric(name)
     falls = metric.higher_is_better
     drop = -difference if falls else difference
-    bootstrap = Bootstrap.of(found, "bca" if corrected else "percentile", metric)
+    bootstrap = Bootstrap.from_estimate(data, "bca" if corrected else "percentile", metric)
     if bootstrap is None:
-        return Evidence(found, drop, None, None, 0.0, notes)
-    low, high = held_interval(found, metric, bootstrap.interval(question.confidence), question.confidence)
+        return Evidence(data, drop, None, None, 0.0, notes)
+    low, high = held_interval(data, metric, bootstrap.interval(question.confidence), question.confidence)
     above, below = bootstrap.tails(-question.max_drop if falls else question.max_drop)
     return Evidence(
-        found,
+        data,
         drop,
         (-high, -low) if falls else (low, high),
         Tails(below, above) if falls else Tails(above, below),
@@ -205,7 +207,7 @@ def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
     )
 
 
-def _guarded(question: _Question, found: Evidence, *, means: bool = True) -> Evidence:
+def _guarded(question: _Question, evidence: Evidence, *, means: bool = True) -> Evidence:
     """Hold p-values against what so few cases can prove: resamples of equal cases are equal.
 
     What speaks against a drop where next to no case changed is just that: had the share of the cases that the drop
@@ -213,14 +215,14 @@ def _guarded(question: _Question, found: Evidence, *, means: bool = True) -> Evi
 
     Args:
         question: What is tested.
-        found: What the test says.
+        evidence: What the test says.
         means: Whether it is about the mean of the cases, and not about the typical one.
     """
-    if found.tails is None:
-        return found
-    data, metric = found.estimate, question.pairing.table.metric(question.metric)
+    if evidence.tails is None:
+        return evidence
+    data, metric = evidence.estimate, question.pairing.table.metric(question.metric)
     falls = metric.higher_is_better
-    above, below = found.tails
+    above, below = evidence.tails
     if means:
         at = -question.max_drop if falls else question.max_drop
         held = held_tails(data, metric, Tails(below, above) if falls else Tails(above, below), at)
@@ -233,10 +235,10 @@ def _guarded(question: _Question, found: Evidence, *, means: bool = True) -> Evi
     elif data.changed is not None and data.changed < FEW_CHANGED:
         share = min(1.0, question.max_drop / reach) if reach else 0.0
         below = max(below, few_changes_tail(data.changed, data.units, share))
-    return replace(found, tails=Tails(max(above, for_drop), below))
+    return replace(evidence, tails=Tails(max(above, for_drop), below))
 
 
-def _mcnemar(question: _Question, found: Evidence, *, mid_p: bool) -> Evidence:
+def _mcnemar(question: _Question, evidence: Evidence, *, mid_p: bool) -> Evidence:
     import numpy as np
 
     here, there = _case_scores(question, "mcnemar")
@@ -253,10 +255,10 @@ def _mcnemar(question: _Question, found: Evidence, *, mid_p: bool) -> Evidence:
     else:
         tails = mcnemar_tails(worse, better, pairs, question.max_drop, mid_p=mid_p)
     return replace(
-        found,
+        evidence,
         interval=mcnemar_interval(worse, better, pairs, question.confidence, mid_p=mid_p),
         tails=tails,
-        notes=(*found.notes, f"{worse} worse, {better} better"),
+        notes=(*evidence.notes, f"{worse} worse, {better} better"),
     )
 
 
@@ -274,8 +276,8 @@ def _compared(question: _Question, columns: Columns) -> PairedRows:
     lost = pairing.table.failed[name] | pairing.table.missing
     judged = columns.judged[name]
     here, there = (judged[part] & ~lost[part] for part in rows)
-    kept = (here | there) & ~lost[rows.current] & ~lost[rows.baseline]
-    return PairedRows(rows.current[kept], rows.baseline[kept])
+    measured = (here | there) & ~lost[rows.current] & ~lost[rows.baseline]
+    return PairedRows(rows.current[measured], rows.baseline[measured])
 
 
 def _case_scores(question: _Question, test: str) -> "tuple[FloatArray, FloatArray]":
@@ -325,8 +327,8 @@ def _permutation(question: _Question) -> Tails:
     pairing, _, name, statistic = question[:4]
     try:
         drops = _drops(question, *_case_scores(question, "permutation")) - question.max_drop
-        kept = _compared(question, columns_of(pairing.table, statistic, [name]))
-        units = pairing.units(kept.current, question.cluster_by)
+        rows = _compared(question, columns_of(pairing.table, statistic, [name]))
+        units = pairing.units(rows.current, question.cluster_by)
         shares = np.bincount(units, weights=drops)[:, None] / len(drops)
         observed = float(shares.sum())
         exchanged = swapped_totals(shares, resample_count(len(shares)))[:, 0]
@@ -391,27 +393,27 @@ class DropPower:
         return self.least <= self.level
 
 
-def drop_power(found: Evidence, gate: TestedChange, metric: Metric, tests: int = 1) -> DropPower:
+def drop_power(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int = 1) -> DropPower:
     """Say what a gate can find.
 
     Args:
-        found: What the data say.
+        evidence: What the data say.
         gate: A gate with the rule ``proven_drop``.
         metric: Its metric.
         tests: By how much the level is divided: the gates that are judged together, times the groups of this one.
     """
-    data = found.estimate
+    data = evidence.estimate
     level = (1 - gate.confidence) / gate.sides / tests
     end = metric.low if metric.higher_is_better else metric.high
     room = math.inf if end is None or data.baseline is None else abs(data.baseline - end)
-    shift = _shift(found, level, _needed(level, gate))
+    shift = _shift(evidence, level, _needed(level, gate))
     if shift is not None and data.changed is not None and (reach := span(metric)) and room <= reach:
         # So large that the cases which would take it back could not all have gone unseen.
         unseen = 1 - level ** (1 / max(1, data.units))
         shift = max(shift, unseen * (reach - room + gate.max_drop) / (1 - unseen))
     smallest = None if shift is None or gate.max_drop + shift > room else gate.max_drop + shift
     least = _least(data, gate, room, span(metric))
-    return DropPower(level, least, found.drop, room, smallest if least <= level else None, shift is not None)
+    return DropPower(level, least, evidence.drop, room, smallest if least <= level else None, shift is not None)
 
 
 def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None) -> float:
@@ -441,11 +443,11 @@ def units_of(data: Estimate) -> str:
     return f"{counted(data.cases, 'case')} in {counted(data.units, 'cluster')}"
 
 
-def detectable_drop(found: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
+def detectable_drop(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
     """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
-    power = drop_power(found, gate, metric, tests)
+    power = drop_power(evidence, gate, metric, tests)
     if not power.decides:
-        return f"no drop is detectable with {units_of(found.estimate)}"
+        return f"no drop is detectable with {units_of(evidence.estimate)}"
     if not power.scatters:
         return "smallest detectable drop unknown"
     if power.smallest is None:
@@ -453,13 +455,13 @@ def detectable_drop(found: Evidence, gate: TestedChange, metric: Metric, tests: 
     return f"smallest detectable drop {number(power.smallest)}"
 
 
-def detectable_gain(found: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
+def detectable_gain(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
     """Say which true gain over another system a gate finds in 80 of 100 runs."""
-    data = found.estimate
+    data = evidence.estimate
     level = (1 - gate.confidence) / gate.sides / tests
     if least_tail(replace(data, changed=None if data.changed is None else data.units)) > level:
         return f"no gain is detectable with {units_of(data)}"
-    shift = _shift(found, level, _needed(level, gate))
+    shift = _shift(evidence, level, _needed(level, gate))
     if shift is None:
         return "smallest detectable gain unknown"
     end = metric.high if metric.higher_is_better else metric.low
@@ -468,11 +470,11 @@ def detectable_gain(found: Evidence, gate: TestedChange, metric: Metric, tests: 
     return f"smallest detectable gain {number(abs(gate.max_drop) + shift)}"
 
 
-def safe_drop(found: Evidence, gate: TestedChange, metric: Metric) -> str:
+def safe_drop(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
     """Say of which `max_drop` a run as good as the baseline proves itself safe in 80 of 100 runs."""
-    data, reach = found.estimate, span(metric)
+    data, reach = evidence.estimate, span(metric)
     tail = (1 - gate.confidence) / gate.sides
-    shift = detectable_shift(found.deviation, 1 - 2 * tail, units=data.units)
+    shift = detectable_shift(evidence.deviation, 1 - 2 * tail, units=data.units)
     if data.changed is not None and reach and data.units and data.value is not None:
         from scipy.special import bdtri
 
@@ -484,11 +486,11 @@ def safe_drop(found: Evidence, gate: TestedChange, metric: Metric) -> str:
     return f"smallest max_drop that an equally good run meets {number(shift) if shift else 'unknown'}"
 
 
-def _shift(found: Evidence, tail: float, needed: int) -> float | None:
+def _shift(evidence: Evidence, tail: float, needed: int) -> float | None:
     """Return the drop beyond what is allowed that is found; ``None`` where its scatter is unknown."""
-    data = found.estimate
+    data = evidence.estimate
     binary = data.binary and data.changed is not None
-    shift = detectable_shift(found.deviation, 1 - 2 * tail, units=data.units, binary=binary)
+    shift = detectable_shift(evidence.deviation, 1 - 2 * tail, units=data.units, binary=binary)
     if binary:
         from scipy.special import bdtri
 

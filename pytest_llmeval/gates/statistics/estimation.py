@@ -149,22 +149,20 @@ def estimate(
     if known not in pairing.estimates:
         every = list(pairing.table.owner)
         pairing.estimates[known] = _estimate(pairing, rows, every, statistic, cluster_by, jackknife=jackknife)
-    found: dict[str, Estimate] = pairing.estimates[known]
-    return {name: _across(found[name], pairing.shifts.get(subject_of(name, statistic))) for name in names}
+    estimates: dict[str, Estimate] = pairing.estimates[known]
+    return {name: _across(estimates[name], pairing.shifts.get(subject_of(name, statistic))) for name in names}
 
 
-def _across(found: Estimate, shift: Shift | None) -> Estimate:
+def _across(data: Estimate, shift: Shift | None) -> Estimate:
     """Return an estimate across a change of judge, whose uncertainty adds to that of the difference.
 
     How many cases changed is not known then: what the old judge said is no measure of what the new one would have said.
     """
     if shift is None:
-        return found
-    baseline = None if found.baseline is None else found.baseline + shift.value
-    resampled = found.resampled - shift.draws(found.resampled.size)
-    return replace(
-        found, baseline=baseline, resampled=resampled, contributions=resampled[:0], changed=None, shift=shift
-    )
+        return data
+    baseline = None if data.baseline is None else data.baseline + shift.value
+    resampled = data.resampled - shift.draws(data.resampled.size)
+    return replace(data, baseline=baseline, resampled=resampled, contributions=resampled[:0], changed=None, shift=shift)
 
 
 def _estimate(
@@ -253,7 +251,7 @@ class _Resampling:
         cases = [int(part.sum()) for part in judged]
         units = min(_distinct(unit, part) for unit, part in zip(units_of, judged, strict=True))
         value, baseline = (
-            present(found[name][0]) if there else None for found, there in zip(self.values, exists, strict=True)
+            present(column[name][0]) if measured else None for column, measured in zip(self.values, exists, strict=True)
         )
         rests = [each[name] for each in self.rests if name in each]
         faults = [
@@ -261,7 +259,7 @@ class _Resampling:
         ]
         if rests:
             value, baseline = (
-                None if each.fault else found for each, found in zip(rests, (value, baseline), strict=True)
+                None if each.fault else number for each, number in zip(rests, (value, baseline), strict=True)
             )
             units = min(units, *(int(each.cases) for each in rests))
             resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)
@@ -317,10 +315,12 @@ class _Resampling:
         count = min(resample_count(len(block)) for block in self.blocks)
         if not all(len(block) for block in self.blocks):
             return {name: np.full(count, np.nan) for name in names}
-        found = [
+        draws = [
             self.formula(resampled_totals(block, count, SEED + number)) for number, block in enumerate(self.blocks)
         ]
-        return {name: found[0][name] - found[1][name] if found[1:] else found[0][name] for name in names}
+        if len(draws) == 1:
+            return dict(draws[0])
+        return {name: draws[0][name] - draws[1][name] for name in names}
 
     def _without_one(self, names: Sequence[str]) -> dict[str, tuple[FloatArray, ...]]:
         """Return differences without one unit each; of unpaired runs, without one unit of either."""

@@ -61,7 +61,7 @@ class Bootstrap:
     corrected: bool = False
 
     @classmethod
-    def of(cls, estimate: Estimate, method: Method, metric: Metric) -> "Bootstrap | None":
+    def from_estimate(cls, estimate: Estimate, method: Method, metric: Metric) -> "Bootstrap | None":
         """Return the inference from an estimate's resamples; ``None`` if it has none."""
         difference = estimate.difference
         if difference is None or not estimate.resampled.size:
@@ -87,23 +87,23 @@ class Bootstrap:
 
     def _of_equal_resamples(self, confidence: float) -> tuple[float, float]:
         """Return what Tango's interval (1998) of paired shares is if all cases changed alike, or none did."""
-        found, reach, units = float(self.resampled.values[0]), self.reach, self.estimate.units
+        value, reach, units = float(self.resampled.values[0]), self.reach, self.estimate.units
         if reach is None:
-            return found, found
-        if abs(found) <= _ROUNDING:
+            return value, value
+        if abs(value) <= _ROUNDING:
             most = reach * (1 - ((1 - confidence) / 2) ** (1 / units))
             return -most, most
-        if abs(abs(found) - reach) > _ROUNDING:
-            return found, found
+        if abs(abs(value) - reach) > _ROUNDING:
+            return value, value
         inner = reach - 2 * reach * unseen_share(units, confidence)
-        return (inner, reach) if found > 0 else (-reach, -inner)
+        return (inner, reach) if value > 0 else (-reach, -inner)
 
     def tails(self, at: float) -> Tails:
         """Return one-sided p-values of the difference around a number, by the same method as the interval."""
-        found = self.resampled.tails(at)
+        shares = self.resampled.tails(at)
         if self.corrected:
-            return Tails(bca_share(found.above, self.z0, self.a), bca_share(found.below, -self.z0, -self.a))
-        return Tails(*(nominal(share, self.estimate.units) for share in found))
+            return Tails(bca_share(shares.above, self.z0, self.a), bca_share(shares.below, -self.z0, -self.a))
+        return Tails(*(nominal(share, self.estimate.units) for share in shares))
 
     @property
     def deviation(self) -> float:
@@ -131,7 +131,7 @@ def agreeing(interval: tuple[float, float], tails: Tails, at: float, tail: float
     return min(low, at) if tails.above > tail else low, max(high, at) if tails.below > tail else high
 
 
-def held_tails(found: Estimate, metric: Metric, tails: Tails, at: float) -> Tails:
+def held_tails(data: Estimate, metric: Metric, tails: Tails, at: float) -> Tails:
     """Hold p-values of a difference against what few cases can hide; a p-value becomes no smaller.
 
     Resamples know the cases that there are. If the difference rests on few of them, or would be another one with a few
@@ -139,52 +139,52 @@ def held_tails(found: Estimate, metric: Metric, tails: Tails, at: float) -> Tail
     probability that the cases that would refute them have gone unseen.
 
     Args:
-        found: The difference, current run minus baseline.
+        data: The difference, current run minus baseline.
         metric: Its range.
         tails: Around a number.
         at: The number.
     """
-    difference, value, values = found.difference, found.value, found.contributions
-    if difference is None or value is None or not _is_witnessed(found):
+    difference, value, values = data.difference, data.value, data.contributions
+    if difference is None or value is None or not _is_witnessed(data):
         return tails
     above, below = tails
     if not (
-        found.binary and found.units == found.cases
+        data.binary and data.units == data.cases
     ):  # how few of those cases changed is what limits them, and that is counted exactly
         skewed = skewed_tails(values, at)
         above, below = max(above, skewed.above), max(below, skewed.below)
     if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
-        above = max(above, unseen_tail(difference - at, value - metric.low, found.units))
-        below = max(below, unseen_tail(at - difference, metric.high - value, found.units))
+        above = max(above, unseen_tail(difference - at, value - metric.low, data.units))
+        below = max(below, unseen_tail(at - difference, metric.high - value, data.units))
     return Tails(above, below)
 
 
 def held_interval(
-    found: Estimate, metric: Metric, interval: tuple[float, float], confidence: float
+    data: Estimate, metric: Metric, interval: tuple[float, float], confidence: float
 ) -> tuple[float, float]:
     """Widen the interval of a difference to leave room for unseen cases, and for no difference where few changed."""
-    difference, value, tail = found.difference, found.value, (1 - confidence) / 2
-    if difference is None or value is None or not _is_witnessed(found):
+    difference, value, tail = data.difference, data.value, (1 - confidence) / 2
+    if difference is None or value is None or not _is_witnessed(data):
         return interval
     low, high = interval
     if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
         reach = metric.high - metric.low
-        low = max(-reach, min(low, difference - unseen_rest(value - metric.low, found.units, tail)))
-        high = min(reach, max(high, difference + unseen_rest(metric.high - value, found.units, tail)))
-    least = witnessed_tail(found)
+        low = max(-reach, min(low, difference - unseen_rest(value - metric.low, data.units, tail)))
+        high = min(reach, max(high, difference + unseen_rest(metric.high - value, data.units, tail)))
+    least = witnessed_tail(data)
     return min(low, 0.0) if least.above > tail else low, max(high, 0.0) if least.below > tail else high
 
 
-def _is_witnessed(found: Estimate) -> bool:
+def _is_witnessed(data: Estimate) -> bool:
     """Return whether it is known what single cases contribute to a difference."""
-    return found.changed is not None and len(found.contributions) >= _LEAST_WITNESSES
+    return data.changed is not None and len(data.contributions) >= _LEAST_WITNESSES
 
 
-def witnessed_tail(found: Estimate) -> Tails:
+def witnessed_tail(data: Estimate) -> Tails:
     """Return the smallest p-values of a difference from 0 that so few cases, or so few that matter, can have."""
-    least = least_tail(found)
-    values = found.contributions
-    if not _is_witnessed(found):
+    least = least_tail(data)
+    values = data.contributions
+    if not _is_witnessed(data):
         return Tails(least, least)
     if len(values) >= _WITNESSED and effective_units(values) >= _CONCENTRATED:
         return Tails(least, least)

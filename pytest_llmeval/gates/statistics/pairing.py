@@ -100,8 +100,8 @@ def dependence(old: "FloatArray", new: "FloatArray") -> str:
     moved, middle = new - old, (old + new) / 2
     if len(old) < _LEAST_CASES or np.isin(old, (0.0, 1.0)).all() or min(np.ptp(moved), np.ptp(middle)) <= _ROUNDING:
         return ""
-    found = pearsonr(moved, middle)
-    if not (math.isfinite(found.pvalue) and found.pvalue <= _LEVEL):
+    correlation = pearsonr(moved, middle)
+    if not (math.isfinite(correlation.pvalue) and correlation.pvalue <= _LEVEL):
         return ""
     low = middle <= np.median(middle)
     if low.all():

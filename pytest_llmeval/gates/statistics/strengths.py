@@ -89,7 +89,9 @@ def strengths_of(
     import numpy as np
 
     names = list(dict.fromkeys(name for case in cases for pair in case for name in pair))
-    pairs = [(one, other) for one, other in combinations(names, 2) if any(_has(each, one, other) for each in cases)]
+    pairs = [
+        (first, second) for first, second in combinations(names, 2) if any(_has(each, first, second) for each in cases)
+    ]
     if len(names) < _FEWEST or not _connected(names, pairs):
         return None
     matrix = np.array([[count for pair in pairs for count in _counts(case, *pair)] for case in cases])
@@ -106,28 +108,28 @@ def strengths_of(
         reach = NormalDist().inv_cdf(1 - tail) * _errors(hessian[0])
         centre = _centred(value)[0]
         low, high = np.minimum(ends[0], centre - reach), np.maximum(ends[1], centre + reach)
-    found = [
+    strengths = [
         Strength(name, _rounded(estimate), *(None if end is None else _rounded(end) for end in ends))
         for name, estimate, *ends in zip(names, _centred(value)[0], low, high, strict=True)
     ]
-    found.sort(key=lambda each: -each.value)
+    strengths.sort(key=lambda each: -each.value)
     compared = int((matrix.sum(axis=1) > 0).sum())
-    return Strengths(label, found, _rounded(np.exp(value[0, -1])), round(float(matrix.sum())), compared)
+    return Strengths(label, strengths, _rounded(np.exp(value[0, -1])), round(float(matrix.sum())), compared)
 
 
 def _rounded(value: float) -> float:
     return round(float(value), _DIGITS) + 0.0
 
 
-def _has(case: PairCounts, one: str, other: str) -> bool:
-    return (one, other) in case or (other, one) in case
+def _has(case: PairCounts, first: str, second: str) -> bool:
+    return (first, second) in case or (second, first) in case
 
 
-def _counts(case: PairCounts, one: str, other: str) -> tuple[float, float, float]:
+def _counts(case: PairCounts, first: str, second: str) -> tuple[float, float, float]:
     """Return wins, ties and losses of the first: each pair counts once, whoever of the two was asked about it."""
-    if (one, other) in case:
-        return case[one, other]
-    wins, ties, losses = case.get((other, one), (0.0, 0.0, 0.0))
+    if (first, second) in case:
+        return case[first, second]
+    wins, ties, losses = case.get((second, first), (0.0, 0.0, 0.0))
     return losses, ties, wins
 
 
@@ -143,8 +145,8 @@ def _outcomes(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> "FloatA
     import numpy as np
 
     features = np.zeros((len(pairs), 3, len(names) + 1))
-    for row, (one, other) in enumerate(pairs):
-        first, second = names.index(one), names.index(other)
+    for row, pair in enumerate(pairs):
+        first, second = map(names.index, pair)
         features[row, 0, first] = features[row, 2, second] = features[row, 1, -1] = 1.0
         features[row, 1, [first, second]] = 0.5
     return features
@@ -165,11 +167,11 @@ def _fit(
     pairs, _, size = features.shape
     counts = totals.reshape(len(totals), pairs, 3)
     played = counts.sum(axis=2)
-    found = np.zeros((len(totals), size)) if start is None else np.repeat(start, len(totals), axis=0)
+    parameters = np.zeros((len(totals), size)) if start is None else np.repeat(start, len(totals), axis=0)
     for _ in range(_MOST_STEPS):
-        weights = np.exp(found @ features.reshape(-1, size).T).reshape(counts.shape)
+        weights = np.exp(parameters @ features.reshape(-1, size).T).reshape(counts.shape)
         shares = weights / weights.sum(axis=2, keepdims=True)
-        gradient = np.einsum("rpo,pof->rf", counts - played[..., None] * shares, features) - RIDGE * found
+        gradient = np.einsum("rpo,pof->rf", counts - played[..., None] * shares, features) - RIDGE * parameters
         mean = np.einsum("rpo,pof->rpf", shares, features)
         hessian = np.einsum("rp,rpo,pof,pog->rfg", played, shares, features, features, optimize=True)
         hessian -= np.einsum("rp,rpf,rpg->rfg", played, mean, mean, optimize=True)
@@ -178,8 +180,8 @@ def _fit(
         length = _CURVATURE * np.linalg.norm(step, axis=1, keepdims=True)
         if length.max() < _EXACT:
             break
-        found = found + step * np.log1p(length) / np.maximum(length, _EXACT)
-    return found, hessian
+        parameters = parameters + step * np.log1p(length) / np.maximum(length, _EXACT)
+    return parameters, hessian
 
 
 def _centred(parameters: "FloatArray") -> "FloatArray":

@@ -40,7 +40,7 @@ class _Slice:
     @classmethod
     def of(cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> "_Slice":
         found = {
-            label: Statistics.of(label, evaluator, (_observation(record, label) for record in records))
+            label: Statistics.from_observations(label, evaluator, (_observation(record, label) for record in records))
             for label, evaluator in evaluators.items()
         }
         return cls(len(records), sum(not record.ran for record in records), found)

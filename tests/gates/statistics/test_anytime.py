@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from pytest_llmeval.gates.statistics.anytime import Look, watch
+from pytest_llmeval.gates.statistics.anytime import WatchedRun, watch
 
 NEEDED = 20.0
 SIZE = 200
 
 
-def histories(count: int, runs: int, drop: float = 0.0, begins: int = 1, seed: int = 1) -> list[list[Look]]:
+def histories(count: int, runs: int, drop: float = 0.0, begins: int = 1, seed: int = 1) -> list[list[WatchedRun]]:
     """Runs of 200 cases that are right or wrong by chance, worse from one run on, against one baseline."""
     rng = np.random.default_rng(seed)
     out = []
@@ -23,12 +23,12 @@ def histories(count: int, runs: int, drop: float = 0.0, begins: int = 1, seed: i
         looks = []
         for number in range(1, runs + 1):
             lost = baseline - 1.0 * (rng.random(SIZE) < chance - (drop if number >= begins else 0.0))
-            looks.append(Look(lost.mean(), lost.std() / math.sqrt(SIZE), SIZE))
+            looks.append(WatchedRun(lost.mean(), lost.std() / math.sqrt(SIZE), SIZE))
         out.append(looks)
     return out
 
 
-def alarms(looks: list[Look], max_drop: float = 0.0) -> bool:
+def alarms(looks: list[WatchedRun], max_drop: float = 0.0) -> bool:
     found = (watch(looks[:seen], max_drop) for seen in range(1, len(looks) + 1))
     return any(each.evidence >= NEEDED for each in found)
 
@@ -70,15 +70,15 @@ def test_a_drop_that_was_mended_is_none_of_the_last_run() -> None:
 
 
 def test_earlier_runs_tell_how_lucky_the_baseline_was() -> None:
-    dropped = Look(0.1, 0.03, 400)
-    equal = [Look(drop, 0.03, 400) for drop in (0.01, -0.02, 0.0, 0.02, -0.01)]
+    dropped = WatchedRun(0.1, 0.03, 400)
+    equal = [WatchedRun(drop, 0.03, 400) for drop in (0.01, -0.02, 0.0, 0.02, -0.01)]
     lucky = [look._replace(drop=look.drop + 0.08) for look in equal]
     assert watch([*equal, dropped], 0.0).evidence > 3 * watch([dropped], 0.0).evidence
     assert watch([*lucky, dropped], 0.09).evidence < 2
 
 
 def test_the_evidence_of_one_run_is_the_mixed_likelihood_ratio() -> None:
-    look = Look(0.12, 0.03, 400)
+    look = WatchedRun(0.12, 0.03, 400)
     square = 0.03**2 + 0.12**2 / 400
     drops = np.linspace(0, 30 * 0.03, 200_001)
     prior = 2 * np.exp(-(drops**2) / (2 * 9 * square)) / math.sqrt(2 * math.pi * 9 * square)
@@ -90,9 +90,9 @@ def test_the_evidence_of_one_run_is_the_mixed_likelihood_ratio() -> None:
 @pytest.mark.parametrize("changed", [1, 3, 5])
 def test_few_changed_cases_prove_nothing_even_if_all_are_worse(changed: int) -> None:
     drop = changed / SIZE
-    look = Look(drop, math.sqrt(drop * (1 - drop) / SIZE), SIZE)
+    look = WatchedRun(drop, math.sqrt(drop * (1 - drop) / SIZE), SIZE)
     assert watch([look], 0.0).evidence < 1 + 2**changed / 6
 
 
 def test_runs_without_any_change_are_no_evidence() -> None:
-    assert watch([Look(0.0, 0.0, 10)] * 4, 0.0).evidence == 0.0
+    assert watch([WatchedRun(0.0, 0.0, 10)] * 4, 0.0).evidence == 0.0

@@ -30,7 +30,7 @@ RECORD = CaseRecord(
 
 
 def test_a_line_holds_counts_and_names_but_no_text_of_the_case() -> None:
-    (line,) = CaseStatistics.of([RECORD]).to_lines()
+    (line,) = CaseStatistics.from_records([RECORD]).to_lines()
     assert json.loads(line) == {
         "id": "b",
         "outcome": "failed",
@@ -44,24 +44,24 @@ def test_a_line_holds_counts_and_names_but_no_text_of_the_case() -> None:
 
 def test_whole_numbers_are_written_as_such() -> None:
     record = CaseRecord("a", observations={"e": Observation({"x": 2.0, "y": 3, "z": 0.5})})
-    assert list(CaseStatistics.of([record]).to_lines()) == [
+    assert list(CaseStatistics.from_records([record]).to_lines()) == [
         '{"id": "a", "outcome": "passed", "counts": {"e": {"x": 2, "y": 3, "z": 0.5}}}'
     ]
 
 
 @given(records())
 def test_the_round_trip_is_identity_and_independent_of_order(made: list[CaseRecord]) -> None:
-    kept = CaseStatistics.of(made)
+    kept = CaseStatistics.from_records(made)
     lines = list(kept.to_lines())
     assert CaseStatistics.from_lines(lines) == kept
     shuffled = random.Random(1).sample(made, len(made))
-    assert list(CaseStatistics.of(shuffled).to_lines()) == lines
+    assert list(CaseStatistics.from_records(shuffled).to_lines()) == lines
 
 
 @given(records())
 def test_the_table_gives_the_metrics_of_the_run(made: list[CaseRecord]) -> None:
     evaluators = {SplitAverage.name: SplitAverage()}
-    table = CaseStatistics.of(made).table(evaluators)
+    table = CaseStatistics.from_records(made).table(evaluators)
     found = table.metrics(range(len(made)), None)
     wanted = summarize(evaluators, made, confidence=None)
     for name, metric in {**wanted.metrics, "pass_rate": wanted.pass_rate}.items():
@@ -71,7 +71,7 @@ def test_the_table_gives_the_metrics_of_the_run(made: list[CaseRecord]) -> None:
 
 
 def test_only_the_evaluators_asked_for_are_kept() -> None:
-    (line,) = CaseStatistics.of([RECORD], ["other"]).to_lines()
+    (line,) = CaseStatistics.from_records([RECORD], ["other"]).to_lines()
     assert json.loads(line) == {"id": "b", "outcome": "failed", "labels": {"kind": "x"}}
 
 

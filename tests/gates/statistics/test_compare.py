@@ -101,7 +101,7 @@ def test_equal_runs_have_no_difference_and_say_that_nothing_changed() -> None:
 
 def test_the_kept_statistics_of_a_run_are_as_good_as_the_run() -> None:
     here, there = run(noisy(40, 1)), run(noisy(40, 2))
-    kept = CaseStatistics.from_lines(CaseStatistics.of(there.records).to_lines())
+    kept = CaseStatistics.from_lines(CaseStatistics.from_records(there.records).to_lines())
     found, wanted = compare(here, kept).metrics["score"], compare(here, there).metrics["score"]
     assert found.difference == pytest.approx(wanted.difference, abs=1e-11)
     assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-11)

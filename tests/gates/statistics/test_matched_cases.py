@@ -10,7 +10,7 @@ from pytest_llmeval.gates.statistics.pairing import RunPairing, match
 def kept(ids: str, edited: str = "", limited: str = "") -> CaseStatistics:
     """Return the statistics of cases with ids of one letter."""
     digests = {each: CaseDigest("other" if each in edited else "as is", "f1" * (each in limited)) for each in ids}
-    return CaseStatistics.of([CaseRecord(each) for each in ids], digests=digests)
+    return CaseStatistics.from_records([CaseRecord(each) for each in ids], digests=digests)
 
 
 def test_cases_are_unchanged_new_gone_or_edited() -> None:
@@ -24,7 +24,7 @@ def test_of_many_cases_the_first_are_named() -> None:
 
 
 def test_without_digests_the_id_decides() -> None:
-    old = CaseStatistics.of(kept("abc").records)
+    old = CaseStatistics.from_records(kept("abc").records)
     found = match(kept("abd", edited="a"), old)
     assert (found.unchanged, found.edited, found.known) == (("a", "b"), (), False)
 

@@ -11,7 +11,7 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, pool
 
 
 def pool(*results: Result) -> CaseStatistics:
-    return pooled([CaseStatistics.of(result.records) for result in results])
+    return pooled([CaseStatistics.from_records(result.records) for result in results])
 
 
 def baseline(here: Result, *results: Result, name: str = "score", **how: Any) -> Any:

@@ -52,7 +52,7 @@ def test_what_is_compared_is_what_both_reports_show(name: str, monkeypatch: pyte
         expected = [generator.gold(rng) if rng.random() < 0.9 else None for _ in range(rng.randint(2, 12))]
         here, there = (_scored(evaluator, generator, expected, rng) for _ in range(2))
         compared_values += _same_values(here, there, there, "value")
-        _same_values(here, there, CaseStatistics.of(there.records), "mean")
+        _same_values(here, there, CaseStatistics.from_records(there.records), "mean")
     assert compared_values > 10
 
 

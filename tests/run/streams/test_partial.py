@@ -136,7 +136,7 @@ def test_intervals_of_merged_statistics_are_as_wide_as_those_of_resampled_cases(
 
 
 def test_resampled_rows_scatter_as_the_delta_method_says() -> None:
-    part = Statistics.of("text", F1, map(F1.measure, text_cases(5_000)[1:40]))
+    part = Statistics.from_observations("text", F1, map(F1.measure, text_cases(5_000)[1:40]))
     formula = label_formula("text", F1, part.names)
     deviation = part.summed("text", F1).deviations(formula, part.names)["f1"]
     assert part.resampled(formula, part.names)["f1"].std() == pytest.approx(deviation, rel=0.02)
