@@ -55,15 +55,15 @@ def test_importing_the_package_loads_no_heavy_library(tmp_path: Path, module: st
     assert loaded(f"import sys, {module}{LIST}", folder=tmp_path) & HEAVY == set()
 
 
-def test_registering_tasks_imports_none_of_their_modules() -> None:
+@pytest.mark.parametrize(("use", "depths"), [('get("text")', set()), ("sources", {2})])
+def test_tasks_are_imported_when_a_name_may_be_theirs_and_none_of_their_modules(use: str, depths: set[int]) -> None:
     code = (
-        "import sys, pytest_llmeval.suite.registry as made; before = set(sys.modules); made.default_registry(); "
+        "import sys, pytest_llmeval.suite.registry as module; before = set(sys.modules); "
+        f"module.default_registry().{use}; "
         "print(*(name for name in set(sys.modules) - before if name.startswith('pytest_llmeval.tasks.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
-    names = done.stdout.split()
-    assert names
-    assert {name.count(".") for name in names} == {2}
+    assert {name.count(".") for name in done.stdout.split()} == depths
 
 
 OTHERS = ("hypothesispytest", "syrupy", "xdist", "xdist.looponfail", "rerunfailures", "asyncio", "anyio")

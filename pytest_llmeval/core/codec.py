@@ -5,7 +5,7 @@ import math
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
 
 import msgspec
 
@@ -16,6 +16,12 @@ LARGEST: Final = 10**18
 
 JsonNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)] | float
 """Type of a count that is read as it was written; as `float`, ``2`` would come back as ``2.0``."""
+
+if TYPE_CHECKING:
+    AnyNumber: TypeAlias = float
+else:
+    AnyNumber = float | int
+"""Type of a published number, a float for users; whole numbers are read as they were written."""
 
 
 class WrittenField(Enum):

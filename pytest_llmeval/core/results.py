@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from pytest_llmeval.core.codec import JsonNumber, WrittenField
+from pytest_llmeval.core.codec import AnyNumber, JsonNumber, WrittenField
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 
@@ -183,10 +183,10 @@ class MetricValue(Struct, frozen=True):
         reason: Why there is no value, or what it leaves out; empty where cases alone say so.
     """
 
-    value: float | int | None
-    mean: float | int | None
-    low: float | int | None
-    high: float | int | None
+    value: AnyNumber | None
+    mean: AnyNumber | None
+    low: AnyNumber | None
+    high: AnyNumber | None
     scored: int
     undefined: int
     errored: int
@@ -239,7 +239,7 @@ class Clusters(Struct, frozen=True):
 
     label: str
     count: int = 0
-    design_effects: Mapping[str, float | int] = msgspec.field(default_factory=dict)
+    design_effects: Mapping[str, AnyNumber] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import (
     dataclass_transform,
 )
 
-from pytest_llmeval.core.codec import WrittenField
+from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.scoring.usage import UsageEvaluator
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ class GateResult:
 
     gate: str
     outcome: GateOutcome
-    value: float | int | None = None
-    limit: float | int | None = None
+    value: AnyNumber | None = None
+    limit: AnyNumber | None = None
     reason: str = ""
     line: int = 0
     undecided: Annotated[bool, WrittenField.IF_KNOWN] = False
-    low: Annotated[float | int | None, WrittenField.IF_KNOWN] = None
-    high: Annotated[float | int | None, WrittenField.IF_KNOWN] = None
+    low: Annotated[AnyNumber | None, WrittenField.IF_KNOWN] = None
+    high: Annotated[AnyNumber | None, WrittenField.IF_KNOWN] = None
 
 
 class ScoreSide(NamedTuple):
@@ -339,6 +339,6 @@ class SnapshotVerdict:
     metric: str
     kind: str = ""
     outcome: Literal["passed", "failed", "not_judged"] = "not_judged"
-    value: float | int | None = None
-    approved: float | int | None = None
+    value: AnyNumber | None = None
+    approved: AnyNumber | None = None
     reason: str = ""

@@ -23,7 +23,7 @@ from pytest_llmeval.plugin.options import shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, case_of
 from pytest_llmeval.plugin.pytest_private import worker_process
 from pytest_llmeval.run.run_record import Item
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.registry import extensions_of
 from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of, in_order, stopping
 
@@ -167,7 +167,7 @@ class StopWatchHooks:
         config = self._run.config
         keeper = Keeper(SnapshotMode.of(config), config.getini("llmeval_snapshots"), config.rootpath)
         suites = self._run.suites(self._session)
-        return [each.load()(suites, keeper, self._board.post) for each in default_registry().extensions("watched")]
+        return [each.load()(suites, keeper, self._board.post) for each in extensions_of("watched")]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

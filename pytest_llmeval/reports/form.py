@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from pytest_llmeval.core.codec import WrittenField
+from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, Clusters, MetricValue
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.mutation import Survival
-from pytest_llmeval.reports.tables import AnyNumber, FilledTable, SystemsReport
+from pytest_llmeval.reports.tables import FilledTable, SystemsReport
 from pytest_llmeval.scoring.usage import Money, UsageReport, total_money
 
 if TYPE_CHECKING:

@@ -5,12 +5,11 @@ from typing import Annotated, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from pytest_llmeval.core.codec import WrittenField
+from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, interval, number, printable
 from pytest_llmeval.gates.statistics.strengths import Strengths
 
-AnyNumber: TypeAlias = float | int
 """A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
 
 _GAP = "  "

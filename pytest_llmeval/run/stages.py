@@ -28,7 +28,7 @@ from pytest_llmeval.reports.making import ReportedTexts
 from pytest_llmeval.run.execute import as_approved
 from pytest_llmeval.run.run_record import ItemResult, RunRecord
 from pytest_llmeval.scoring.usage import claim_calls
-from pytest_llmeval.suite.registry import Registry, default_registry
+from pytest_llmeval.suite.registry import Registry, extensions_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunS
         stage: The stage.
         scope: The run.
     """
-    for each in default_registry().extensions(point):
+    for each in extensions_of(point):
         if each.applies(stage, scope):
             stage = each.load()(stage, scope)
     return stage

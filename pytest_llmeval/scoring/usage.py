@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.codec import WrittenField
+from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums
@@ -159,7 +159,7 @@ class JudgeUsage(Struct, frozen=True):
     calls: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cost_usd: float | int | None = None
+    cost_usd: AnyNumber | None = None
 
     @classmethod
     def from_calls(cls, calls: "Sequence[JudgeCall]") -> "JudgeUsage":
@@ -185,7 +185,7 @@ class CascadeUse(Struct, frozen=True):
         differing: Of the audited ones, those with which the large judge disagrees.
     """
 
-    audit: float | int
+    audit: AnyNumber
     verdicts: int
     unsure: int
     audited: int
@@ -230,11 +230,11 @@ class UsageReport(Struct, frozen=True):
     calls: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cost_usd: float | int | None = None
-    latency_s: Mapping[str, float | int] | None = None
-    target_latency_s: Mapping[str, float | int] | None = None
-    target_tokens: Annotated[float | int | None, WrittenField.TOGETHER] = None
-    target_cost_usd: Annotated[float | int | None, WrittenField.TOGETHER] = None
+    cost_usd: AnyNumber | None = None
+    latency_s: Mapping[str, AnyNumber] | None = None
+    target_latency_s: Mapping[str, AnyNumber] | None = None
+    target_tokens: Annotated[AnyNumber | None, WrittenField.TOGETHER] = None
+    target_cost_usd: Annotated[AnyNumber | None, WrittenField.TOGETHER] = None
     jurors: Annotated[Mapping[str, JudgeUsage], WrittenField.IF_KNOWN] = field(default_factory=dict)
     cascades: Annotated[Mapping[str, CascadeUse], WrittenField.IF_KNOWN] = field(default_factory=dict)
 
@@ -306,9 +306,9 @@ class SpentMoney(Struct, frozen=True):
         targets: On answers of targets.
     """
 
-    judges: float | int | None = 0.0
-    users: float | int | None = 0.0
-    targets: float | int | None = 0.0
+    judges: AnyNumber | None = 0.0
+    users: AnyNumber | None = 0.0
+    targets: AnyNumber | None = 0.0
 
     COMPUTED: ClassVar = {"total": "targets"}
 
@@ -327,9 +327,9 @@ class SavedMoney(Struct, frozen=True):
         cascade: By the calls of the large judge of a cascade that were not made, at the mean price of the others.
     """
 
-    stored: float | int | None = 0.0
-    stop: float | int | None = 0.0
-    cascade: float | int | None = 0.0
+    stored: AnyNumber | None = 0.0
+    stop: AnyNumber | None = 0.0
+    cascade: AnyNumber | None = 0.0
 
     COMPUTED: ClassVar = {"total": "cascade"}
 

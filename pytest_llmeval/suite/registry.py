@@ -43,17 +43,19 @@ _SHIPPED = {
     "tools": "pytest_llmeval.evaluators.tools.evaluator:Tools",
 }
 
-_PLUGINS = (
+_EXTENSIONS = ("pytest_llmeval.workbench:register",)
+"""What ships and joins every run; it registers as the plugins of users do."""
+
+_UNTIL_NAMED = (
     "pytest_llmeval.cli:register",
     "pytest_llmeval.exchange:register",
-    "pytest_llmeval.workbench:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.fact_check:register",
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",
     "pytest_llmeval.tasks.retrieval:register",
 )
-"""The command line, extensions, mutators and tasks that ship; they register as the plugins of users do."""
+"""What ships and is imported when a name is looked up that is not known yet, or when names are listed or added."""
 
 _E = TypeVar("_E", bound=type[Evaluator] | str)
 _S = TypeVar("_S", bound=type[Source] | str)
@@ -195,6 +197,7 @@ class Registry:
         checks: "Mapping[str, CheckKind] | None" = None,
         mutators: Sequence[Mutator | str] = (),
         extensions: Mapping[str, Sequence[Extension]] = {},
+        until_named: Sequence[str] = (),
     ) -> None:
         self._evaluators = _Classes(Evaluator, "name", "pytest_llmeval.Evaluator", EvaluatorError, evaluators)
         self._sources = _Classes(Source, "format", "pytest_llmeval.data.formats.Source", LlmevalError, sources)
@@ -203,6 +206,17 @@ class Registry:
         self._checks = dict(checks or {})
         self._mutators = list(mutators)
         self._extensions = {point: list(extensions.get(point, ())) for point in EXTENSION_POINTS}
+        self._until_named = tuple(until_named)
+
+    def defer(self, plugins: Sequence[str]) -> None:
+        """Import plugins, given as import strings, only when a name that is not known yet may be theirs."""
+        self._until_named += tuple(plugins)
+
+    def _complete(self) -> None:
+        """Import the plugins that wait until a name of theirs may be meant."""
+        waiting, self._until_named = self._until_named, ()
+        for each in waiting:
+            _imported(each)(self)
 
     def register(self, evaluator: _E, name: str = "") -> _E:
         """Add an evaluator.
@@ -217,6 +231,7 @@ class Registry:
         Raises:
             EvaluatorError: It is no subclass of `Evaluator`, has no name, lacks a method, or the name is taken.
         """
+        self._complete()
         self._evaluators.add(evaluator, name)
         return evaluator
 
@@ -233,6 +248,7 @@ class Registry:
         Raises:
             LlmevalError: It is no subclass of `Source`, has no name, lacks a method, or the name is taken.
         """
+        self._complete()
         self._sources.add(source, name)
         return source
 
@@ -273,6 +289,7 @@ class Registry:
         Raises:
             LlmevalError: It is neither.
         """
+        self._complete()
         if isinstance(mutator, str):
             if mutator.count(":") != 1:
                 raise LlmevalError(f"found {mutator!r}, expected a Mutator or 'package.module:NAME'")
@@ -289,6 +306,7 @@ class Registry:
         Raises:
             LlmevalError: The name is taken.
         """
+        self._complete()
         command = Command(help, add_arguments)
         if self._commands.setdefault(name, command) != command:
             raise LlmevalError(f"the command name {name!r} is taken: choose another")
@@ -330,6 +348,7 @@ class Registry:
             now: Its words, such as ``retrieval build-set``.
             option: Where another command has the old name now: an option that only the renamed one takes.
         """
+        self._complete()
         self._renamed[old] = Renamed(tuple(now.split()), option)
 
     def get(self, name: str) -> type[Evaluator]:
@@ -338,6 +357,8 @@ class Registry:
         Raises:
             EvaluatorError: There is none, with the nearest name; or it cannot be imported.
         """
+        if name not in self._evaluators.known:
+            self._complete()
         found: type[Evaluator] = self._evaluators.get(name)
         return found
 
@@ -347,16 +368,20 @@ class Registry:
         Raises:
             LlmevalError: There is none, with the nearest name; or it cannot be imported.
         """
+        if name not in self._sources.known:
+            self._complete()
         found: type[Source] = self._sources.get(name)
         return found
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of evaluators."""
+        self._complete()
         return iter(sorted(self._evaluators.known))
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The names of sources."""
+        self._complete()
         return tuple(sorted(self._sources.known))
 
     @property
@@ -373,6 +398,7 @@ class Registry:
         Raises:
             LlmevalError: One cannot be imported, is none, or has the name of another.
         """
+        self._complete()
         found: dict[str, Mutator] = {}
         for given in self._mutators:
             for each in _mutators_of(given):
@@ -383,6 +409,7 @@ class Registry:
     @property
     def commands(self) -> Mapping[str, Command]:
         """The commands by name."""
+        self._complete()
         return dict(sorted(self._commands.items()))
 
     def extensions(self, point: str) -> tuple[Extension, ...]:
@@ -392,12 +419,13 @@ class Registry:
     @property
     def renamed(self) -> Mapping[str, Renamed]:
         """The commands that had another name, by that name."""
+        self._complete()
         return self._renamed
 
     def copy(self) -> "Registry":
         """Return a registry that can be added to without changing this one."""
         known = (self._evaluators.known, self._sources.known, self._commands, self._renamed, self._checks)
-        return Registry(*known, self._mutators, self._extensions)
+        return Registry(*known, self._mutators, self._extensions, self._until_named)
 
 
 def _imported(name: str) -> Any:
@@ -437,8 +465,9 @@ def _register_plugin(registry: Registry, found: Any) -> None:
 @cache
 def _installed() -> Registry:
     registry = Registry(_SHIPPED, SOURCES)
-    for each in _PLUGINS:
+    for each in _EXTENSIONS:
         _imported(each)(registry)
+    registry.defer(_UNTIL_NAMED)
     points = entry_points()  # once: it reads the metadata of all installed packages
     for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
         for point in sorted(points.select(group=group), key=lambda point: point.name):
@@ -454,6 +483,14 @@ def _installed() -> Registry:
 def default_registry() -> Registry:
     """Return what ships, and what installed packages register by their entry points."""
     return _installed().copy()
+
+
+def extensions_of(point: str) -> tuple[Extension, ...]:
+    """Return the extensions of a point; none if an installed plugin cannot be loaded: suite files report that."""
+    try:
+        return default_registry().extensions(point)
+    except EvaluatorError:
+        return ()
 
 
 _IN_USE: ContextVar[Registry | None] = ContextVar("_IN_USE", default=None)

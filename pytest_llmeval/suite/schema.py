@@ -64,6 +64,7 @@ def _with_forms(schema: dict[str, Any], key: Key, registry: Registry, definition
             forms.append(GRAMMARS[form](registry, definitions))
         else:
             forms.append(dict(form) if isinstance(form, Mapping) else _schema(form, definitions))
+    forms = [each for form in forms for each in (form["anyOf"] if form.keys() == {"anyOf"} else [form])]
     choice = forms[0] if len(forms) == 1 else {"anyOf": forms}
     if any(get_origin(kind) is list for kind in (key.type, *get_args(key.type))):
         return {**schema, "items": choice, **({"minItems": key.least} if key.least else {})}

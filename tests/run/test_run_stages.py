@@ -85,7 +85,7 @@ def noted(reported: Reported, scope: RunScope) -> Reported:
 
 
 def extended_by(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "default_registry", lambda: registry)
+    monkeypatch.setattr(stages, "extensions_of", registry.extensions)
 
 
 def test_extensions_map_stages_in_the_order_of_their_registration(
