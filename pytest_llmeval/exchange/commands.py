@@ -52,7 +52,7 @@ _ALIASES: Final = {
 
 
 def import_source(format_name: str, path: Path, display_path: str, options: ImportOptions) -> ImportedSource | None:
-    """Return what a file of another tool becomes here; ``None`` if it belongs to another source.
+    """Return the import of a file of another tool; ``None`` if it belongs to another source.
 
     Raises:
         SuiteError: The file cannot be read, or it is not of the format.
@@ -157,7 +157,7 @@ def _files(paths: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) 
 
 
 def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Path | None) -> Iterator[str]:
-    """Yield what people read about an import."""
+    """Yield the lines that describe an import."""
     everything: list[Construct] = []
     count = 0
     for source in sources:

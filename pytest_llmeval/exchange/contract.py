@@ -1,4 +1,4 @@
-"""What an importer makes of a source: suites, and the fate of every construct of the source."""
+"""The results of an importer: suites, and the fate of every construct of a source."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,14 +27,14 @@ ColumnPart: TypeAlias = Literal[
     "messages",
     "tools",
 ]
-"""What a column of records can be."""
+"""Parts of a case that a column of records can hold."""
 
 SourcePath: TypeAlias = tuple[str | int, ...]
 """Keys and list positions from the outside in."""
 
 
 class Fate(StrEnum):
-    """What becomes of a construct."""
+    """The fate of a construct."""
 
     SAME = "same"
     NEAR = "near"
@@ -48,15 +48,15 @@ _LONGEST_ID = 100
 
 @dataclass(frozen=True)
 class Construct:
-    """Something that a source says.
+    """A construct of a source.
 
     Attributes:
-        file: The file that says it.
+        file: Its file.
         line: Counted from 1; 0 if unknown.
-        path: Where in the data it stands.
-        kind: What it is, in the words of the source's tool.
-        fate: What becomes of it.
-        text: What it is here; what differs; or why it is not imported and what to write instead.
+        path: Its place in the data.
+        kind: Its kind, in the terms of the source's tool.
+        fate: Its fate.
+        text: Its meaning here; the differences; or why it is not imported and what to write instead.
         stub: Python to begin with, where code is needed.
     """
 
@@ -90,7 +90,7 @@ class SourceLedger:
     """The constructs of one file of a source. A construct covers its value as a whole, except constructs inside it.
 
     Attributes:
-        file: The file as people name it.
+        file: The display path of the file.
         data: Its content.
     """
 
@@ -101,7 +101,7 @@ class SourceLedger:
         self._by_path: dict[SourcePath, Construct] = {}
 
     def note(self, path: SourcePath, kind: str, fate: Fate, text: str, stub: str = "") -> None:
-        """Keep what becomes of a construct; of one that is noted again, the worse fate counts."""
+        """Note the fate of a construct; of one that is noted again, the worse fate counts."""
         known = self._by_path.get(path)
         if known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
             self._by_path[path] = Construct(self.file, self._line_of(path), path, kind, fate, text, stub)
@@ -175,7 +175,7 @@ class ImportedSuite:
         name: Of the suite and its files.
         settings: The suite file without its cases, in the order in which it is written.
         cases: As a suite file writes them.
-        files: Path beside the suite to text of each further file.
+        files: Path next to the suite to text of each further file.
     """
 
     name: str
@@ -186,11 +186,11 @@ class ImportedSuite:
 
 @dataclass
 class ImportedSource:
-    """What became of one source.
+    """The import of one source.
 
     Attributes:
-        file: The source as people name it.
-        suite: What it became; ``None`` if no case could be imported.
+        file: The display path of the source.
+        suite: The suite; ``None`` if no case could be imported.
         ledgers: Of the source and the files that it names.
         refusal: Why there is no suite.
     """
@@ -202,7 +202,7 @@ class ImportedSource:
 
     @property
     def constructs(self) -> list[Construct]:
-        """Those of all files."""
+        """The constructs of all files."""
         return [each for ledger in self.ledgers for each in ledger.constructs()]
 
 
@@ -224,11 +224,11 @@ def read_records(
     Args:
         path: The file.
         display_path: Its name in messages.
-        keys: Where a JSON object may hold the list of records.
+        keys: Keys of a JSON object that may hold the list of records.
 
     Returns:
         The ledger, whose data has the columns at the top and the records below them; the records; and the ledgers of
-        what stands beside them.
+        further data of the file.
 
     Raises:
         SuiteError: It cannot be read, or has faults.
@@ -261,7 +261,7 @@ def read_records(
 
 
 def _json_records(source: SourceLedger, keys: Sequence[str]) -> tuple[list[tuple[int, Any]], list[SourceLedger]]:
-    """Return the records in JSON data with their lines, and a ledger of what stands beside them."""
+    """Return the records in JSON data with their lines, and a ledger of the other data."""
     data = source.data
     if isinstance(data, list):
         return [(source.line((number,)), row) for number, row in enumerate(data)], []
@@ -303,7 +303,7 @@ def _read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
 
 @dataclass
 class ImportOptions:
-    """What the user asks of an import.
+    """The user's options for an import.
 
     Attributes:
         inputs: Columns of the input.

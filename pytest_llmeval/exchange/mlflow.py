@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport, SuiteReport
 
 _NO_NAME = re.compile(r"[^\w./ -]+")
-"""What names of MLflow may not have."""
+"""Characters that names of MLflow cannot have."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -86,7 +86,7 @@ def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport"
 
 
 def _metrics(suite: "SuiteReport") -> Iterator[tuple[str, float]]:
-    """Yield what MLflow keeps as numbers; a metric without value has none."""
+    """Yield the numbers to log; metrics without a value are left out."""
     for name, metric in {**suite.metrics, PASS_RATE: suite.pass_rate}.items():
         for suffix, value in (("", metric.value), (".low", metric.low), (".high", metric.high)):
             if value is not None:

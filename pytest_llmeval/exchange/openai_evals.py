@@ -129,7 +129,7 @@ class _EvalReader:
         return source
 
     def _items(self) -> tuple[SourceLedger, list[dict[str, Any]]] | None:
-        """Return the items: in the eval, in a JSONL file that it names, among the sources, or beside it."""
+        """Return the items: in the eval, in a JSONL file that it names, among the sources, or next to it."""
         data = self.ledger.data
         inner = data.get("data_source")
         content: Any = inner.get("source") if isinstance(inner, Mapping) else None
@@ -168,7 +168,7 @@ class _EvalReader:
     def _grade(
         self, case: dict[str, Any], grader: _Grader, values: Mapping[str, Any], place: tuple[SourceLedger, int]
     ) -> None:
-        """Add what a grader is to a case."""
+        """Add the check or metric of a grader to a case."""
         try:
             if grader.check is not None:
                 check = grader.check(values)
@@ -270,7 +270,7 @@ class _EvalReader:
         return _Grader(reference=reference, evaluator=evaluator, limit=limit), Fate.NEAR, text
 
     def _model(self, raw: Mapping[str, Any]) -> tuple[_Grader, Fate, str]:
-        """Return the judge with a prompt of its own that a model grader is."""
+        """Return a model grader as a judge with its own prompt."""
         messages = raw.get("input")
         if not isinstance(messages, list) or not messages:
             raise LeftOutError("it has no messages under input")

@@ -130,7 +130,7 @@ def _note_argument(ledger: SourceLedger, path: SourcePath, key: str) -> None:
 
 
 def _find(path: Path, folder: str, name: str) -> Path | None:
-    """Return a file of the registry: beside the eval, or in the folder of its kind."""
+    """Return a file of the registry: next to the eval, or in the folder of its kind."""
     if not name or Path(name).is_absolute() or ".." in Path(name).parts:
         return None
     places = (

@@ -184,7 +184,7 @@ class _DatasetReader:
         return check
 
     def _choose_judge(self, model: Any) -> str:
-        """Choose the judge of the suite; return what differs for an evaluator with a model of its own."""
+        """Choose the judge of the suite; return the difference for an evaluator with its own model."""
         model_name = str(model or _JUDGE)
         known = model_name if model_name.partition(":")[0] in ("openai", "anthropic") else f"pydantic-ai:{model_name}"
         self.judge = self.judge or known
@@ -192,7 +192,7 @@ class _DatasetReader:
 
 
 def _parsed(spec: Any) -> tuple[str, Any]:
-    """Return the name of an evaluator, and what it is given."""
+    """Return the name and the arguments of an evaluator."""
     if isinstance(spec, str):
         return spec, {}
     if isinstance(spec, Mapping) and isinstance(spec.get("name"), str) and spec.keys() <= {"name", "arguments"}:
@@ -232,7 +232,7 @@ def _equal(value: Any) -> dict[str, Any]:
 
 
 def _read_as_json(value: Any) -> str:
-    """Return what differs where an answer is compared with a value that is no text."""
+    """Return the difference where an answer is compared with a value that is not text."""
     return "" if isinstance(value, str) else "an answer that is text is read as JSON"
 
 

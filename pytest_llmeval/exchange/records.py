@@ -39,12 +39,12 @@ _MEANINGS: dict[ColumnPart, str] = {
 
 @dataclass(frozen=True)
 class Column:
-    """What a column of records is.
+    """The meaning of a column of records.
 
     Attributes:
         part: Of a case.
-        text: What differs, or why it is left out; default: what the part is.
-        alone: Whether an object with one text stands for that text.
+        text: The differences, or why it is left out; default: the meaning of the part.
+        alone: Whether to unwrap an object with a single text.
     """
 
     part: ColumnPart
@@ -52,7 +52,7 @@ class Column:
     alone: bool = False
 
     def note(self, column: str, ledger: SourceLedger) -> None:
-        """Note what becomes of the column."""
+        """Note the fate of the column."""
         fate = Fate.NOT_IMPORTED if self.part == "lost" else Fate.NEAR if self.text else Fate.SAME
         meaning = _MEANINGS[self.part]
         text = self.text if self.part == "lost" and self.text else f"{meaning}; {self.text}" if self.text else meaning
@@ -233,7 +233,7 @@ DEEPEVAL: Final = {
     "turns": Column("messages", "what the user says is the script, answers are left out"),
     "chatbot_role": Column("input"),
 }
-"""Of goldens and test cases, single-turn and conversational."""
+"""Columns of goldens and test cases, single-turn and conversational."""
 
 RAGAS: Final = {
     "user_input": Column("input"),
@@ -258,7 +258,7 @@ RAGAS: Final = {
     "query_length": Column("label"),
     "id": Column("id"),
 }
-"""Of datasets before and since 0.2."""
+"""Columns of datasets before and since 0.2."""
 
 BRAINTRUST: Final = {
     "input": Column("input"),

@@ -97,7 +97,7 @@ _LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def check_fault(entry: Any) -> str | None:
-    """Return what is wrong with a check; ``None`` if a suite can have it."""
+    """Return the fault of a check; ``None`` if a suite can have it."""
     from pytest_llmeval.evaluators.checks.kinds import SHIPPED
     from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
 
@@ -114,7 +114,7 @@ def json_schema(schema: Any) -> Any:
 
 
 def python_pattern(pattern: str) -> tuple[str, str]:
-    r"""Return a regular expression of JavaScript (without flags) for Python, and what differs; empty if nothing does.
+    r"""Return a regular expression of JavaScript (without flags) for Python, and the differences, if any.
 
     Example:
         >>> python_pattern(r"^\d+$")

@@ -1,4 +1,4 @@
-"""Writing what was imported: suite files, data files, prompts, and the report ``IMPORT.md``."""
+"""Writing of imports: suite files, data files, prompts, and the report ``IMPORT.md``."""
 
 import json
 import re

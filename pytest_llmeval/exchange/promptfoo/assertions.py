@@ -55,7 +55,7 @@ _ADVICE: Final = {
     "trajectory:tool-sequence": "expected tool_calls, and evaluator tools, metric trajectory_match",
     "trajectory:tool-used": "evaluator tools with required",
 }
-"""Type to what to write instead."""
+"""Type to advice on what to write instead."""
 
 _OTHER_TYPES = frozenset(
     {
@@ -82,7 +82,7 @@ _OTHERWISE = "a registered check (register_check)"
 
 @dataclass
 class Outcome:
-    """What an assertion becomes: a check, or a metric of the case with a limit.
+    """An assertion as imported: a check, or a metric of the case with a limit.
 
     Attributes:
         entry: The check.
@@ -90,9 +90,9 @@ class Outcome:
         metric: The metric.
         limit: Of the metric.
         expected: Right answers that the metric compares with.
-        judged: Whether a model decides.
-        fate: Same or near.
-        text: What it is here, and what differs.
+        judged: Whether a judge decides.
+        fate: `Fate.SAME` or `Fate.NEAR`.
+        text: Its meaning here, and the differences.
     """
 
     entry: dict[str, Any] | None = None
@@ -112,7 +112,7 @@ class Assertion:
     Attributes:
         kind: Its type without ``not-``.
         negated: Whether the type begins with ``not-``.
-        value: What it compares with.
+        value: The value to compare with.
         threshold: As the source has it.
         raw: The whole.
     """
@@ -190,7 +190,7 @@ class AssertionReader:
     """Reads assertions of one configuration.
 
     Attributes:
-        files: Beside the configuration.
+        files: Files of the configuration.
         embeddings: The provider of embeddings, where an assertion names none.
     """
 
@@ -201,14 +201,14 @@ class AssertionReader:
     def read(
         self, raw: Any, variables: Mapping[str, Any], path: SourcePath, ledger: SourceLedger, changed: str = ""
     ) -> Outcome | None:
-        """Return what an assertion becomes, after noting it; ``None`` if it is not imported.
+        """Return the outcome of an assertion, after noting it; ``None`` if it is not imported.
 
         Args:
             raw: The assertion.
             variables: Values for the templates in it.
-            path: Where it stands.
+            path: Its place.
             ledger: Of its file.
-            changed: What changes the answers before they are looked at, which is not imported.
+            changed: A change of the answers before assertions see them, which is not imported.
         """
         kind = str(raw.get("type", "")) if isinstance(raw, Mapping) else ""
         if not kind:
@@ -298,10 +298,10 @@ class AssertionReader:
     def together(
         self, outcomes: Sequence[tuple[Outcome, Mapping[str, Any]]], threshold: Any, total: int
     ) -> tuple[dict[str, Any], Fate, str]:
-        """Return checks that count as one, how near it is, and what it is here.
+        """Return checks that count as one, with fate and text.
 
         Args:
-            outcomes: With the assertions that they were.
+            outcomes: Outcomes with their assertions.
             threshold: Least mean score; ``None`` if all must hold.
             total: How many assertions there were.
 
@@ -335,7 +335,7 @@ class AssertionReader:
 
 
 def _bare(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a check without what only the outermost may have."""
+    """Return a check without the keys that only the outermost may have."""
     return {key: value for key, value in entry.items() if key not in ("name", "weight")}
 
 

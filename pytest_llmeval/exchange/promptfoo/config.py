@@ -62,7 +62,7 @@ _NO_CASE = (
 
 
 def import_promptfoo(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return what a configuration, or a file of results, becomes here.
+    """Return a configuration, or a file of results, as a suite.
 
     Raises:
         SuiteError: It cannot be read.
@@ -169,7 +169,7 @@ class _ConfigImport:
                 self.ledger.lost(place, f"option {name}", "see the options of pytest --llmeval")
 
     def _shared(self) -> TestRow:
-        """Return what all tests share."""
+        """Return the settings that all tests share."""
         value = self.data.get("defaultTest")
         if isinstance(value, Mapping):
             return self.tests.row(value, ("defaultTest",), self.ledger)
@@ -212,7 +212,7 @@ class _ConfigImport:
                 yield replace(test.over(config), asserts=[*config.asserts, *test.asserts])
 
     def _choose_judge(self, rows: Sequence[TestRow]) -> None:
-        """Choose who judges: the first grader that is a model."""
+        """Choose the judge: the first grader that is a model."""
         chosen = None
         for row in rows:
             if row.judge is None:
@@ -242,7 +242,7 @@ class _ConfigImport:
         self.judge = chosen or self.judge
 
     def _for_all(self, noted: Noted, changed: str) -> bool:
-        """Make an assertion a check of the suite; return whether cases need not look at it any more."""
+        """Make an assertion a check of the suite; return whether cases can ignore it."""
         is_set = isinstance(noted.value, Mapping) and noted.value.get("type") == "assert-set"
         if is_set or is_template(json.dumps(noted.value)):
             return False
@@ -256,7 +256,7 @@ class _ConfigImport:
         return True
 
     def _add_cases(self, row: TestRow, shared: TestRow, inherited: Sequence[Noted], ids: CaseIds) -> None:
-        """Add the cases that a test stands for."""
+        """Add the cases of a test."""
         full = row.over(shared)
         self.assertions.embeddings = _embeddings(row) or _embeddings(shared)
         asserts = [*([] if row.alone else inherited), *row.asserts]

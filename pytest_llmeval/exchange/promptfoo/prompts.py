@@ -24,7 +24,7 @@ _LARGEST = 32 << 20
 
 @dataclass
 class ConfigFiles:
-    """Reads files beside a configuration; none of them is executed.
+    """Reads files of a configuration; none of them is executed.
 
     Attributes:
         folder: Of the configuration.
@@ -37,7 +37,7 @@ class ConfigFiles:
     ledgers: dict[Path, SourceLedger] = field(default_factory=dict)
 
     def name(self, path: Path) -> str:
-        """Return how messages name a file."""
+        """Return the display path of a file."""
         inside = path.relative_to(self.folder).as_posix() if path.is_relative_to(self.folder) else path.as_posix()
         return (
             f"{self.display_path}/{inside}"
@@ -78,7 +78,7 @@ class ConfigFiles:
         return [self._confined(each, name) for each in matches if each.suffix.lower() not in CODE_SUFFIXES]
 
     def _confined(self, path: Path, name: str) -> Path:
-        """Return a path; what an untrusted configuration names elsewhere on the machine would end up in the suite."""
+        """Return a path; files elsewhere on the machine must not end up in the suite of an untrusted configuration."""
         real = path.resolve()
         if not any(real.is_relative_to(folder.resolve()) for folder in (self.folder, Path.cwd())):
             raise LeftOutError(
@@ -100,7 +100,7 @@ class ConfigFiles:
         """Return the text of a file.
 
         Raises:
-            LeftOutError: It is no text.
+            LeftOutError: It is not text.
         """
         if path.suffix.lower() in _MEDIA_SUFFIXES:
             raise LeftOutError(f"{path.name} is no text: images, sound and documents are not sent to models")
@@ -149,10 +149,10 @@ class ImportedPrompt:
     """A prompt whose placeholders are those of a suite.
 
     Attributes:
-        label: By which the source names it, or the stem of its file.
+        label: Its name in the source, or the stem of its file.
         user: Text of the user's message.
         system: Text of the instructions.
-        names: Variables that it needs.
+        names: Its variables.
     """
 
     label: str
@@ -166,8 +166,8 @@ class PromptReader:
     """Reads the prompts of one configuration.
 
     Attributes:
-        files: Beside the configuration.
-        prompts: Those that are imported.
+        files: Files of the configuration.
+        prompts: The imported prompts.
     """
 
     files: ConfigFiles

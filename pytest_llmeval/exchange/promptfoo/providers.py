@@ -113,10 +113,10 @@ class ImportedModel:
     Attributes:
         label: Its name in reports.
         settings: As a system of a suite file has them, without prompts.
-        identifier: Of the provider, by which the source names it elsewhere.
-        path: Where it stands.
+        identifier: Name of the provider in the source.
+        path: Its place.
         ledger: Of its file.
-        prompts: Labels of the prompts that it takes; ``None`` for all.
+        prompts: Labels of its prompts; ``None`` for all.
         system: Text of its system prompt.
     """
 
@@ -130,7 +130,7 @@ class ImportedModel:
 
 
 def model_of(identifier: str) -> tuple[dict[str, Any], str]:
-    """Return the settings of a model and what differs; empty if nothing does.
+    """Return the settings of a model and the differences; empty if there are none.
 
     Args:
         identifier: Of a provider, such as ``openai:chat:NAME``.
@@ -172,8 +172,8 @@ class ProviderReader:
     """Reads the providers of one configuration.
 
     Attributes:
-        files: Beside the configuration.
-        models: Those that are models.
+        files: Files of the configuration.
+        models: The imported models.
     """
 
     files: ConfigFiles
@@ -307,7 +307,7 @@ def _refuse_code(entry: Mapping[str, Any]) -> None:
 
 
 def _spec_fault(settings: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the settings of a model."""
+    """Return the fault of the settings of a model, if any."""
     from pydantic import TypeAdapter, ValidationError
 
     try:

@@ -33,7 +33,7 @@ def is_results(data: Any) -> bool:
 
 
 def _path_of(data: Mapping[str, Any]) -> SourcePath:
-    """Return where the results stand; empty if there are none."""
+    """Return the path of the results; empty if there are none."""
     results = data.get("results")
     if isinstance(results, Mapping) and isinstance(results.get("results"), list):
         return "results", "results"

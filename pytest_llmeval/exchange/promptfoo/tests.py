@@ -65,20 +65,20 @@ class Noted(NamedTuple):
 
 @dataclass
 class TestRow:
-    """A test case, or what all of them share.
+    """A test case, or the settings that all share.
 
     Attributes:
-        place: Where it stands.
+        place: Its place.
         variables: Name to value.
         asserts: Its assertions.
         description: A text for people.
         labels: From its metadata.
         threshold: Least mean score of its assertions.
         prediction: Its recorded answer.
-        changed: What changes the answers before the assertions see them.
+        changed: A change of the answers before assertions see them.
         judge: The provider that grades.
         alone: Whether it leaves out the assertions that all share.
-        expands: Whether lists among the variables stand for several cases.
+        expands: Whether lists among the variables expand to several cases.
     """
 
     __test__ = False  # pytest takes the name for that of tests
@@ -96,7 +96,7 @@ class TestRow:
     expands: bool = True
 
     def variable_path(self, name: str) -> SourcePath:
-        """Return where a variable of this test stands."""
+        """Return the path of a variable of this test."""
         assert self.place is not None  # a test without a place has no variables
         _, path, ledger = self.place
         in_table = isinstance(ledger.data, Mapping) and path[:1] and isinstance(ledger.data.get(path[0]), Mapping)
@@ -121,7 +121,7 @@ class TestReader:
     """Reads the tests of one configuration.
 
     Attributes:
-        files: Beside the configuration.
+        files: Files of the configuration.
         templates: Assertions that others refer to.
         tables: Ledgers of the tables that were read.
     """
@@ -310,7 +310,7 @@ class TestReader:
         return dict(value)
 
     def expansions(self, row: TestRow) -> Iterable[tuple[dict[str, Any], dict[str, str]]]:
-        """Yield the final variables of each case that a test stands for, and those left out with the reasons."""
+        """Yield the final variables of each case of a test, and those left out with the reasons."""
         values, lost = {}, {}
         for name, value in row.variables.items():
             try:
@@ -354,7 +354,7 @@ def _number(cell: str) -> float | str:
 
 
 def assertion_of_cell(cell: str) -> dict[str, Any]:
-    """Return the assertion that a cell ``__expected`` stands for.
+    """Return the assertion of a cell ``__expected``.
 
     Example:
         >>> assertion_of_cell("icontains:bonjour"), assertion_of_cell("Paris")

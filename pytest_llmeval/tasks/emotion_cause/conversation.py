@@ -109,7 +109,7 @@ class Gold:
     """The right pairs of a conversation.
 
     Attributes:
-        pairs: In the order given, repeated ones included; ``None`` where there is no ground truth, which is not the
+        pairs: In the order given, repeated ones included; ``None`` without ground truth, which is not the
             same as a conversation without pairs.
         faults: Of the pairs, which are left out, or of the whole.
     """
@@ -140,14 +140,14 @@ class Predicted:
 
 
 def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, labels: bool = False) -> Gold:
-    """Read what is right.
+    """Read the ground truth of a conversation.
 
     Args:
         expected: A list of gold pairs as in `gold_pair`, or of internal ones as in `parse_internal`; or an object with
-            them as ``emotion-cause_pairs``, whose ``conversation`` goes before `conversation`.
+            them as ``emotion-cause_pairs``, whose ``conversation`` overrides `conversation`.
         conversation: The utterances, or ``None``.
         subtask: 1 or 2.
-        name: Of the conversation, for faults; a ``conversation_ID`` in `expected` goes before it.
+        name: Of the conversation, for faults; a ``conversation_ID`` in `expected` overrides it.
         labels: Whether an object may have labels of utterances in place of pairs.
     """
     if expected is None or (labels and _only_labels(expected)):
@@ -179,7 +179,7 @@ def read_prediction(
             as ``emotion-cause_pairs``; an object with ``candidates`` (or ``candidate_pairs``), a list of pairs, and
             ``keep``, whether each of them is kept (0, 1, false or true); or the text of such JSON data.
         subtask: 1 or 2.
-        name: Of the conversation, for faults; a ``conversation_ID`` in `prediction` goes before it.
+        name: Of the conversation, for faults; a ``conversation_ID`` in `prediction` overrides it.
         texts: Of the utterances, where spans may be words; ``None`` where they have to be positions.
         labels: Whether an object may have labels of utterances in place of pairs.
     """
@@ -306,12 +306,12 @@ _NONE: Final = frozenset(("", "0", "neutral", "none", "null"))
 
 @dataclass
 class LabelCounts:
-    """What the utterances of one conversation count.
+    """Counts of the utterances of one conversation.
 
     Attributes:
         counts: Hits, predicted and gold utterances of each side.
-        undefined: Metric to the reason why there is none.
-        fault: What is wrong with predicted labels.
+        undefined: Metric to the reason why it has no value.
+        fault: The fault of the predicted labels, if any.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -320,7 +320,7 @@ class LabelCounts:
 
 
 def label_faults(expected: Any) -> Iterator[str]:
-    """Yield what is wrong with gold labels of utterances."""
+    """Yield the faults of gold labels of utterances."""
     for key in LABELS:
         fault = _fault(_listed(expected, key), key, None)
         if fault is not None:

@@ -63,14 +63,14 @@ if TYPE_CHECKING:
 
 
 _WRONG = ("wrong_span", "wrong_emotion", "wrong_utterance")
-"""The nearest first."""
+"""Kinds of errors, the nearest first."""
 
 PAIR_BUCKETS = ("not_found", "wrong_emotion", "wrong_span", "wrong_utterance", "not_expected")
 """Kinds of wrong pairs, as details name them."""
 
 
 class PairErrors(NamedTuple):
-    """Pairs by what is wrong with them.
+    """Wrong pairs by kind of error.
 
     Attributes:
         not_found: Gold pairs to which no predicted pair comes near.
@@ -97,7 +97,7 @@ class PairErrors(NamedTuple):
         return {kind: pairs for kind, pairs in kinds.items() if pairs}
 
     def lines(self, utterances: Sequence[str] = ()) -> list[str]:
-        """Say what is wrong, a line for each pair.
+        """Describe the errors, a line for each pair.
 
         Args:
             utterances: The texts of the conversation, for the words of spans.
@@ -117,7 +117,7 @@ class PairErrors(NamedTuple):
 
 
 def _what_differs(predicted: Pair, right: Pair) -> str | None:
-    """Return what is wrong with a predicted pair if it is meant to be a gold one; ``None`` where it cannot be."""
+    """Return the kind of error of a predicted pair that comes near a gold one; ``None`` if it does not."""
     same_emotion = predicted.emotion == right.emotion
     same_cause = predicted.cause_utterance == right.cause_utterance
     same_utterance = predicted.emotion_utterance == right.emotion_utterance
@@ -127,7 +127,7 @@ def _what_differs(predicted: Pair, right: Pair) -> str | None:
 
 
 def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
-    """Sort wrong pairs by what is wrong with them; each gold pair excuses one predicted pair.
+    """Sort wrong pairs by kind of error; each gold pair is matched with one predicted pair at most.
 
     Args:
         missing: Gold pairs that are not predicted.
@@ -297,7 +297,7 @@ class EmotionCause(Evaluator):
         return [*scores, _CONFUSION]
 
     def check(self, case: Case) -> Iterable[str]:
-        """Yield what is wrong with the gold pairs."""
+        """Yield the faults of the gold pairs."""
         yield from map(str, self._gold(case).faults)
         if self.utterances:
             yield from label_faults(case.expected)
@@ -372,7 +372,7 @@ class EmotionCause(Evaluator):
         return counts | step_counts(right, candidates, predicted.keep) if self.two_step else counts
 
     def _undefined(self, gold: Sequence[Pair], predicted: Predicted, pairs: Sequence[Pair]) -> dict[str, str]:
-        """Say why scores other than F1 of the emotions have no value in a conversation with ground truth."""
+        """Return the reasons why scores other than F1 of the emotions are undefined in a conversation with gold."""
         reasons: dict[str, str] = {}
         right, answers = _emotions(gold), _emotions(pairs)
         for name in self._families:
@@ -391,7 +391,7 @@ class EmotionCause(Evaluator):
         return [ErrorBucket(kind, metric, details=(kind,)) for kind in PAIR_BUCKETS]
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say which pairs were not found, and what is wrong with the others."""
+        """List missing pairs, and wrong ones with their kind of error."""
         texts = utterances_of(case.expected, case.input) if self.quoted_spans else None
         pairs = read_prediction(case.prediction, self.subtask, case.id, texts).pairs()
         gold = self._gold(case).pairs or ()
@@ -435,7 +435,7 @@ def _emotions(pairs: Iterable[Pair]) -> set[str]:
 
 
 def _why_not(name: str, right: set[str], answers: set[str]) -> dict[str, str]:
-    """Say which scores over all emotions a family has not, where these are the emotions on the two sides."""
+    """Return the scores over all emotions that have no value, with reasons, given the emotions of both sides."""
     micro, weighted, four = score_names(name)
     if not right | answers:
         return dict.fromkeys([*micro, *weighted, *four], _NOTHING)

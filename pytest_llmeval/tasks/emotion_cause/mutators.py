@@ -12,7 +12,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import Pair, SpanPair, format_pair
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
 _EMOTIONS: Final = EMOTIONS[1:]
-"""Without neutral, which no score counts."""
+"""The scored emotions: all but neutral."""
 
 
 def _of_pairs(
@@ -132,4 +132,4 @@ MUTATORS: Final = (
     _mutator("cause_moved", "a pair names an utterance that is no cause", "a gate on F1", _cause),
     _mutator("span_moved", "a pair names words that are no cause", "a gate on strict or proportional F1", _span),
 )
-"""What makes pairs wrong."""
+"""Mutators of emotion-cause pairs."""

@@ -39,7 +39,7 @@ ID: Final = "conversation_ID"
 PAIRS: Final = "emotion-cause_pairs"
 
 CANDIDATES: Final = ("candidates", "candidate_pairs")
-"""What a file of a second step calls its pairs; which of them it keeps is beside them."""
+"""Keys of the pairs in a file of a second step, which also lists which of them it keeps."""
 
 KEEP: Final = "keep"
 _DEPTH = 4
@@ -71,7 +71,7 @@ class PairFile:
 
     Attributes:
         document: The data, with its places.
-        faults: What is wrong with it.
+        faults: Its faults.
         internal: Whether it is an internal list of pairs.
         conversations: By number, in the order of the file.
     """
@@ -159,7 +159,7 @@ class PairFile:
 def read_pair_file(path: Path, faults: FaultLog) -> PairFile | None:
     """Read a file of pairs; a list whose first item is a list is an internal one.
 
-    Pairs are not looked at.
+    Pairs are not parsed.
 
     Args:
         path: The file.
@@ -176,7 +176,7 @@ def read_pair_file(path: Path, faults: FaultLog) -> PairFile | None:
 
 
 Form: TypeAlias = Literal["internal", "official", "text"]
-"""How pairs are written: as numbers, as in a submission, or with the words of their spans as in official gold files."""
+"""Spelling of pairs: as numbers, as in a submission, or with the words of their spans as in official gold files."""
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Converted:
 
     Attributes:
         pairs: Conversation to its pairs, in the order of the file.
-        notes: What was converted and may not be meant.
+        notes: Conversions that may not be intended.
     """
 
     pairs: dict[int, list[Pair]] = field(default_factory=dict)
@@ -200,8 +200,8 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
 
     Args:
         file: Gets the faults of its pairs.
-        form: How they are written.
-        subtask: What they are about.
+        form: Their spelling.
+        subtask: 1 or 2.
         conversations: An official file with the utterances that `file` has not. Its conversations come first, in its
             order, also those without pairs.
     """

@@ -27,7 +27,7 @@ Rule: TypeAlias = Literal[
     "cause utterance",
     "cause span",
 ]
-"""What a fault is about."""
+"""Rules that pairs and submissions can break."""
 
 _SPELLED = {spelling: emotion for emotion in EMOTIONS for spelling in (emotion, emotion.capitalize())}
 _UTTERANCE = 'expected the number of an utterance, such as "1"'
@@ -64,7 +64,7 @@ class PairFault(ValueError):  # noqa: N818 (a fault of data, as elsewhere in thi
     """A pair breaks a rule; the message says what was found and what is expected.
 
     Attributes:
-        rule: Which rule.
+        rule: The broken rule.
     """
 
     def __init__(self, rule: Rule, message: str) -> None:
@@ -76,7 +76,7 @@ def parse_pair(raw: Any, subtask: Subtask) -> Pair:
     """Read a predicted pair: ``["3_surprise", "1_21_27"]`` in Subtask 1, ``["3_surprise", "1"]`` in Subtask 2.
 
     Besides the official spelling, numbers of utterances may have a ``U`` before them and emotions may be capitalised:
-    ``["U3_Surprise", "U1_21_27"]``. Whatever else the official script stops at is a fault. So are two things that it
+    ``["U3_Surprise", "U1_21_27"]``. Anything else that stops the official script is a fault. So are two things that it
     misreads: a third item in Subtask 2, which it ignores, and a span in Subtask 2, where
     ``"1_0_4"`` is utterance 104.
 
@@ -110,7 +110,7 @@ def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
     """Read a pair of an internal list.
 
     It is ``[conversation, emotion utterance, cause utterance, number of the emotion]``, with first token and the token
-    after the last before the emotion in Subtask 1. Subtask 2 passes over a span.
+    after the last before the emotion in Subtask 1. Subtask 2 ignores a span.
 
     Returns:
         The conversation, and the pair.
@@ -322,7 +322,7 @@ class SubmissionFault(NamedTuple):
         conversation: Its number, or the value in its place; ``None`` if the fault is not in one conversation.
         position: Of the pair in its conversation, counted from 1; 0 where the fault is of no one pair.
         pair: The unchanged pair; ``None`` if the fault is not in one pair.
-        rule: Which rule is broken.
+        rule: The broken rule.
         message: ``found ..., expected ...``.
     """
 

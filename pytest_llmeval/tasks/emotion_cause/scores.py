@@ -21,7 +21,7 @@ UtteranceTuple: TypeAlias = tuple[int, int, str]
 _Span: TypeAlias = tuple[int, int]
 
 Matching: TypeAlias = Literal["most", "original"]
-"""Which spans meet in fuzzy matching: as many as possible, or each in order with the first one left."""
+"""Pairing of spans in fuzzy matching: as many as possible, or each in order with the first one left."""
 
 EMOTIONS = ("neutral", "anger", "disgust", "fear", "joy", "sadness", "surprise")
 """In the order of their numbers, 0 to 6."""
@@ -31,13 +31,13 @@ SCORED = EMOTIONS[1:]
 
 
 class Columns(NamedTuple):
-    """Which groups of counts by emotion a family of scores is made of.
+    """The groups of counts by emotion that a family of scores is computed from.
 
     Attributes:
-        hits: What is right.
-        predicted: What precision is a share of.
-        gold: What recall is a share of.
-        weight: What weighted averages weigh emotions by.
+        hits: Right pairs.
+        predicted: The denominator of precision.
+        gold: The denominator of recall.
+        weight: The weights of emotions in weighted averages.
     """
 
     hits: str
@@ -109,7 +109,7 @@ def pair_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTup
 
 
 def utterance_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTuple]) -> dict[str, int]:
-    """Count pairs as `pair_counts` does, for ``utterances`` of `FAMILIES`, beside counts of spans."""
+    """Count pairs as `pair_counts` does, for ``utterances`` of `FAMILIES`, next to counts of spans."""
     right, answers = set(gold), set(predicted)
     columns = FAMILIES["utterances"]
     return _by_emotion({columns.gold: right, columns.predicted: answers, columns.hits: right & answers})
@@ -122,7 +122,7 @@ def step_counts(
 
     Args:
         gold: The right pairs.
-        candidates: What the first step proposes.
+        candidates: The proposals of the first step.
         keep: For each candidate whether the second step keeps it.
 
     Returns:
@@ -150,7 +150,7 @@ def _by_emotion(groups: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, in
 
 
 def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span]]:
-    """Group spans by what must be equal for two of them to meet."""
+    """Group spans by the values that must be equal for two of them to meet."""
     groups: defaultdict[tuple[int, int, str], list[_Span]] = defaultdict(list)
     for utterance, cause, start, end, emotion in pairs:
         groups[utterance, cause, emotion].append((start, end))
@@ -226,7 +226,7 @@ def pair_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
 
     Args:
         sums: Summed counts.
-        columns: Which of them.
+        columns: The groups to use.
         name: Of the family; part of the names of scores, except ``pair`` in weighted ones.
 
     Returns:

@@ -40,8 +40,8 @@ class EcacSource(Source):
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the conversations of the gold file, in its order.
 
-        A fault of gold stops its own conversation only. What a model wrote is a prediction, whatever it is; a fault of
-        the file of predictions is what belongs to no one conversation.
+        A fault of gold stops its own conversation only. Anything a model wrote is a prediction; faults of the file
+        of predictions are only those that belong to no single conversation.
         """
         log = FaultLog(shown_path(folder / self.gold))
         gold = read_pair_file(folder / self.gold, log)
@@ -110,7 +110,7 @@ def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> C
 
 
 def _utterances(conversation: Any) -> Any:
-    """Return the utterances without their emotions: they are part of what is asked."""
+    """Return the utterances without their emotions, which are part of the expected answer."""
     if not isinstance(conversation, list):
         return None
     return [
@@ -120,7 +120,7 @@ def _utterances(conversation: Any) -> Any:
 
 
 def _answer(answers: PairFile, number: int, subtask: Subtask) -> Any:
-    """Return what was predicted for a conversation; an internal list leaves out those without pairs."""
+    """Return the prediction for a conversation; an internal list leaves out those without pairs."""
     conversation = answers.conversations.get(number)
     if conversation is None:
         return [] if answers.internal else MISSING
@@ -132,7 +132,7 @@ def _answer(answers: PairFile, number: int, subtask: Subtask) -> Any:
 
 
 def _official(row: list[Any], subtask: Subtask) -> Any:
-    """Write a row of an internal list as an official pair; what is wrong with it stays wrong."""
+    """Write a row of an internal list as an official pair, without fixing it."""
     if len(row) not in (_INTERNAL, _WITH_SPAN):
         return row
     _, utterance, cause, *span, number = row
@@ -146,7 +146,7 @@ def _official(row: list[Any], subtask: Subtask) -> Any:
 def _without_gold(gold: PairFile, answers: PairFile, subtask: Subtask) -> Iterator[Case]:
     """Yield the predicted conversations that an internal gold list does not have, because they have no gold pair.
 
-    An official gold file has all conversations, and predictions for others are passed over.
+    An official gold file has all conversations, and predictions for others are ignored.
     """
     if gold.internal:
         for number in answers.conversations:

@@ -16,7 +16,7 @@ VERDICTS: Final = ("Supported", "Refuted", "Not Enough Evidence")
 """The labels, as `taxonomies/verdicts.yaml` has them."""
 
 NOT_ENOUGH: Final = VERDICTS[2]
-"""What an answer without a verdict says."""
+"""The verdict of an answer that has none."""
 
 _LONGEST: Final = 100
 _SEPARATORS = re.compile(r"[\s_-]+")
@@ -42,8 +42,8 @@ def read_verdict(value: Any, *, strict: bool = True) -> str | None:
 
     Args:
         value: The value of the verdict.
-        strict: Whether only the labels themselves count, letter by letter. Otherwise their other names do, too,
-            whatever the case of letters and the marks around them.
+        strict: Whether only the labels themselves count, letter by letter. Otherwise their other names count as well,
+            in any letter case and with any marks around them.
     """
     if not isinstance(value, str) or len(value) > _LONGEST:
         return None
@@ -53,7 +53,7 @@ def read_verdict(value: Any, *, strict: bool = True) -> str | None:
 
 
 def verdict_fault(value: Any, *, strict: bool = True) -> str | None:
-    """Say why a value of the ground truth is no verdict; ``None`` if it is one."""
+    """Return why a value of the ground truth is not a verdict; ``None`` if it is one."""
     if read_verdict(value, strict=strict) is not None:
         return None
     hint = suggest(value, VERDICTS) if isinstance(value, str) else ""
@@ -64,15 +64,15 @@ def verdict_fault(value: Any, *, strict: bool = True) -> str | None:
 
 _JUSTIFICATION: Final = ("justification", "reasoning")
 ANSWER_KEYS: Final = ("verdict", *_JUSTIFICATION)
-"""What an object needs one of to be an answer."""
+"""Keys of answers; an object with any of them is one."""
 
 _SHOWN_KEYS: Final = 5
 _OPENING = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
-"""Where an object, or a list of objects, begins: no other bracket in prose is followed by that."""
+"""Beginning of an object, or of a list of objects; other brackets in prose do not match."""
 _FAILURES: Final = 256
-"""How many broken ones are passed over: the error of each counts the lines before it."""
+"""Number of broken objects to skip: computing each error counts the lines before it."""
 _REPAIRS: Final = 8
-"""How many objects with a comma too many are read again: each costs a look at the rest of the reply."""
+"""Number of objects with a trailing comma to read again: each attempt reads the remaining reply."""
 _TRAILING = re.compile(r",\s*+[}\]]")
 _COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{,:]\s*+,|,(?=\s*+[}\]])', re.DOTALL)
 _TRAILING_COMMA: Final = "a comma behind the last entry was passed over"
@@ -82,16 +82,16 @@ _EXPECTED: Final = "a JSON object with verdict and justification"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answered.
+    """The answer of a model.
 
     Attributes:
         verdict: The unchanged value; "Not Enough Evidence" if absent.
         justification: Its text; of a reply that cannot be read, all of it.
         confidence: The unchanged value; "Unknown" if absent, "Low" in a reply that cannot be read.
-        sources: What is listed as evidence: texts and objects.
+        sources: The listed evidence: texts and objects.
         unparsed: Whether there is no object with a verdict or a justification to read.
         faults: ``field: found ..., expected ...`` for everything of a wrong form; it counts as absent.
-        note: What was passed over to read the reply; empty if nothing.
+        note: What was ignored to read the reply; empty if nothing.
     """
 
     verdict: Any = NOT_ENOUGH
@@ -110,11 +110,11 @@ def read_answer(prediction: Any) -> Answer:
         prediction: An object, or the text of a reply: a JSON object, which may be in a fenced block or in prose. A list
             with one object is that object. Of several objects in prose the last one that has a verdict counts, or else
             the last with a justification; what is in a longer list, or in a broken object, does not count. A comma
-            behind the last entry of an object or a list is passed over; nothing else is repaired.
+            behind the last entry of an object or a list is ignored; nothing else is repaired.
 
     Returns:
-        The answer. What is no object with a verdict or a justification, or no text with one, is unparsed: it says "Not
-        Enough Evidence", and its justification is the whole text.
+        The answer. Anything but an object with a verdict or a justification, or a text with one, is unparsed: its
+        verdict is "Not Enough Evidence", and its justification is the whole text.
     """
     data, note = _find(prediction) if isinstance(prediction, str) else (_only_object(prediction), "")
     if isinstance(data, Mapping) and any(key in data for key in ANSWER_KEYS):
@@ -137,7 +137,7 @@ def find_object(text: str) -> Mapping[str, Any] | None:
 
 
 def _find(text: str) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the object, and a note of what was passed over to read it."""
+    """Return the object, and a note of what was ignored to read it."""
     try:
         whole = json.loads(text.strip("\ufeff \t\r\n"))
     except (ValueError, RecursionError):
@@ -162,7 +162,7 @@ def _last_answer(text: str) -> tuple[Mapping[str, Any] | None, str]:
         try:
             value, behind = decode(text, opening.start())
         except json.JSONDecodeError as error:
-            # A part of what is broken is no answer.
+            # A part of a broken object is not an answer.
             behind, failures = error.pos, failures + 1
             if repairs == _REPAIRS or failures == _FAILURES or not _at_trailing_comma(text, opening.start(), error.pos):
                 continue
@@ -190,7 +190,7 @@ def _only_object(value: Any) -> Any:
 
 
 def _at_trailing_comma(text: str, start: int, place: int) -> bool:
-    """Return whether what stopped the decoder is a comma behind the last entry."""
+    """Return whether a comma behind the last entry stopped the decoder."""
     comma = text.rfind(",", start, place + 1)
     match = _TRAILING.match(text, comma) if comma >= 0 else None
     return match is not None and match.end() > place
@@ -244,12 +244,12 @@ _TEXTS: Final = ("claim", "justification")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is right.
+    """The ground truth of a claim.
 
     Attributes:
-        text: The claim; empty where it is not given.
-        verdict: One of the labels; ``None`` where there is none.
-        justification: Empty where there is none.
+        text: The claim; empty if unknown.
+        verdict: One of the labels, if any.
+        justification: Empty if unknown.
         sources: The evidence; ``None`` if unknown.
     """
 
@@ -264,7 +264,7 @@ def read_claim(expected: Any, question: Any, *, strict: bool) -> Claim:
 
     Args:
         expected: Null, or an object with ``verdict``, ``justification``, ``evidence_sources`` and perhaps ``claim``.
-        question: What was asked: the claim, or an object that has it.
+        question: The claim, or an object that has it.
         strict: As for `read_verdict`.
     """
     data: Mapping[str, Any] = expected if isinstance(expected, Mapping) else {}
@@ -280,7 +280,7 @@ def read_claim(expected: Any, question: Any, *, strict: bool) -> Claim:
 
 
 def claim_faults(expected: Any, *, strict: bool) -> Iterator[str]:
-    """Yield what is wrong with ground truth; nothing is wrong with what is null or missing."""
+    """Yield the faults of ground truth; null or missing ground truth has none."""
     if expected is None:
         return
     if not isinstance(expected, Mapping):

@@ -26,12 +26,12 @@ def split_words(lower: str, tokenizer: Tokenizer) -> list[str]:
 
 
 def content_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
-    """Return the words that are no stop words."""
+    """Return the words without stop words."""
     return frozenset(words) - (_STOP_WORDS if tokenizer == "words" else _EAST_ASIAN_STOP_WORDS)
 
 
 def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
-    """Return the words that are no stop words, with each two neighbouring East Asian characters as one.
+    """Return the words without stop words, with each two neighbouring East Asian characters as one.
 
     Single characters are shared by unlike names: 新华社 and 新浪 have a third of theirs in common.
     """
@@ -92,7 +92,7 @@ class Citation(NamedTuple):
 
 
 def find_citations(text: str) -> list[Citation]:
-    r"""Return what a text cites, each once, sorted.
+    r"""Return the citations of a text, each once, sorted.
 
     * Addresses: ``http://`` or ``https://`` up to white space, ``)``, ``]`` or ``,``.
     * Names of three characters or more: what follows "according to", up to a comma, full stop or semicolon; a
@@ -102,8 +102,8 @@ def find_citations(text: str) -> list[Citation]:
       two or more capitals after "according to" or before data, report, survey, found or stated.
     * Percentages (``4.25%``) and numbers with separators of thousands (``1,234``).
 
-    The time that it takes is proportional to the length of the text, whatever the text: where a phrase could begin or
-    end in many places, the first and the last are looked up instead of tried out.
+    It takes time proportional to the length of any text: where a phrase could begin or end in many places, the first
+    and the last are looked up instead of tried out.
 
     >>> [citation.text for citation in find_citations("According to the Harbour Bank, rates rose 4.25%.")]
     ['4.25%', 'the Harbour Bank']
@@ -176,7 +176,7 @@ def _owner(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     if not text.startswith("'s", end):
         return
     capital = _CAPITAL.search(text, start, end)
-    # Only the end of the phrase need be looked at.
+    # Only the end of the phrase matters.
     tail = max(end - _LONGEST_BODY, capital.start() + 2) if capital else end
     if capital and _BODY_AT_END.search(text, tail, end):
         yield capital.start(), end
@@ -198,13 +198,13 @@ _SCHEME = re.compile(r"https?://(?!/|\Z)")
 
 
 def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
-    """Yield what a text cites beside the listed sources."""
+    """Yield the citations of a text that are not among the listed sources."""
     known = {each for source in listed for each in (source.text, *source.urls)}
     return (each.text for each in find_citations(text) if each.text not in known)
 
 
 class OriginalPiece:
-    """A piece of evidence, with what comparing it needs."""
+    """A piece of evidence, with the values needed to compare it."""
 
     def __init__(self, source: EvidenceSource, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -221,11 +221,11 @@ class OriginalPiece:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that are no stop words."""
+        """The words without stop words."""
         return content_words(split_words(self.lower, self._tokenizer), self._tokenizer)
 
     def reason(self, gold: "OriginalPiece") -> str:
-        """Return why this citation matches a source, whatever its words; empty if only these can tell."""
+        """Return why this citation matches a source regardless of its words; empty if the words decide."""
         if self.lower in gold.lower or gold.lower in self.lower:
             return "contains"
         if not self.addresses.isdisjoint(gold.addresses):

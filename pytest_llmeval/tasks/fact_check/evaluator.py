@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def answer_lines(details: Mapping[str, Any], *, verdict_right: bool, explained: bool) -> list[str]:
-    """Say what differs: the verdict, sources that are not cited, citations that match no source, defects.
+    """Describe differences: the verdict, sources that are not cited, citations that match no source, defects.
 
     Args:
         details: Of the observation.
@@ -80,7 +80,7 @@ def answer_lines(details: Mapping[str, Any], *, verdict_right: bool, explained: 
 
 _WEIGHTS: Final = {"verdict": 0.4, "evidence": 0.3, "explanation": 0.3}
 _NORMALIZE: Final = "normalize"
-"""Beside the weights: whether they are made to add up to 1."""
+"""Key next to the weights: whether to scale them to a sum of 1."""
 
 _CONFUSION: Final = "confusion[gold->predicted]"
 _LIMITS: Final = {
@@ -94,7 +94,7 @@ _MODE: Final = "explanation"
 _ABOVE_ONE: Final = frozenset(
     ("evidence_precision", "evidence_f1", "evidence_macro_f1", "evidence_micro_precision", "evidence_micro_f1")
 )
-"""What has no upper bound in the original form."""
+"""Metrics without an upper bound in the original form."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class FactCheck(JudgedEvaluator):
         return [ErrorBucket(name, metric, below=limits.get(name, at)) for name, (metric, at) in _LIMITS.items()]
 
     def check(self, case: Case) -> Iterable[str]:
-        """Yield what is wrong with the ground truth of a claim."""
+        """Yield the faults of the ground truth of a claim."""
         return claim_faults(case.expected, strict=self._strict)
 
     def _claim(self, case: Case) -> Claim:
@@ -274,7 +274,7 @@ class FactCheck(JudgedEvaluator):
         return read_claim(case.expected, case.input, strict=self._strict)
 
     def questions(self, case: Case) -> "Sequence[Question]":
-        """Return what a judge is asked about the justification; nothing if explanations are omitted.
+        """Return the question about the justification; none if explanations are omitted.
 
         Raises:
             EvaluatorError: The ground truth has faults.
@@ -300,7 +300,7 @@ class FactCheck(JudgedEvaluator):
         return (Question(get_mode(_MODE), texts, instruction_language(claim.text, case.labels.get("language"))),)
 
     def measure(self, case: Case) -> Observation:
-        """Count one claim without a judge: what one would have to say is undefined.
+        """Count one claim without a judge: scores that need one are undefined.
 
         Raises:
             EvaluatorError: The ground truth has faults.
@@ -312,7 +312,7 @@ class FactCheck(JudgedEvaluator):
 
         Args:
             case: The claim.
-            verdicts: What a judge says of the justification; empty where none was asked.
+            verdicts: The judge's verdict on the justification; empty without a judge.
 
         Raises:
             EvaluatorError: The ground truth has faults.
@@ -354,14 +354,14 @@ class FactCheck(JudgedEvaluator):
             tally.undefined[EXPLANATION] = "no judge was used" if self._judges else "explanations are omitted"
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say what differs in verdict and evidence, and what a judge finds wrong with the explanation."""
+        """Describe differences in verdict and evidence, and defects of the explanation."""
         del case
         scores = self.scores(observation)
         verdict, grade = scores["verdict_accuracy"], scores[EXPLANATION]
         return answer_lines(observation.details, verdict_right=verdict in (None, 1.0), explained=grade in (None, 1.0))
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
-        """Return means over claims, and what is computed from the counts of all of them."""
+        """Return means over claims, and scores from the counts of all of them."""
         scores = verdict_scores(sums, VERDICTS) | evidence_scores(sums, VERDICTS)
         scores |= {name: mean(sums, name) for name in (EXPLANATION, OVERALL)}
         if self._judges:
@@ -435,4 +435,4 @@ MUTATORS: Final = (
     _mutator("other_evidence", "the evidence is about another claim", "a gate on evidence_f1", _other_evidence),
     _mutator("evidence_invented", "a source does not exist", "a gate on evidence_precision", _invented),
 )
-"""What makes fact checks wrong."""
+"""Mutators of fact checks."""

@@ -44,7 +44,7 @@ _ADDRESS_STARTS = ("http://", "https://", "www.")
 
 
 def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
-    """Yield the addresses, names and numbers that a text cites, each once, beside the addresses of listed sources."""
+    """Yield the addresses, names and numbers that a text cites, each once, without the addresses of listed sources."""
     known = {address for source in listed for address in Piece(source, "words", cited=False).addresses}
     spans = list(find_addresses(text))
     for start, end in spans:
@@ -64,9 +64,9 @@ def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[s
 
 
 def claim_words(claim: str, tokenizer: Tokenizer) -> frozenset[str]:
-    """Return the words of what a claim is about, which identify no source: capitalised ones and East Asian ones.
+    """Return the words of a claim that identify no source: capitalised ones and East Asian ones.
 
-    Those of whom the claim is attributed to are not among them.
+    The names of those to whom the claim is attributed are not among them.
     """
     prose = _blanked(claim, find_addresses(claim))
     named = _NAMED.findall(_blanked(prose, _name_spans(prose)))
@@ -84,7 +84,7 @@ def _name_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 class Piece:
-    """A piece of evidence, with what comparing it needs.
+    """A piece of evidence, with the values needed to compare it.
 
     Args:
         source: The evidence.
@@ -138,7 +138,7 @@ class Piece:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that are no stop words, numbers among them, without those of the claim."""
+        """The words without stop words and those of the claim, numbers included."""
         return paired_words(self._sequence, self._tokenizer) - self._claim
 
     @cached_property
@@ -233,13 +233,13 @@ class MatchedPair:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceMatch:
-    """What cited evidence and gold evidence have in common.
+    """The matches between cited evidence and gold evidence.
 
     Attributes:
         cited: The citations, sorted.
         gold: The sources, sorted.
         pairs: Every citation with every source that it matches.
-        form: How precision is counted.
+        form: The form of precision.
     """
 
     cited: tuple[str, ...]
@@ -261,12 +261,12 @@ class EvidenceMatch:
 
     @property
     def matched_gold(self) -> int:
-        """How many sources some citation matches."""
+        """Number of sources that some citation matches."""
         return len(self.gold) - len(self.missed)
 
     @property
     def matched_cited(self) -> int:
-        """How many citations precision counts: those that match a source; in the original form, the matched sources."""
+        """The numerator of precision: the citations that match a source; in the original form, the matched sources."""
         return self.matched_gold if self.form == "original" else len(self.cited) - len(self.unmatched)
 
     @property
@@ -356,9 +356,9 @@ class EvidenceMatcher:
                 raise ValueError(f"{option}: found {value!r}, expected {' or '.join(known)}")
 
     def extract(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[str]:
-        """Return what a text cites and what a list of sources names, each once, sorted.
+        """Return the citations of a text and the sources of a list, each once, sorted.
 
-        An address in the text that one of the sources has is no citation besides.
+        An address in the text that belongs to one of the sources is not a separate citation.
 
         Args:
             justification: The text.
@@ -367,7 +367,7 @@ class EvidenceMatcher:
         return [source.text for source in self.sources(justification, evidence_sources)]
 
     def sources(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[EvidenceSource]:
-        """Return what `extract` does, with the addresses that belong to it."""
+        """Return the result of `extract`, with the addresses that belong to it."""
         listed = as_sources(evidence_sources)
         cite = original_citations if self.matching == "original" else citations_by_kind
         return sorted(

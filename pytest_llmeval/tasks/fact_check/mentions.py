@@ -1,4 +1,4 @@
-"""What texts mention: addresses of web pages, quantities with scale and unit, and sources that are quoted by name."""
+"""Addresses of web pages, quantities with scale and unit, and names of quoted sources in texts."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -69,7 +69,7 @@ def is_address(text: str) -> bool:
 
 
 def readings(address: str) -> Iterator[str]:
-    """Yield an address as it stands in a text, and as far as it goes without what may be the text that follows.
+    """Yield an address as written in a text, and a shorter reading without what may be the following text.
 
     Commas, semicolons and letters beyond ASCII may belong to an address or to the sentence round it.
     """
@@ -82,7 +82,7 @@ def readings(address: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def canonical_address(text: str) -> str | None:
-    """Return host, path and query of an address, the same for all its spellings; ``None`` for what is none.
+    """Return host, path and query of an address, the same for all its spellings; ``None`` for other texts.
 
     Scheme, ``www.``, default port, user, fragment, a slash at the end, the order of parameters and those that only
     track readers do not matter; a host in any script equals its form in ASCII. A fragment that a page routes by
@@ -207,7 +207,7 @@ def _value(number: str, scale: str | None) -> str:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return the pattern of a number with what belongs to it; it never looks further back than a few characters."""
+    """Return the pattern of a number with sign, scale and unit; it looks back a few characters only."""
     signs, words = _units()
     sign = rf"(?:(?<![A-Za-z\d_%\uff05)\]])[{_PLUS_MINUS}])?(?:(?:{_any_unit(signs)})[ \u00a0]?)?"
     after = rf"(?:[ \u00a0]?(?P<scale>{_any_unit(_scales())}))?+(?:[ \u00a0]?(?P<unit>{_any_unit(words)}))?+"
@@ -215,7 +215,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def _any_unit(names: Iterable[str]) -> str:
-    """Return a pattern for any of the names, the longest that fits; one in Latin letters stands for a whole word."""
+    """Return a pattern for any of the names, the longest that fits; one in Latin letters matches whole words only."""
     patterns = []
     for name in sorted(names, key=len, reverse=True):
         pattern = re.escape(name) if len(name) < _SHORT else f"(?i:{re.escape(name)})"

@@ -99,7 +99,7 @@ HIGHEST_GRADE: Final = 100.0
 
 
 def defect(flag: str) -> str:
-    """Return the metric that is about a defect."""
+    """Return the metric of a defect."""
     return f"defect[{flag}]"
 
 
@@ -112,7 +112,7 @@ class Tally:
         details: The same.
         undefined: The same.
         errored: The same.
-        parts: The scores that the overall one is made of, as far as they exist.
+        parts: The existing parts of the overall score.
     """
 
     counts: dict[str, float] = field(default_factory=dict)
@@ -154,14 +154,14 @@ class Tally:
         self.parts["evidence"] = match.f1
 
     def explanation(self, verdict: "Verdict") -> None:
-        """Count what a judge says of the explanation."""
+        """Count the judge's verdict on the explanation."""
         self.parts["explanation"] = verdict.score / HIGHEST_GRADE
         self.score(EXPLANATION, self.parts["explanation"])
         self.counts |= defect_counts(verdict.details)
         self.undefined |= unnamed_defects(verdict.details)
 
     def unexplained(self, why: str) -> None:
-        """Count an explanation that a judge failed to grade: whether it has a defect is not known either."""
+        """Count an explanation that a judge failed to grade: its defects are unknown as well."""
         self.errored |= {EXPLANATION: why} | dict.fromkeys(map(defect, FLAGS), f"no {EXPLANATION}")
 
     def overall(self, weights: Mapping[str, float], *, normalize: bool = True) -> None:
@@ -176,11 +176,11 @@ class Tally:
             self.score(OVERALL, total / math.fsum(weights.values()) if normalize else total)
 
     def score(self, name: str, value: float) -> None:
-        """Count one score of which the mean is wanted."""
+        """Count one score, to compute its mean."""
         self.counts |= {name: value, f"{name}.n": 1}
 
     def observation(self, malformed: str | None) -> Observation:
-        """Return all that was counted."""
+        """Return the observation."""
         return Observation(self.counts, self.details, self.undefined, malformed, self.errored)
 
 
@@ -205,7 +205,7 @@ def answer_details(claim: Claim, answer: Answer) -> dict[str, Any]:
 def evidence_details(match: EvidenceMatch) -> dict[str, Any]:
     """Return the pairs that matched, the sources that were missed, and the citations that match nothing.
 
-    Of each at most 20 are listed; where there are more, a number under ``..._count`` says how many.
+    At most 20 of each are listed; ``..._count`` has the total of longer lists.
     """
     return {
         **_listed("matched_evidence", list(map(_pair, match.pairs))),
@@ -215,7 +215,7 @@ def evidence_details(match: EvidenceMatch) -> dict[str, Any]:
 
 
 def explanation_details(verdict: "Verdict", flags: Iterable[str]) -> dict[str, Any]:
-    """Return what the judge says, and the defects that it found."""
+    """Return the judge's reasoning, and the defects that it found."""
     defects = [flag for flag in flags if verdict.details.get(flag)]
     return {"explanation_defects": defects, "explanation_reasoning": verdict.reasoning}
 

@@ -64,7 +64,7 @@ ANSWER_SCHEMA: Final = _object(
 
 
 def fact_check_messages(claim: str, *, enable_search: bool | None = None) -> tuple[Message, ...]:
-    r"""Return the messages that ask for a fact check; the claim cannot leave its place, whatever it says.
+    r"""Return the messages that ask for a fact check; no claim can leave its place.
 
     Args:
         claim: The claim.
@@ -92,7 +92,7 @@ def fact_checker(
             judge client; or any callable that gets the request and returns, or awaits, the reply: ``str(request)`` is
             the whole prompt.
         model: Name of the model, for clients that need one.
-        parameters: What else is sent, such as ``temperature``; goes before what a spec says.
+        parameters: Further request parameters, such as ``temperature``; they override those of a spec.
         enable_search: ``True`` sends the parameter ``enable_search``, by which Qwen searches the web; what other
             services need goes into `parameters`. ``False`` tells the model that it cannot search.
 
@@ -121,7 +121,7 @@ def fact_checker(
         request = JudgeRequest(fact_check_messages(claim, enable_search=enable_search), name, sent, ANSWER_SCHEMA)
         if not isinstance(spec, JudgeSpec):
             return (await client.complete(request)).text
-        # Nobody says when the last claim is asked, so each call closes what it opened.
+        # The last call is not known, so each call closes its own client.
         async with aclosing(connect(spec)) as opened:
             return (await opened.complete(request)).text
 

@@ -52,7 +52,7 @@ _END = b"\n"
 
 @dataclass
 class SavedResults:
-    """What an earlier run was answered, and where this one adds its results.
+    """The answers of an earlier run, and the file to which this run adds its results.
 
     Attributes:
         path: The file; ``None`` if nothing is saved.
@@ -160,8 +160,8 @@ class EvalResult:
     """One question and its answer; plain data, so ``asdict`` saves it and ``EvalResult(**row)`` reads it back.
 
     Attributes:
-        prediction: The answer, or an object with it under ``answer``; empty where there is none.
-        error: Why there is none; then no metric has a score.
+        prediction: The answer, or an object with it under ``answer``; empty if there is none.
+        error: Why there is no answer; then no metric has a score.
     """
 
     sample_id: str
@@ -174,18 +174,18 @@ class EvalResult:
 
 
 class Memory(Protocol):
-    """What an agent remembers with."""
+    """The memory of an agent."""
 
     def reset(self) -> None:
         """Forget everything."""
 
 
 class Agent(Protocol):
-    """What `run_eval` drives."""
+    """An agent that `run_eval` drives."""
 
     @property
     def memory(self) -> Memory:
-        """What is forgotten before each sample."""
+        """The memory, which is reset before each sample."""
 
     def ingest_sample(self, sample: Sample) -> None:
         """Read a sample's conversation into memory."""
@@ -287,7 +287,7 @@ def compute_metrics(
     Returns:
         ``{"overall": {metric: mean}, "by_type": {type: {metric: mean, "count": n}}}``. A mean over no score is
         ``None``; without any result ``overall`` is all zeros and ``by_type`` empty, as callers of the original rely on.
-        Beside these stand, where they apply:
+        With these, where they apply:
 
         * ``"judged"``: how many verdicts ``judge_score`` rests on, ``{"overall": n, "by_type": {type: n}}``;
         * ``"errored"``: how many results have an error, and so no score;
@@ -395,7 +395,7 @@ _ABSENT = "n/a"
 
 
 def to_table(systems: Mapping[str, Mapping[str, Any]], metric: str = "judge_score", *, digits: int = 3) -> str:
-    """Return one metric of several systems by question type, as a Markdown table that reads well in a terminal, too.
+    """Return one metric of several systems by question type, as a Markdown table that is also readable in a terminal.
 
     A score that does not exist is ``n/a``. A judge score that rests on fewer verdicts than there are questions says so:
     ``0.500 (1/2)``.
@@ -445,7 +445,7 @@ def to_table(systems: Mapping[str, Mapping[str, Any]], metric: str = "judge_scor
 
 
 def _judged_count(metrics: Mapping[str, Any], metric: str, kind: str | None) -> int | None:
-    """Return how many verdicts a score rests on; ``None`` where it rests on none of its kind."""
+    """Return the number of verdicts of a judge score; ``None`` for other metrics."""
     judged = metrics.get("judged") if metric == "judge_score" else None
     if judged is None:
         return None
@@ -466,7 +466,7 @@ _FORGOTTEN: Final = ("That is not mentioned in our conversations.", "我们的�
 
 
 def _expected(case: Case) -> list[str]:
-    """Return what a case about a conversation expects; nothing for cases without a question type of the benchmarks."""
+    """Return the references of a case about a conversation; none without a question type of the benchmarks."""
     return references(case) if case.labels.get("question_type") in _TYPES else []
 
 
@@ -501,4 +501,4 @@ MUTATORS: Final = (
         "the evaluator `judge` with `mode: auto`, or a threshold on f1",
     ),
 )
-"""What makes answers from memory wrong."""
+"""Mutators of answers from memory."""

@@ -218,7 +218,7 @@ class LongMemEvalSource(FileSource):
 
 
 def _without_marks(history: Any) -> Any:
-    """Return sessions without the mark on turns that hold the answer; the rest is shared, not copied."""
+    """Return sessions without the mark on turns that hold the answer; other parts are shared, not copied."""
     if isinstance(history, list):
         return [_without_marks(each) for each in history]
     if isinstance(history, dict) and _EVIDENCE_MARK in history:
@@ -354,6 +354,6 @@ def _parts(value: Any) -> tuple[str, Sample]:
 
 
 async def _called(work: Callable[[], Any]) -> Any:
-    """Return what a method returns or awaits; it runs in a thread, so that other conversations go on."""
+    """Call a method in a thread, so that other conversations continue, and await its result if needed."""
     result = await in_thread(work, "llmeval-agent")
     return await result if inspect.isawaitable(result) else result

@@ -20,13 +20,13 @@ from pytest_llmeval.tasks.narrative.document import (
 )
 
 ALIGN = ("id", "time_order")
-"""By what events are aligned unless an option says otherwise."""
+"""The fields that align events by default."""
 
 NameMatch: TypeAlias = Literal["aliases", "strict"]
-"""Which names of a character count: its aliases too, or its main name alone."""
+"""The names of a character that count: main name and aliases, or the main name alone."""
 
 Pairing: TypeAlias = Literal["one", "many"]
-"""Whether a relationship is paired with one of the other side, or with every one between the same characters."""
+"""Partners of a relationship: one of the other side, or every one between the same characters."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
 """Places in the gold list and in the predicted list."""
@@ -42,7 +42,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How two stories are matched.
+    """Options for matching two stories.
 
     Attributes:
         fuzzy: How like two names must be to be equal, in (0, 1], as in `nearest`; ``None``: their keys are equal.
@@ -79,13 +79,13 @@ class Matching:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Two stories and what belongs together in them; everything is found when it is first asked for.
+    """Two stories and what belongs together in them; every part is computed on first access.
 
     Attributes:
         gold: The right annotation.
-        predicted: The one to be judged.
+        predicted: The annotation to be judged.
         text: The text of the story; empty if unknown.
-        matching: How they are matched.
+        matching: The options.
     """
 
     gold: Story
@@ -121,7 +121,7 @@ class Alignment:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What readers of the scores should know of the alignment."""
+        """Notes on the alignment for readers of the scores."""
         if not self._by_position:
             return []
         number, names = len(self._by_position), self.matching.align
@@ -194,7 +194,7 @@ class Alignment:
 
     @cached_property
     def _resolver(self) -> Resolver:
-        """Whom a name means: a gold main name or alias goes before the names of predicted characters."""
+        """Names to characters; gold main names and aliases override the names of predicted characters."""
         resolver = Resolver(self.matching.fuzzy)
         if self.matching.match == "strict":
             return resolver

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _TAXONOMIES = ("relationship", "sentiment", "action")
 _EXPECTED = "expected a JSON v3 document (an object)"
 _UNREAD = "unread"
-"""The detail that says that nothing of a prediction could be read."""
+"""The detail of predictions of which nothing could be read."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class NarrativeEvaluator(Evaluator):
         return frozenset(metric.name for metric in self.describe() if metric.high is None)
 
     def _signature(self) -> str:
-        """Return what the values depend on: how names are compared, how events are aligned, the version."""
+        """Return the settings that values depend on: name comparison, alignment of events, version."""
         own = {each.name for each in fields(self)}
         fuzzy, version = self._matching.fuzzy, f"v:{self.version}"
         names = "main" if self._matching.match == "strict" else "strict" if fuzzy is None else f"fuzzy>={fuzzy:g}"
@@ -88,7 +88,7 @@ class NarrativeEvaluator(Evaluator):
         )
 
     def check(self, case: Case) -> Iterable[str]:
-        """Yield what has a wrong form in the ground truth."""
+        """Yield the malformed values of the ground truth."""
         if is_blank(case.expected):
             return ()
         gold = parse_document(case.expected)
@@ -104,7 +104,7 @@ class NarrativeEvaluator(Evaluator):
         """Count one story.
 
         Raises:
-            EvaluatorError: The ground truth is no JSON v3 document. What has a wrong form inside it counts as absent.
+            EvaluatorError: The ground truth is not a JSON v3 document. Malformed values inside it count as absent.
         """
         stories, changes = self._prepared(self._read(case))
         observation = self.observe(stories)
@@ -130,10 +130,10 @@ class NarrativeEvaluator(Evaluator):
         return Alignment(right, story, _given_text(case) or right.text or story.text, self._matching)
 
     def aligned(self, case: Case) -> Alignment:
-        """Return the two annotations of a case with what belongs together in them, before labels are normalized.
+        """Return the aligned annotations of a case, before labels are normalized.
 
         Raises:
-            EvaluatorError: The ground truth is no JSON v3 document.
+            EvaluatorError: The ground truth is not a JSON v3 document.
         """
         return self._read(case)
 
@@ -147,7 +147,7 @@ class NarrativeEvaluator(Evaluator):
             self._taxonomy  # noqa: B018 (raises for faults)
 
     def _prepared(self, stories: Alignment) -> tuple[Alignment, dict[str, Any]]:
-        """Apply `normalize` and `repair_spans` to both sides; also return what they changed."""
+        """Apply `normalize` and `repair_spans` to both sides; also return their changes."""
         sides = {"ground_truth": stories.gold, "prediction": stories.predicted}
         changes: dict[str, Any] = {}
         if self.normalize:
@@ -194,7 +194,7 @@ class NarrativeEvaluator(Evaluator):
 
     @abstractmethod
     def observe(self, stories: Alignment) -> Observation:
-        """Count two stories that have been read."""
+        """Count two stories."""
 
 
 _OPTIONS = frozenset(each.name for each in fields(Matching))
@@ -204,7 +204,7 @@ def read_gold(case: Case) -> Story:
     """Return the ground truth of a case.
 
     Raises:
-        EvaluatorError: It is no JSON v3 document.
+        EvaluatorError: It is not a JSON v3 document.
     """
     gold = {} if is_blank(case.expected) else parse_document(case.expected)
     if gold is None:
@@ -213,7 +213,7 @@ def read_gold(case: Case) -> Story:
 
 
 def parsed_prediction(value: Any) -> tuple[Mapping[str, Any], str | None]:
-    """Return the document that a prediction is or has, and else an empty one with what is wrong."""
+    """Return the document of a prediction, or else an empty one with the fault."""
     document = parse_document(value)
     return ({}, _wrong(value)) if document is None else (document, None)
 
@@ -238,7 +238,7 @@ def _read_prediction(data: Mapping[str, Any]) -> Story:
 
 
 def mean_of_present(columns: "Mapping[str, FloatArray]", weights: Mapping[str, float] | None = None) -> "FloatArray":
-    """Return the weighted mean over columns, row by row, without what is NaN; NaN where nothing of weight is left."""
+    """Return the weighted mean over columns, row by row, ignoring NaN; NaN where no weight is left."""
     import numpy as np
 
     from pytest_llmeval.evaluators.measures.confusion import ratio

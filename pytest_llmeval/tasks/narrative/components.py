@@ -88,7 +88,7 @@ class Relationships(NarrativeEvaluator):
         return Observation(gap_counts(details) | tally.counts, details, undefined)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say which relationships are missing, extra, or have other labels."""
+        """List relationships that are missing, extra, or have other labels."""
         del case
         return relationship_lines(observation.details)
 
@@ -186,7 +186,7 @@ class _Tally:
 
 
 def is_labelled_right(right: Relationship, answer: Relationship) -> bool:
-    """Whether a predicted relationship has every level that gold gives."""
+    """Return whether a predicted relationship has every level that gold gives."""
     return all(getattr(right, level) in ("", getattr(answer, level)) for level in _LEVELS)
 
 
@@ -276,7 +276,7 @@ class ActionLayer(NarrativeEvaluator):
         return Observation(counts, details, undefined)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say which events are missing, and which fields differ."""
+        """List missing events, and fields that differ."""
         del case
         return action_lines(observation.details)
 
@@ -288,7 +288,7 @@ class ActionLayer(NarrativeEvaluator):
 
 
 def is_action_right(event: Event, partner: Event) -> bool:
-    """Whether a predicted event has every field of the action that gold gives."""
+    """Return whether a predicted event has every field of the action that gold gives."""
     return all(_is_right(event, partner, field) for field in event.action)
 
 
@@ -436,7 +436,7 @@ class Characters(NarrativeEvaluator):
         return Observation(counts, details, undefined)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say which characters are missing or extra, and which have another archetype."""
+        """List characters that are missing or extra, or have another archetype."""
         return character_lines(observation.details, read_gold(case).characters)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":

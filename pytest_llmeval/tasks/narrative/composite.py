@@ -77,7 +77,7 @@ class OwnComponents:
         ]
 
     def measure(self, name: str, case: Case) -> Observation:
-        """Return what a component counts in a case; its details have its metrics."""
+        """Return the counts of a component in a case; its details have its metrics."""
         evaluator = self.evaluators[name]
         observation = evaluator.measure(case)
         scores = evaluator.scores(observation)
@@ -307,7 +307,7 @@ class Narrative(NarrativeEvaluator):
         return Observation(counts, {"invalid_labels": invalid}, undefined)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say what every component says, and which events are missing or extra."""
+        """List missing and extra events, and the lines of every component."""
         details = observation.details
         lines = event_lines(details)
         for component, evaluator in self._components.items():

@@ -13,7 +13,7 @@ from pytest_llmeval.evaluators.measures.spans import Span
 
 
 def handle_missing_ground_truth(prediction_value: Any, ground_truth_value: Any, field_name: str) -> dict[str, Any]:
-    """Say what becomes of a field that one side may lack.
+    """Return the status of a field that one side may lack.
 
     Returns:
         ``status`` (``matched``: both are empty; ``extra``: only the ground truth is; ``missing``: only the prediction
@@ -56,10 +56,10 @@ def calculate_set_metrics(
     """Return ``precision``, ``recall`` and ``f1`` of a set, and ``gt_incomplete``.
 
     Args:
-        prediction_set: What was found.
-        ground_truth_set: What is right.
-        gt_incomplete: Whether there may be more that is right. Then precision and F1 are ``None``, and so is recall
-            where nothing is known to be right.
+        prediction_set: The predicted values.
+        ground_truth_set: The right values.
+        gt_incomplete: Whether there may be more right values. Then precision and F1 are ``None``, and so is recall
+            if no right value is known.
     """
     predicted, gold = set(prediction_set), set(ground_truth_set)
     hits = len(predicted & gold)
@@ -73,7 +73,7 @@ _LONGEST_LIST = 3
 
 
 def listed(items: Sequence[str], separator: str = ", ") -> str:
-    """Write the first few of some things.
+    """Return the first few items as text, with the number of the others.
 
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
@@ -86,7 +86,7 @@ _SEPARATOR = re.compile("[;；,，、/／]")
 
 
 def name_key(name: str) -> str:
-    """Return what equal names have in common: NFKC, case folded, trimmed, white space joined.
+    """Return the form in which names are compared: NFKC, case folded, trimmed, white space joined.
 
     >>> name_key("  Ｍｅｎｇ　 Jiang ")
     'meng jiang'
@@ -124,7 +124,7 @@ class Resolver:
         self._guessed: dict[str, str] = {}
 
     def add(self, key: str, owner: str) -> None:
-        """Let a name mean `owner`, unless it means somebody already."""
+        """Resolve a name to `owner`, unless it already has an owner."""
         self._owner.setdefault(key, owner)
 
     def __call__(self, key: str) -> str:
@@ -143,7 +143,7 @@ PARTS = ("characters", "narrative_events")
 
 _VERSION = "3"
 _LIKE = 0.85
-"""How like a key must be to one of `PARTS` to be a misspelling of it."""
+"""Least likeness of a key to one of `PARTS` to be a misspelling of it."""
 _FENCE = "```"
 
 Scalar: TypeAlias = tuple[str, Any]
@@ -193,7 +193,7 @@ class Event:
     """Something that happens.
 
     Attributes:
-        label: What people call it: its id, or its place in the list.
+        label: Its name for people: its id, or its place in the list.
         id: ``None`` where absent.
         time_order: ``None`` where absent.
         span: ``None`` unless both ends are given.
@@ -229,7 +229,7 @@ class Story:
 
 
 def format_faults(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what shows that an object is not in version 3: the key, and ``found ..., expected ...``.
+    """Return the signs that an object is not in version 3: key and ``found ..., expected ...``.
 
     >>> format_faults({"version": "3.0", "events": []})
     [('events', "found the key 'events', expected 'narrative_events' (JSON v3)")]
@@ -252,14 +252,14 @@ def _is_like(key: str, part: str) -> bool:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a value says nothing: null, blank text, an empty list or an empty object."""
+    """Return whether a value is null, blank text, an empty list or an empty object."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, (list, tuple, Mapping)) and not value)
 
 
 def json_fault(text: str) -> str | None:
-    """Return where and how the JSON of a text is malformed; ``None`` for a text that has none."""
+    """Return the place and the kind of the JSON error of a text; ``None`` for a text without JSON."""
     first, last = text.find(_FENCE), text.rfind(_FENCE)
     start = text.find("\n", first) + 1 if 0 <= first < last else 0
     block = text[start:last] if start else text
@@ -294,7 +294,7 @@ def read_story(data: Mapping[str, Any]) -> Story:
 
 
 class _Reader:
-    """Takes values out of a document; what has a wrong form becomes a fault and counts as absent."""
+    """Reads values of a document; malformed ones become faults and count as absent."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []

@@ -1,4 +1,4 @@
-"""What is wrong with an annotation, in lines, and what the ground truth leaves open."""
+"""Lines that explain the errors of an annotation, and gaps in the ground truth."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ STORY_BUCKETS = {
 _MISSING = "missing_relationships"
 _EXTRA = "extra_relationships"
 _FEW = 0.5
-"""Overlap below which a span is said not to be found."""
+"""Overlap below which a span is reported."""
 
 
 def character_lines(details: Mapping[str, Any], gold: Sequence[Character]) -> list[str]:
@@ -127,12 +127,12 @@ def gap_details(part: str, gold: Story, nothing: str | None = None) -> dict[str,
     """Return ``gt_incomplete``, ``gt_incomplete_reason`` and ``gt_gaps`` of a part.
 
     The ground truth of a part is incomplete if nothing is known of an event or relationship; ``gt_gaps`` lists single
-    fields as well.
+    fields in addition.
 
     Args:
         part: Such as ``relationships``.
         gold: The ground truth.
-        nothing: The reason where the part has nothing to judge for lack of anything else.
+        nothing: The reason why the part has nothing to judge, if it is not a gap.
     """
     gaps = list(_FINDERS[part](gold))
     whole = [gap for gap in gaps if gap["field"] in _WHOLE]
@@ -141,7 +141,7 @@ def gap_details(part: str, gold: Story, nothing: str | None = None) -> dict[str,
 
 
 def gap_counts(details: Mapping[str, Any]) -> dict[str, int]:
-    """Return the count for `gaps_table`, from `gap_details`; nothing where there is no gap."""
+    """Return the count for `gaps_table`, from `gap_details`; empty without a gap."""
     number = len(details["gt_gaps"])
     return {GAPS: number} if number else {}
 
@@ -203,7 +203,7 @@ def _text_span(gold: Story) -> Iterator[Gap]:
 
 
 def _of_events(find: Callable[[Story], Iterable[Gap]]) -> Callable[[Story], Iterable[Gap]]:
-    """Make a story without any event a gap as well."""
+    """Also report a story without events as a gap."""
     return lambda gold: find(gold) if gold.events else [{"field": _EVENTS}]
 
 

@@ -19,9 +19,9 @@ _Log = list[dict[str, Any]]
 
 
 def normalize_labels(story: Story, taxonomy: NarrativeTaxonomy) -> tuple[Story, _Log]:
-    """Return a story with the labels that the taxonomies have, and which others were folded into them.
+    """Return a story with the labels that the taxonomies have, and the changes.
 
-    Unknown labels stay as they are. What was folded is listed as ``{event, field, value, label}``.
+    Unknown labels stay unchanged. Changes are listed as ``{event, field, value, label}``.
     """
     log: _Log = []
     return replace(story, events=tuple(_event(event, taxonomy, log) for event in story.events)), log
@@ -45,7 +45,7 @@ def find_label(labels: LabelSet, text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _keys(labels: LabelSet) -> Mapping[str, str]:
-    """Return labels by the keys of their names; a name in the letter case of a label goes before other names."""
+    """Return labels by the keys of their names; a name in the letter case of a label overrides other names."""
     keys: dict[str, str] = {}
     for name, label in sorted(labels.names.items(), key=lambda item: item[0] != item[1]):
         keys.setdefault(name_key(name), label)
@@ -93,7 +93,7 @@ def _below(labels: LabelSet, parent: str) -> LabelSet:
 
 
 class LabelCheck(NamedTuple):
-    """How many labels there are, and those of them that are invalid, as ``{event, field, value, reason}``."""
+    """The number of labels, and the invalid ones as ``{event, field, value, reason}``."""
 
     labels: int
     invalid: list[dict[str, Any]]
@@ -131,7 +131,7 @@ _LONGEST = 60
 
 
 def drifted_spans(story: Story, text: str) -> list[dict[str, Any]]:
-    """Return the spans whose text is not what the story has there.
+    """Return the spans whose text differs from the story's text there.
 
     White space around and within texts does not matter, and neither does a span without text or a story without text.
 
@@ -166,7 +166,7 @@ def warn_of_drift(place: str, gold: Story, text: str) -> None:
 
 
 def repair_spans(story: Story, text: str) -> tuple[Story, list[dict[str, Any]]]:
-    """Return a story whose drifted spans lie at the nearest occurrence of their text, and what was moved.
+    """Return a story whose drifted spans lie at the nearest occurrence of their text, and the moves.
 
     A span whose text does not occur stays. Of two occurrences equally far the first is taken.
     """

@@ -81,7 +81,7 @@ def _event_dropped(annotation: _Annotation, near: Neighbours) -> bool:
 
 
 def _event_added(annotation: _Annotation, near: Neighbours) -> bool:
-    """Add an event that nobody tells, of which nothing agrees with a right one."""
+    """Add an event that shares nothing with a right one."""
     del near
     if not annotation.events:
         return False
@@ -92,7 +92,7 @@ def _event_added(annotation: _Annotation, near: Neighbours) -> bool:
 
 
 def _roles_swapped(annotation: _Annotation, near: Neighbours) -> bool:
-    """Let target and agent of a right relationship change places, where the other way round is not right, too."""
+    """Swap agent and target of a right relationship, if the reverse is not also right."""
     candidates = []
     for right, _, raw in annotation.events:
         ends = {(name_key(each.agent), name_key(each.target)) for each in right.relationships}
@@ -231,4 +231,4 @@ MUTATORS: Final = (
     _mutator("label_invented", "no taxonomy has this label", "a gate on taxonomy_validity", _label, "action_layer"),
     _mutator("span_moved_away", "the span of an event is elsewhere", "a gate on overlap_ratio", _span, "text_span"),
 )
-"""What makes annotations wrong."""
+"""Mutators of story annotations."""

@@ -119,7 +119,7 @@ class BaseEvaluator(Evaluator):
             raise EvaluatorError(f"{message}; set metrics = (...)") from error
 
     def measure(self, case: Case) -> Observation:
-        """Evaluate one story; a prediction that is no document is malformed, and scored as an empty one.
+        """Evaluate one story; a malformed prediction is scored as an empty one.
 
         Raises:
             EvaluatorError: The summary has a metric that is not described, or a value that is no number.
@@ -163,7 +163,7 @@ def load_ground_truth(json_path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def load_prediction(json_path: str | os.PathLike[str]) -> Any:
-    """Return what a model wrote; evaluators say what is wrong with its form.
+    """Return the prediction of a model; evaluators report malformed ones.
 
     Raises:
         SuiteError: The file cannot be read or is no JSON, with the place.

@@ -28,7 +28,7 @@ def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Returns:
         ``overall_score``, ``component_scores``, ``detailed_results`` and ``summary`` as in the results, with the mean
         of every score and the sum of every count; ``taxonomy_validity``. ``None`` where no story has a value.
-        ``n_scored`` has beside each mean the number of its stories, ``gt_incomplete`` the gaps in the ground truth by
+        ``n_scored`` has for each mean the number of its stories, ``gt_incomplete`` the gaps in the ground truth by
         part, ``files`` the scores of each story, by its ``file`` or else its number; ``n_evaluations`` and
         ``n_malformed`` count stories. For metrics pooled over stories see `pytest_llmeval.score`.
     """
@@ -65,7 +65,7 @@ def _gaps(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
 
 
 def _combined(values: Sequence[Any], combine: Callable[[Sequence[Any]], Any]) -> Any:
-    """Combine numbers, or mappings key by key; what is neither is left out."""
+    """Combine numbers, or mappings key by key; other values are left out."""
     mappings = [value for value in values if isinstance(value, Mapping)]
     if not mappings:
         return combine([value for value in values if _is_number(value)])
@@ -76,7 +76,7 @@ def _combined(values: Sequence[Any], combine: Callable[[Sequence[Any]], Any]) ->
 
 
 _COUNT: Final = object()
-"""What stands for counts among the numbers of stories that have a score."""
+"""Placeholder for counts among the numbers of stories that have a score."""
 
 
 def _mean_or_sum(values: Sequence[int | float]) -> int | float | None:
@@ -208,7 +208,7 @@ def _items(entries: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """Write text so that Markdown shows it and does nothing else: no markup, no HTML, no line break."""
+    """Escape a text for Markdown: no markup, no HTML, no line break."""
     return _SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
 
 

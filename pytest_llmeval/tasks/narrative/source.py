@@ -61,7 +61,7 @@ class Relationship:
 
 @dataclass(frozen=True)
 class ActionLayer:
-    """What happens in an event."""
+    """The action of an event."""
 
     __pydantic_config__: ClassVar = _TOLERANT
 
@@ -100,7 +100,7 @@ class Character:
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """Where the story comes from, and its text."""
+    """The origin of a story, and its text."""
 
     __pydantic_config__: ClassVar = _TOLERANT
 
@@ -122,7 +122,7 @@ class Annotation:
 
 
 def annotation_problems(document: Document) -> list[Fault]:
-    """Return what keeps a document from being ground truth; a fault inside an event or character names it."""
+    """Return the faults of a document of ground truth; one inside an event or character names it."""
     data = document.data
     if isinstance(data, Mapping) and (wrong := format_faults(data)):
         return [document.fault((key,), message) for key, message in wrong]
@@ -138,7 +138,7 @@ def _is_blank(value: Any) -> bool:
 
 
 def _blanks_as_null(value: Any) -> Any:
-    """Return data with null for every blank value: whatever is blank counts as absent, of whatever type it is."""
+    """Return data with null for every blank value: blank values of any type count as absent."""
     if _is_blank(value):
         return None
     if isinstance(value, Mapping):
@@ -271,7 +271,7 @@ def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault])
 
 
 def _more_labels(document: Document, labels: Mapping[str, str], faults: list[Fault]) -> dict[str, str]:
-    """Return the labels that the option names; one without a value is left out, one that is no text is a fault."""
+    """Return the labels that the option names; ignoring those without a value; other values than text are faults."""
     texts = {}
     for label, path in labels.items():
         steps = tuple(path.split("."))
@@ -298,7 +298,7 @@ def _labels(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _answered(case: Case, path: Path | None, faults: list[Fault]) -> Case:
-    """Return the case with its prediction; what is no JSON is an answer as well, and evaluators say so."""
+    """Return the case with its prediction; text that is not JSON is kept for the evaluators to report."""
     if path is None:
         return case
     display_path = shown_path(path)

@@ -116,7 +116,7 @@ class TextSpan(NarrativeEvaluator):
         return Observation(counts, details | _faults(gold, predicted, len(stories.text)) | _drifts(stories), undefined)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say which boundaries differ, and how many spans overlap little."""
+        """List boundaries that differ, and count spans that overlap little."""
         del case
         return span_lines(observation.details)
 
@@ -158,7 +158,7 @@ def _faults(gold: Sequence[Event], predicted: Sequence[Event], length: int) -> d
 
 
 def _drifts(stories: Alignment) -> dict[str, Any]:
-    """Return the spans whose text is not what the story has there; those of the prediction are explained."""
+    """Return the spans whose text differs from the story's text there; those of the prediction are explained."""
     sides = {"ground_truth": stories.gold, "prediction": stories.predicted}
     by_side = {side: drifts for side, story in sides.items() if (drifts := drifted_spans(story, stories.text))}
     if not by_side:
@@ -239,7 +239,7 @@ class Sentiment(NarrativeEvaluator):
         return Observation(gap_counts(details) | tally.counts, details, no_polarity)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say which sentiments are missing or extra."""
+        """List missing and extra sentiments."""
         del case
         return sentiment_lines(observation.details)
 
@@ -287,7 +287,7 @@ class _Tally:
             self.counts["polarity_correct"] += expected == self._polarities(predicted)
 
     def add_others(self, event: Event, partner: Event, pairs: Sequence[RelationshipPair], paired: set[int]) -> None:
-        """Add what the partner of an event has beside its pairs, and count the event if none of it is judged."""
+        """Add the unpaired relationships of an event's partner, and count the event if none of them is judged."""
         for each in partner.relationships:
             if id(each) not in paired:
                 self._leave_open(event, each)

@@ -17,7 +17,7 @@ from pytest_llmeval.data.formats.base import case_id, id_fault
 from pytest_llmeval.tasks.retrieval.rules import Measured, Near
 
 TERM = Near("near", "term_of_imprisonment", number="imprisonment", flags=("death_penalty", "life_imprisonment"))
-"""How terms are compared; how far they may be apart is not said."""
+"""The comparison of terms, without tolerances."""
 
 Charge: TypeAlias = tuple[frozenset[str], frozenset[str]]
 
@@ -31,9 +31,9 @@ class Judgement:
 
     Attributes:
         line: Its line.
-        id: ``None`` where it has none.
+        id: ``None`` if absent.
         fact: Its text, without the blanks around it.
-        accusation: What the accused are guilty of.
+        accusation: The crimes of the accused.
         relevant_articles: The articles applied.
         term: ``term_of_imprisonment``: months under ``imprisonment``, and the flags ``death_penalty`` and
             ``life_imprisonment``.
@@ -48,12 +48,12 @@ class Judgement:
 
     @property
     def name(self) -> str:
-        """What a query is called: its id, or its line where it has none that can name a case."""
+        """The name of the query: its id, or its line if the id cannot name a case."""
         return f"line-{self.line}" if self.id is None or id_fault(self.id) else self.id
 
     @property
     def charge(self) -> Charge:
-        """What a positive must have in common with its query, whatever the order."""
+        """The values that a positive shares with its query, in any order."""
         return frozenset(self.accusation), frozenset(self.relevant_articles)
 
     def to_json(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Judgement:
 
 
 def read_judgement(line: int, row: Any) -> Judgement | str:
-    """Read a row of a corpus: attributes under ``meta``, or beside the text.
+    """Read a row of a corpus: attributes under ``meta``, or next to the text.
 
     Returns:
         The case, or the reason why it cannot be used.
@@ -101,15 +101,15 @@ Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class SetOptions:
-    """How a set is built.
+    """Options for building a set.
 
     Attributes:
-        queries: How many queries are wanted.
-        candidates: How many cases are drawn for them, since not each has enough positives.
-        positives: How many positives a query gets at most.
-        min_positives: How many it must have.
-        relative: How far terms may be apart, as a share of the query's.
-        absolute: How many months they may be apart in any case.
+        queries: Number of queries.
+        candidates: Number of cases drawn for them, since not each has enough positives.
+        positives: Maximum number of positives of a query.
+        min_positives: Minimum number of positives of a query.
+        relative: Maximum difference of terms, as a share of the query's.
+        absolute: Difference in months that is always allowed.
         seed: Of the draw.
 
     Raises:
@@ -139,9 +139,9 @@ class BuiltSet:
 
     Attributes:
         queries: In the order of the draw, each with its positives, the closest first.
-        rows: How many rows the corpus has.
-        usable: How many of them are cases with all attributes.
-        drawn: How many cases were drawn as candidates.
+        rows: Number of rows of the corpus.
+        usable: Number of rows with all attributes.
+        drawn: Number of candidates.
         dropped: Reason to the number of rows or candidates that were left out.
     """
 
@@ -152,7 +152,7 @@ class BuiltSet:
     dropped: Mapping[str, int]
 
     def report(self, options: SetOptions) -> dict[str, Any]:
-        """Return what was built, and what was dropped and why, as JSON data."""
+        """Return the sizes of the set, and the numbers dropped by reason, as JSON data."""
         sizes = Counter(len(positives) for _, positives in self.queries)
         return {
             "options": {name: getattr(options, name) for name in options.__slots__},
@@ -200,8 +200,8 @@ def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
     the text of the query. The corpus is read twice; memory holds the candidates and their positives, not the corpus.
 
     Args:
-        corpus: Reads it.
-        options: How.
+        corpus: Reads the corpus.
+        options: The sizes and tolerances.
 
     Returns:
         The set: the same for the same corpus, options and seed.

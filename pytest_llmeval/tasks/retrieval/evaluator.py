@@ -47,7 +47,7 @@ _TITLE = 60
 
 
 def ranking_lines(details: Mapping[str, Any], gold: Iterable[str], most: int) -> list[str]:
-    """Say for each task at which rank its first relevant result stands, and which positives were not found.
+    """Describe the rank of each task's first relevant result, and the positives that were not found.
 
     Args:
         details: Of the observation.
@@ -237,7 +237,7 @@ class Retrieval(Evaluator):
         return [MetricTable("", ("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows, _ABOVE_ONE)]
 
     def check(self, case: Case) -> Iterable[str]:
-        """Yield what is wrong with the query's attributes and with the positives."""
+        """Yield the faults of the query's attributes and of the positives."""
         meta = self._fields.query_of(case.input).meta
         if not isinstance(meta, Mapping | None):
             yield f"input.meta: found {describe_found(meta)}, expected an object"
@@ -291,7 +291,7 @@ class Retrieval(Evaluator):
         return Observation(counts, details, undefined, entries.fault or self._malformed(entries, results, judged))
 
     def _malformed(self, entries: Entries, results: Results, judged: Mapping[str, Sequence[Relevance]]) -> str | None:
-        """Say why results cannot be read though they are a list of objects."""
+        """Return why a list of objects cannot be read as results."""
         for task, each in judged.items():
             for rank, relevance in enumerate(each, 1):
                 if relevance.fault is not None:
@@ -310,7 +310,7 @@ class Retrieval(Evaluator):
         return {task: relevant_ranks(results.keys[self._gold[task].by], gains, most) for task, gains in gold.items()}
 
     def _judged(self, results: Results, query: Query) -> dict[str, Sequence[Relevance]]:
-        """Return by task what the results up to the largest k are, compared with the query's attributes."""
+        """Return the relevance of the results up to the largest k by task, from the query's attributes."""
         head = results.items[: self._cutoffs[-1]]
         return {task: rule.judge(query.meta, head) for task, rule in self._others.items()}
 
@@ -370,7 +370,7 @@ class Retrieval(Evaluator):
     def _undefined(
         self, number: int | None, gold: Mapping[str, Mapping[str, float]], retrieved: int, *, attributes: bool
     ) -> dict[str, str]:
-        """Say which metrics have no value for a query, and why."""
+        """Return the metrics without a value for a query, with reasons."""
         reasons: dict[str, str] = {}
         if self.unfilled_ranks == "skip":
             for k in self._cutoffs:
@@ -393,7 +393,7 @@ class Retrieval(Evaluator):
         return {f"{task}_{name}@{k}": why for name in measures for k in self._cutoffs}
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say at which rank the first positive stands, and which positives were not found."""
+        """Describe the rank of the first positive, and the positives that were not found."""
         del case
         return ranking_lines(observation.details, self._gold, self._cutoffs[-1])
 
@@ -412,7 +412,7 @@ _Results = list[Any]
 
 
 def _listed(prediction: Any) -> _Results | None:
-    """Return the results of a prediction in whatever form; ``None`` if there are none."""
+    """Return the results of a prediction in any form; ``None`` if there are none."""
     results = own_or_answer(prediction, Retrieval.reads.own_keys)
     results = json_in(results) if isinstance(results, str) else results
     results = results.get("results") if isinstance(results, Mapping) else results
@@ -464,7 +464,7 @@ def _first_removed(results: _Results, is_relevant: Callable[[Any], bool], near: 
 
 
 def _doubled(results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results | None:
-    """Say the first relevant result twice, in place of the one after it, where that is no relevant one."""
+    """Repeat the first relevant result in place of the next one, if that is not relevant."""
     del near
     place = next(place for place, each in enumerate(results) if is_relevant(each))
     behind = place + 1
@@ -474,7 +474,7 @@ def _doubled(results: _Results, is_relevant: Callable[[Any], bool], near: Neighb
 
 
 def _of_another(results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results | None:
-    """Give the results of another query that have none of the positives."""
+    """Return the results of another query that have none of the positives."""
     del results
     lists = (_listed(other.prediction) for other in near.others)
     return next((each for each in lists if each is not None and not any(map(is_relevant, each[:most]))), None)
@@ -496,4 +496,4 @@ MUTATORS: Final = (
         _doubled,
     ),
 )
-"""What makes results wrong."""
+"""Mutators of search results."""

@@ -13,21 +13,21 @@ from pytest_llmeval.evaluators.answers import describe_found, json_in
 By: TypeAlias = Literal["id", "text"]
 
 Key: TypeAlias = str | None
-"""What a document is known by: its id, or its text without the blanks around it; ``None`` if it has none.
+"""The identity of a document: its id, or its text without the blanks around it; ``None`` if it has none.
 
 A text is its own key: Python hashes it when it is first looked up, remembers the hash, and compares it only with
 texts of the same hash. A digest of it would be one pass more.
 """
 
 _GROWTH = 4
-"""How much longer the part of a list is that has been read, after each reading on."""
+"""Growth of the part of a list that has been read, with each further reading."""
 
 _SPARE = 2
 """Results that are read more than asked for, since the query itself may be among them."""
 
 
 class Query(NamedTuple):
-    """What a case asks: its keys, and its attributes."""
+    """The query of a case: its keys, and its attributes."""
 
     id: Key
     text: Key
@@ -46,7 +46,7 @@ class Fields:
         return self.id if by == "id" else self.text
 
     def key_of(self, document: Any, by: By) -> Key:
-        """Return the key of a document: an object has it in its fields, anything else is it."""
+        """Return the key of a document: a field of an object, or the value itself."""
         read = _READERS[by]
         if not isinstance(document, dict):
             return read(document)
@@ -77,7 +77,7 @@ class Fields:
 
 
 def _values(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    """Return a field of each, ``None`` where there is none."""
+    """Return a field of each item, ``None`` where absent."""
     try:
         return list(map(itemgetter(name), items))  # a third of the time of asking each whether it has the field
     except KeyError:
@@ -101,12 +101,12 @@ _READERS: Mapping[By, Callable[..., Key]] = {"id": _id, "text": _text}
 
 
 class Entries(NamedTuple):
-    """What was answered, as far as it can be a result.
+    """The usable results of a prediction.
 
     Attributes:
         items: Their fields; empty for a bare id where all are.
         ids: The ids, where all are bare ids.
-        junk: How many entries can be no result.
+        junk: Number of entries that cannot be results.
         fault: Why the prediction is not a list of results.
     """
 
@@ -122,8 +122,8 @@ class Results(NamedTuple):
     Attributes:
         items: Their fields.
         keys: By kind, the key of each.
-        itself: How many entries were left out because they are the query.
-        read: How many entries were looked at for them.
+        itself: Number of entries that are the query itself, which are left out.
+        read: Number of entries read for them.
         complete: Whether no result follows.
     """
 
@@ -136,12 +136,12 @@ class Results(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How results are read.
+    """A reader of results.
 
     Attributes:
         fields: Keys of ids and texts.
-        kinds: The keys that are asked for. A bare id is a result only if ids are among them.
-        exclude_self: Whether results with the text of the query are left out; with its id, if ids are asked for.
+        kinds: The kinds of keys that rules use. A bare id is a result only if ids are among them.
+        exclude_self: Whether results with the text of the query are left out; with its id, if rules use ids.
     """
 
     fields: Fields
@@ -149,7 +149,7 @@ class Reader:
     exclude_self: bool
 
     def entries(self, prediction: Any) -> Entries:
-        """Tell results from junk: texts that are no ids are what models produce, anything else is a fault.
+        """Separate results from junk: texts that are not ids are junk that models produce, anything else is a fault.
 
         The list may be the text of a JSON list, or stand under ``results`` of an object.
         """
@@ -172,7 +172,7 @@ class Reader:
         )
 
     def _nothing(self, prediction: Sequence[Any], results: Sequence[Any]) -> str | None:
-        """Say that no entry of a list is a result."""
+        """Return the fault of a list without any result."""
         if results or not prediction:
             return None
         expected = "objects" if "id" not in self.kinds else "objects or ids"
@@ -233,7 +233,7 @@ def _all_texts(entries: list[Any]) -> bool:
     if not entries or type(entries[0]) is not str:
         return False
     try:
-        "".join(entries)  # fails at the first that is no text, and takes a quarter of the time of looking at types
+        "".join(entries)  # fails at the first that is no text, and takes a quarter of the time of checking types
     except TypeError:
         return False
     return True
@@ -250,7 +250,7 @@ def listed_positives(expected: Any) -> list[Any] | None:
     """Return the list of positives; ``None`` if there is no ground truth.
 
     Raises:
-        EvaluatorError: There is something else than a list.
+        EvaluatorError: The value is not a list.
     """
     listed = expected.get("positives") if isinstance(expected, dict) else expected
     if expected is None or isinstance(listed, list):
@@ -277,7 +277,7 @@ def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, f
 
 
 def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Iterator[str]:
-    """Yield what is wrong with the positives of a case, and with what they are known by."""
+    """Yield the faults of the positives of a case, and of their keys."""
     try:
         positives = listed_positives(expected)
     except EvaluatorError as error:

@@ -15,23 +15,23 @@ SET_MEASURES = ("precision", "recall", "hit_rate", "macro_f1", "micro_precision"
 """Measures of the first k results that do not depend on their order."""
 
 LISTED_MEASURES = ("recall", "macro_f1", "micro_recall", "micro_f1")
-"""Those of them that need to know how many positives there are."""
+"""Measures among them that need the number of positives."""
 
 RANKED_MEASURES = ("ndcg", "map")
-"""Measures of the first k results that depend on their order; ``mrr`` is one, too, but has no k."""
+"""Measures of the first k results that depend on their order; ``mrr`` is another one, but has no k."""
 
 UNLISTED = "unlisted_"
-"""Stands before the counts of queries without a list of positives: these have a precision, but no recall."""
+"""Prefix of the counts of queries without a list of positives: these have a precision, but no recall."""
 
 PLAIN = "plain_"
-"""Stands before the counts of queries without attributes: these have a list of positives only."""
+"""Prefix of the counts of queries without attributes: these have a list of positives only."""
 
 
 @lru_cache(maxsize=8192)
 def set_counts(
     task: str, ranks: tuple[int, ...], cutoffs: tuple[int, ...], positives: int | None
 ) -> Mapping[str, float]:
-    """Return what a query counts for a task; the result is shared, and must not be changed.
+    """Return the counts of a query for a task; the result is shared, and must not be changed.
 
     Args:
         task: Name of the relevance rule.
@@ -59,7 +59,7 @@ def set_counts(
 def size_counts(
     retrieved: int, cutoffs: tuple[int, ...], positives: int | None, *, attributes: bool
 ) -> Mapping[str, float]:
-    """Return what a query counts for all tasks; the result is shared, and must not be changed.
+    """Return the counts of a query for all tasks; the result is shared, and must not be changed.
 
     Args:
         retrieved: Length of the list of results.
@@ -79,7 +79,7 @@ def size_counts(
 
 
 def unknown_counts(task: str, retrieved: int, cutoffs: tuple[int, ...], positives: int | None) -> Mapping[str, float]:
-    """Return what a query counts whose results cannot be judged for a task: `set_scores` leaves it out there.
+    """Return the counts of a query whose results cannot be judged for a task: `set_scores` leaves it out there.
 
     Args:
         task: Name of the relevance rule.
@@ -221,7 +221,7 @@ def set_scores(sums: "Mapping[str, FloatArray]", task: str, k: int, *, gold: boo
 
 
 def ranked_scores(sums: "Mapping[str, FloatArray]", task: str, cutoffs: Sequence[int]) -> "dict[str, FloatArray]":
-    """Return the means of what `ranked_counts` counted; NaN where no query has a positive."""
+    """Return the means of the scores of `ranked_counts`; NaN where no query has a positive."""
     names = [f"{task}_{name}@{k}" for name in RANKED_MEASURES for k in cutoffs]
     return {name: sums[name] / sums[f"{task}_ranked"] for name in [*names, f"{task}_mrr"]}
 

@@ -79,15 +79,15 @@ class SameSet:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Where a result has the field: under its own name, or under the query's."""
+        """The paths of the field in a result: its own name, and the query's."""
         return (self.field,) if self.query_field is None else (self.field, self.query_field)
 
     def fault(self, meta: Any) -> str | None:
-        """Return what is wrong with the query's field; ``None`` if nothing is."""
+        """Return the fault of the query's field, if any."""
         return self.value_fault(_value_at(meta, self.query_field or self.field))
 
     def value_fault(self, value: Any) -> str | None:
-        """Return what is wrong with a value; ``None`` if nothing is."""
+        """Return the fault of a value, if any."""
         right = value is MISSING or _values(value) is not None
         return None if right else f"found {describe_found(value)}, expected a list of values"
 
@@ -107,12 +107,12 @@ class SameSet:
 
 
 class Relevance(NamedTuple):
-    """What a rule says of a result.
+    """The relevance of a result by a rule.
 
     Attributes:
         relevant: Whether it is relevant, an absent attribute being empty.
-        unjudged: Whether it lacks the attribute that the query has, so that nobody knows.
-        fault: What is wrong with its attribute; it is not relevant then.
+        unjudged: Whether it lacks the attribute that the query has, so that its relevance is unknown.
+        fault: The fault of its attribute, if any; it is not relevant then.
     """
 
     relevant: bool
@@ -121,7 +121,7 @@ class Relevance(NamedTuple):
 
 
 def _values(value: Any) -> frozenset[str] | None:
-    """Return a set of values; ``None`` for what is none."""
+    """Return a set of values; ``None`` for anything else."""
     if value is None or value is MISSING:
         return frozenset()
     if isinstance(value, str):
@@ -195,15 +195,15 @@ class Near:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Where a result has the field: under its own name, or under the query's."""
+        """The paths of the field in a result: its own name, and the query's."""
         return (self.field,) if self.query_field is None else (self.field, self.query_field)
 
     def fault(self, meta: Any) -> str | None:
-        """Return what is wrong with the query's field; ``None`` if nothing is."""
+        """Return the fault of the query's field, if any."""
         return self.value_fault(_value_at(meta, self.query_field or self.field))
 
     def value_fault(self, value: Any) -> str | None:
-        """Return what is wrong with a value; ``None`` if nothing is."""
+        """Return the fault of a value, if any."""
         where = "" if self.number is None else f", or an object with it as {self.number!r}"
         return None if self.read(value)[0] is not None else f"found {describe_found(value)}, expected a number{where}"
 
@@ -258,7 +258,7 @@ Rule: TypeAlias = Annotated[GoldList | SameSet | Near, Field(discriminator="rule
 
 
 def _form(tasks: Any) -> str:
-    """Tell the two forms of the option apart, so that faults are those of the one that was meant."""
+    """Tell the two forms of the option apart, so that faults are those of the intended form."""
     return "str" if isinstance(tasks, str) else "dict[str,Rule]"
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class NarrativeTaxonomy:
     """The labels of story annotations. A label is compared after trimming, and letter case matters.
 
-    Whatever is empty, or no text, counts as no label and is valid.
+    Empty values, and those that are not text, are valid.
 
     Attributes:
         relationships: Labels of level 1, with those of level 2 below each.
@@ -42,8 +42,8 @@ class NarrativeTaxonomy:
         polarities: Sentiment, in small letters, to ``positive``, ``neutral`` or ``negative``.
         categories: Categories of actions, with the types below each.
         contexts: Contexts of actions; each is allowed with any type.
-        statuses: How an action may turn out.
-        functions: What an action may do for the story.
+        statuses: Outcomes of actions.
+        functions: Functions of actions in the story.
     """
 
     relationships: LabelSet
@@ -55,7 +55,7 @@ class NarrativeTaxonomy:
     functions: LabelSet
 
     def invalid_relationship(self, level1: object, level2: object) -> str | None:
-        """Return why the two levels of a relationship are no labels, or do not belong together; else ``None``."""
+        """Return why the two levels of a relationship are not labels, or do not belong together; ``None`` if valid."""
         first, second = _text(level1), _text(level2)
         faults = (
             self.relationships.fault("relationship_level1", first),
@@ -64,7 +64,7 @@ class NarrativeTaxonomy:
         return "; ".join(filter(None, faults)) or None
 
     def invalid_sentiment(self, label: object) -> str | None:
-        """Return why one sentiment is no label; else ``None``."""
+        """Return why a sentiment is not a label; ``None`` if it is."""
         return self.sentiments.fault("sentiment", _text(label))
 
     def invalid_action(self, field: str, value: object, category: object = None) -> str | None:
@@ -73,7 +73,7 @@ class NarrativeTaxonomy:
         Args:
             field: ``category``, ``type``, ``context``, ``status`` or ``function``.
             value: Its value.
-            category: The category beside it, which a type has to belong to.
+            category: The category that a type has to belong to.
 
         Raises:
             KeyError: There is no such field.
@@ -100,7 +100,7 @@ def narrative_taxonomy(
 ) -> NarrativeTaxonomy:
     """Return the labels of story annotations.
 
-    What a file does not list is not checked: no contexts listed means that every context is valid.
+    Fields that a file does not list are not checked: no contexts listed means that every context is valid.
 
     Args:
         relationships: A file of your own: CSV, Markdown tables, or YAML or JSON in the form of the shipped file.
@@ -132,7 +132,7 @@ def _path(option: str | None, shipped: str) -> Path:
 
 
 def _names(labels: "Iterable[Label]") -> dict[str, str]:
-    """Return every name with its label; where two labels share a name, a label goes before, then what comes first."""
+    """Return every name with its label; where two labels share a name, a label wins, then the first one."""
     labels = list(labels)
     names = {each.label: each.label for each in labels}
     for each in labels:
@@ -151,7 +151,7 @@ def _polarity(sentiment: "Sentiment") -> str | None:
 
 
 def _with_short_names(categories: "Iterable[Category]") -> "list[Category]":
-    """Give the short name that annotations use to each category that the shipped file has as well."""
+    """Add the short names of the shipped file to the categories that it also has."""
     short = {each.label: each.short for each in read_actions(taxonomy_path("actions")).categories}
     return [replace(each, short=each.short or short.get(each.label)) for each in categories]
 

@@ -20,13 +20,13 @@ Polarity = Literal["positive", "neutral", "negative"]
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """A label and what else it is called.
+    """A label and its other names.
 
     Attributes:
-        label: As annotations write it.
+        label: Its spelling in annotations.
         zh: Its Chinese name.
         aliases: More names.
-        description: What it means.
+        description: Its meaning.
     """
 
     __pydantic_config__: ClassVar = STRICT
@@ -207,7 +207,7 @@ def split_name(text: str) -> tuple[str, str | None]:
 
 
 def bilingual_name(text: str) -> tuple[str, str | None]:
-    """Split ``家庭与亲缘(Family & Kinship)`` into label and Chinese name, in whatever order they stand.
+    """Split ``家庭与亲缘(Family & Kinship)`` into label and Chinese name, in either order.
 
     >>> bilingual_name("家庭与亲缘(Family & Kinship)")
     ('Family & Kinship', '家庭与亲缘')
@@ -297,7 +297,7 @@ class _Group:
 
 
 def relationships_of(rows: list[LabelRow], faults: FaultLog) -> Relationships:
-    """Make relationship labels of rows with the columns ``level1`` and ``level2``; `faults` gets what is wrong."""
+    """Make relationship labels of rows with the columns ``level1`` and ``level2``; `faults` gets the faults."""
     groups = _groups(rows, "level1", "level2", faults)
     levels = (
         Level1(
@@ -312,7 +312,7 @@ def relationships_of(rows: list[LabelRow], faults: FaultLog) -> Relationships:
 
 
 def sentiments_of(rows: list[LabelRow], faults: FaultLog) -> Sentiments:
-    """Make sentiment labels of rows with the column ``label``; `faults` gets what is wrong.
+    """Make sentiment labels of rows with the column ``label``; `faults` gets the faults.
 
     Without a column ``polarity``, labels have none of their own.
     """
@@ -334,7 +334,7 @@ def sentiments_of(rows: list[LabelRow], faults: FaultLog) -> Sentiments:
 
 
 def actions_of(rows: list[LabelRow], faults: FaultLog) -> Actions:
-    """Make action labels of rows with the columns ``category`` and ``type``; `faults` gets what is wrong.
+    """Make action labels of rows with the columns ``category`` and ``type``; `faults` gets the faults.
 
     Statuses and functions come from columns of these names, or from tables and lists below headings with these words.
     """
@@ -357,7 +357,7 @@ def actions_of(rows: list[LabelRow], faults: FaultLog) -> Actions:
 
 
 def label_fault(label: str, seen: set[str]) -> str | None:
-    """Return what is wrong with the next label of a list; `seen` has those before it, and gets this one."""
+    """Return the fault of the next label of a list; `seen` has those before it, and gets this one."""
     if not label or label != label.strip():
         return f"found {describe(label)}, expected a label without surrounding spaces"
     if label in seen:
