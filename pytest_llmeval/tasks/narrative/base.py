@@ -4,13 +4,13 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Reads
+from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.evaluators.answers import describe_found
@@ -52,11 +52,14 @@ class NarrativeEvaluator(Evaluator):
     subclass may have the options of `Matching`, under their names, those of its taxonomies, and `repair_spans`.
 
     Attributes:
+        metrics: The names of the metrics, unless a subclass describes them itself.
         normalize: Fold labels of both sides into those of the taxonomies: bilingual, long and short forms, and letter
             case. Unknown labels stay as they are.
     """
 
     reads = Reads(own_keys=(*PARTS, "version", "metadata", "source_info"))
+
+    metrics: ClassVar[tuple[str, ...]] = ()
 
     normalize: bool = field(default=False, kw_only=True)
 
@@ -86,6 +89,26 @@ class NarrativeEvaluator(Evaluator):
         return "|".join(
             [*named, *pairing, *(part for name, part in flags.items() if getattr(self, name, False)), version]
         )
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics.
+
+        Raises:
+            SuiteError: A taxonomy has faults.
+        """
+        self._check_taxonomies()
+        return [Metric(name, signature=self._signature()) for name in self.metrics]
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Describe the errors that the details list."""
+        del case
+        return self.lines(observation.details)
+
+    @staticmethod
+    def lines(details: Mapping[str, Any]) -> list[str]:
+        """Return a line for each error that the details of an observation list."""
+        del details
+        return []
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield the malformed values of the ground truth."""

@@ -56,21 +56,14 @@ class Relationships(NarrativeEvaluator):
     """
 
     name = "narrative.relationships"
+    metrics = _RELATIONSHIP_METRICS
+    lines = staticmethod(relationship_lines)
 
     fuzzy: float | None = None
     match: NameMatch = field(default="aliases", kw_only=True)
     pairing: Pairing = field(default="one", kw_only=True)
     align: tuple[str, ...] = ALIGN
     relationship_taxonomy: str | None = field(default=None, kw_only=True, metadata={"path": True})
-
-    def describe(self) -> Sequence[Metric]:
-        """Return the nine metrics.
-
-        Raises:
-            SuiteError: The taxonomy has faults.
-        """
-        self._check_taxonomies()
-        return [Metric(name, signature=self._signature()) for name in _RELATIONSHIP_METRICS]
 
     def observe(self, stories: Alignment) -> Observation:
         """Count the relationships of two stories."""
@@ -79,18 +72,13 @@ class Relationships(NarrativeEvaluator):
             tally.add(event, partner, pairs, links)
         details = tally.details() | gap_details("relationships", stories.gold)
         if not tally.judged_events:
-            return Observation(gap_counts(details), details, dict.fromkeys(_RELATIONSHIP_METRICS, _NO_RELATIONSHIP))
+            return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_RELATIONSHIP))
         undefined = {
             f"{level}_accuracy": f"no paired relationship has {level} in the ground truth"
             for level in _LEVELS
             if not tally.counts[level]
         }
         return Observation(gap_counts(details) | tally.counts, details, undefined)
-
-    def explain(self, case: Case, observation: Observation) -> list[str]:
-        """List relationships that are missing, extra, or have other labels."""
-        del case
-        return relationship_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all relationships pooled, and the shares of right levels."""
@@ -226,18 +214,11 @@ class ActionLayer(NarrativeEvaluator):
     """
 
     name = "narrative.action_layer"
+    metrics = _NAMES
+    lines = staticmethod(action_lines)
 
     align: tuple[str, ...] = ALIGN
     action_taxonomy: str | None = field(default=None, kw_only=True, metadata={"path": True})
-
-    def describe(self) -> Sequence[Metric]:
-        """Return the seven metrics.
-
-        Raises:
-            SuiteError: The taxonomy has faults.
-        """
-        self._check_taxonomies()
-        return [Metric(name, signature=self._signature()) for name in _NAMES]
 
     def observe(self, stories: Alignment) -> Observation:
         """Count the fields of the actions of two stories."""
@@ -267,18 +248,13 @@ class ActionLayer(NarrativeEvaluator):
             "n_events_skipped": len(skipped),
         } | gap_details("action_layer", stories.gold)
         if not judged:
-            return Observation(gap_counts(details), details, dict.fromkeys(_NAMES, _NO_ACTION_LAYER))
+            return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_ACTION_LAYER))
         counts = gap_counts(details) | matches | {"events": len(judged)}
         for name, pairs in by_field.items():
             counts |= {name: len(pairs), f"{name}.right": right[name]}
         absent = [field for field in ACTION_FIELDS if not by_field[field]]
         undefined = {_ACCURACY[field]: f"the ground truth has no {field}" for field in absent}
         return Observation(counts, details, undefined)
-
-    def explain(self, case: Case, observation: Observation) -> list[str]:
-        """List missing events, and fields that differ."""
-        del case
-        return action_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the shares of right fields and of right events, of all stories pooled."""
@@ -391,13 +367,10 @@ class Characters(NarrativeEvaluator):
     """
 
     name = "narrative.characters"
+    metrics = (*_CHARACTER_RATES, _ARCHETYPE)
 
     fuzzy: float | None = None
     match: NameMatch = field(default="aliases", kw_only=True)
-
-    def describe(self) -> Sequence[Metric]:
-        """Return the four metrics."""
-        return [Metric(name, signature=self._signature()) for name in (*_CHARACTER_RATES, _ARCHETYPE)]
 
     def observe(self, stories: Alignment) -> Observation:
         """Count the characters of two stories."""
@@ -424,7 +397,7 @@ class Characters(NarrativeEvaluator):
         } | gap_details("characters", stories.gold)
         counts = gap_counts(details)
         if not gold:
-            return Observation(counts, details, dict.fromkeys((*_CHARACTER_RATES, _ARCHETYPE), _NO_CHARACTERS))
+            return Observation(counts, details, dict.fromkeys(self.metrics, _NO_CHARACTERS))
         counts |= {
             "matched": len(pairs),
             "predicted": len(predicted),

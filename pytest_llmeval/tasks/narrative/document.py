@@ -299,15 +299,16 @@ class _Reader:
     def __init__(self) -> None:
         self.faults: list[str] = []
 
-    def fault(self, path: str, value: Any, expected: str) -> None:
-        self.faults.append(f"{path}: found {describe_found(value)}, expected {expected}")
+    def fault(self, value: Any, path: str, expected: str) -> None:
+        """Add a fault, unless the value is blank."""
+        if not is_blank(value):
+            self.faults.append(f"{path}: found {describe_found(value)}, expected {expected}")
 
     def object(self, data: Mapping[str, Any], path: str, key: str) -> Mapping[str, Any]:
         value = data.get(key)
         if isinstance(value, Mapping):
             return value
-        if not is_blank(value):
-            self.fault(_join(path, key), value, "an object")
+        self.fault(value, _join(path, key), "an object")
         return {}
 
     def each(self, data: Mapping[str, Any], path: str, key: str, read: Callable[[Mapping[str, Any], str], Any]) -> Any:
@@ -315,24 +316,21 @@ class _Reader:
         path = _join(path, key)
         value = data.get(key)
         if not isinstance(value, (list, tuple)):
-            if not is_blank(value):
-                self.fault(path, value, "a list")
+            self.fault(value, path, "a list")
             return []
         results = []
         for place, item in enumerate(value):
-            if isinstance(item, Mapping):
-                if item:
-                    results.append(read(item, f"{path}[{place}]"))
-            elif not is_blank(item):
-                self.fault(f"{path}[{place}]", item, "an object")
+            if isinstance(item, Mapping) and item:
+                results.append(read(item, f"{path}[{place}]"))
+            else:
+                self.fault(item, f"{path}[{place}]", "an object")
         return results
 
     def text(self, data: Mapping[str, Any], path: str, key: str) -> str:
         value = data.get(key)
         if isinstance(value, str):
             return "" if is_blank(value) else value
-        if not is_blank(value):
-            self.fault(_join(path, key), value, "text")
+        self.fault(value, _join(path, key), "text")
         return ""
 
     def label(self, data: Mapping[str, Any], path: str, key: str) -> str:
@@ -340,16 +338,15 @@ class _Reader:
 
     def labels(self, data: Mapping[str, Any], path: str, key: str) -> list[str]:
         """Read a list of texts, or one text with separators."""
-        value = data.get(key)
+        value, path = data.get(key), _join(path, key)
         if isinstance(value, str):
             return split_names(value)
         if not isinstance(value, (list, tuple)):
-            if not is_blank(value):
-                self.fault(_join(path, key), value, "text or a list of texts")
+            self.fault(value, path, "text or a list of texts")
             return []
         for place, item in enumerate(value):
-            if not isinstance(item, str) and not is_blank(item):
-                self.fault(f"{_join(path, key)}[{place}]", item, "text")
+            if not isinstance(item, str):
+                self.fault(item, f"{path}[{place}]", "text")
         return [label for item in value if isinstance(item, str) and (label := item.strip())]
 
     def scalar(self, data: Mapping[str, Any], path: str, key: str) -> Scalar | None:
@@ -361,21 +358,16 @@ class _Reader:
                 return "number", value
             case str() if not is_blank(value):
                 return "text", value
-        if not is_blank(value):
-            self.fault(_join(path, key), value, "text or a number")
+        self.fault(value, _join(path, key), "text or a number")
         return None
 
     def offset(self, data: Mapping[str, Any], path: str, key: str) -> int | None:
         value = data.get(key)
-        match value:
-            case bool():
-                pass
-            case int():
-                return value
-            case float() if value.is_integer():  # JSON does not distinguish 3 from 3.0
-                return int(value)
-        if not is_blank(value):
-            self.fault(_join(path, key), value, "a whole number")
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if isinstance(value, float) and value.is_integer():  # JSON does not distinguish 3 from 3.0
+            return int(value)
+        self.fault(value, _join(path, key), "a whole number")
         return None
 
     def character(self, data: Mapping[str, Any], path: str) -> Character | None:

@@ -48,6 +48,7 @@ class TextSpan(NarrativeEvaluator):
     """
 
     name = "narrative.text_span"
+    lines = staticmethod(span_lines)
 
     tolerance: int = 2
     align: tuple[str, ...] = ALIGN
@@ -85,8 +86,7 @@ class TextSpan(NarrativeEvaluator):
             reason = _NO_TEXT if gold else _ABSENT
             undefined = dict.fromkeys([metric.name for metric in self.describe()], reason)
             gaps = gap_details("text_span", stories.gold, _NO_TEXT if gold else None)
-            nothing = _no_details(excluded) | gaps
-            return Observation(gap_counts(nothing), nothing, undefined)
+            return Observation(gap_counts(gaps), _details([], [], [], [], excluded) | gaps, undefined)
         sentences = end_mark_spans(stories.text)
         right, answers = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
         counts = boundary_counts(match_boundaries(right, answers, self.tolerance))
@@ -99,26 +99,9 @@ class TextSpan(NarrativeEvaluator):
                 undefined[name] = "the text is not longer than one window"
         overlaps = assign_spans(_spans(gold), _spans(predicted))
         counts |= {"overlap": math.fsum(overlaps), "spans": len(overlaps)}
-        details: dict[str, Any] = {
-            "overlap_scores": sorted(overlaps, reverse=True),
-            "event_overlaps": [
-                {"event": event.label, "overlap": overlap} for event, overlap in zip(gold, overlaps, strict=True)
-            ],
-            "mean_overlap": math.fsum(overlaps) / len(overlaps),
-            "predicted_boundaries": answers,
-            "ground_truth_boundaries": right,
-            "n_predicted": len(answers),
-            "n_ground_truth": len(right),
-            "unjudged_spans": excluded,
-            "n_spans_excluded": len(excluded),
-        } | gap_details("text_span", stories.gold)
+        details = _details(gold, overlaps, answers, right, excluded) | gap_details("text_span", stories.gold)
         counts |= gap_counts(details)
         return Observation(counts, details | _faults(gold, predicted, len(stories.text)) | _drifts(stories), undefined)
-
-    def explain(self, case: Case, observation: Observation) -> list[str]:
-        """List boundaries that differ, and count spans that overlap little."""
-        del case
-        return span_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return everything for the boundaries and the spans of all stories pooled."""
@@ -167,15 +150,23 @@ def _drifts(stories: Alignment) -> dict[str, Any]:
     return {"drifted_spans": by_side} | ({"wrong": wrong} if wrong else {})
 
 
-def _no_details(excluded: list[str]) -> dict[str, Any]:
+def _details(
+    gold: Sequence[Event],
+    overlaps: Sequence[float],
+    predicted: Sequence[int],
+    right: Sequence[int],
+    excluded: Sequence[str],
+) -> dict[str, Any]:
+    """Return the overlap of each gold event, the boundaries of both sides, and the events that are not judged."""
+    pairs = zip(gold, overlaps, strict=True)
     return {
-        "overlap_scores": [],
-        "event_overlaps": [],
-        "mean_overlap": None,
-        "predicted_boundaries": [],
-        "ground_truth_boundaries": [],
-        "n_predicted": 0,
-        "n_ground_truth": 0,
+        "overlap_scores": sorted(overlaps, reverse=True),
+        "event_overlaps": [{"event": event.label, "overlap": overlap} for event, overlap in pairs],
+        "mean_overlap": math.fsum(overlaps) / len(overlaps) if overlaps else None,
+        "predicted_boundaries": predicted,
+        "ground_truth_boundaries": right,
+        "n_predicted": len(predicted),
+        "n_ground_truth": len(right),
         "unjudged_spans": excluded,
         "n_spans_excluded": len(excluded),
     }
@@ -206,21 +197,14 @@ class Sentiment(NarrativeEvaluator):
     """
 
     name = "narrative.sentiment"
+    metrics = (*_SENTIMENT_RATES, _POLARITY)
+    lines = staticmethod(sentiment_lines)
 
     fuzzy: float | None = None
     match: NameMatch = field(default="aliases", kw_only=True)
     pairing: Pairing = field(default="one", kw_only=True)
     align: tuple[str, ...] = ALIGN
     sentiment_taxonomy: str | None = field(default=None, metadata={"path": True})
-
-    def describe(self) -> Sequence[Metric]:
-        """Return the four metrics.
-
-        Raises:
-            SuiteError: The taxonomy has faults.
-        """
-        self._check_taxonomies()
-        return [Metric(name, signature=self._signature()) for name in (*_SENTIMENT_RATES, _POLARITY)]
 
     def observe(self, stories: Alignment) -> Observation:
         """Count the sentiments of two stories."""
@@ -232,16 +216,9 @@ class Sentiment(NarrativeEvaluator):
                 tally.add_others(event, partner, pairs, {id(answer) for _, answer in links})
         details = tally.details() | gap_details("sentiment", stories.gold)
         if not tally.judged:
-            return Observation(
-                gap_counts(details), details, dict.fromkeys((*_SENTIMENT_RATES, _POLARITY), _NO_SENTIMENT)
-            )
+            return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_SENTIMENT))
         no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
         return Observation(gap_counts(details) | tally.counts, details, no_polarity)
-
-    def explain(self, case: Case, observation: Observation) -> list[str]:
-        """List missing and extra sentiments."""
-        del case
-        return sentiment_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""

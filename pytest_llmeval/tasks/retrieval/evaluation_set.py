@@ -7,7 +7,7 @@ import random
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -99,6 +99,10 @@ Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]
 """Reads the corpus again: line numbers and rows, in the order of the file."""
 
 
+def _option(default: Any, metavar: str, description: str) -> Any:
+    return field(default=default, metadata={"metavar": metavar, "help": description})
+
+
 @dataclass(frozen=True, slots=True)
 class SetOptions:
     """Options for building a set.
@@ -116,13 +120,15 @@ class SetOptions:
         ValueError: A number is out of its range.
     """
 
-    queries: int = 100
-    candidates: int = 400
-    positives: int = 10
-    min_positives: int = 10
-    relative: float = 0.2
-    absolute: float = 6.0
-    seed: int = 0
+    queries: int = _option(100, "N", "number of queries (default: 100)")
+    candidates: int = _option(400, "N", "number of cases to draw as candidates (default: 4 per query)")
+    positives: int = _option(10, "N", "maximum number of positives of a query (default: 10)")
+    min_positives: int = _option(
+        10, "N", "minimum number of positives; queries with fewer are dropped (default: --positives)"
+    )
+    relative: float = _option(0.2, "SHARE", "maximum difference of terms, as a share of the query's (default: 0.2)")
+    absolute: float = _option(6.0, "MONTHS", "difference in months that is always allowed (default: 6)")
+    seed: int = _option(0, "N", "random seed (default: 0)")
 
     def __post_init__(self) -> None:
         for name, least in (("queries", 1), ("min_positives", 1), ("relative", 0), ("absolute", 0)):
@@ -155,7 +161,7 @@ class BuiltSet:
         """Return the sizes of the set, and the numbers dropped by reason, as JSON data."""
         sizes = Counter(len(positives) for _, positives in self.queries)
         return {
-            "options": {name: getattr(options, name) for name in options.__slots__},
+            "options": asdict(options),
             "rows": self.rows,
             "usable": self.usable,
             "drawn": self.drawn,
@@ -273,6 +279,12 @@ def set_line(query: Judgement, positives: Iterable[Judgement]) -> dict[str, Any]
     return {"query_id": query.name, "query": query.to_json(), "positives": [each.to_json() for each in positives]}
 
 
+_BY_OTHERS: Mapping[str, Callable[[Namespace], int]] = {
+    "candidates": lambda options: options.queries * 4,
+    "min_positives": lambda options: options.positives,
+}
+"""Options whose default follows from other ones."""
+
 _DESCRIPTION = (
     "Draw queries from a corpus of judgements (JSONL), and find the cases with the same accusations, the same articles "
     "and a similar term of imprisonment for each of them. Write the set, and a report of what was dropped and why."
@@ -288,50 +300,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     build.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the evaluation set (JSONL)")
     build.add_argument("--report", type=Path, metavar="FILE", help="the report; default: OUTPUT with .report.json")
-    build.add_argument("--queries", type=int, default=100, metavar="N", help="number of queries (default: 100)")
-    build.add_argument(
-        "--candidates", type=int, metavar="N", help="number of cases to draw as candidates (default: 4 per query)"
-    )
-    build.add_argument(
-        "--positives", type=int, default=10, metavar="N", help="maximum number of positives of a query (default: 10)"
-    )
-    build.add_argument(
-        "--min-positives",
-        type=int,
-        metavar="N",
-        help="minimum number of positives; queries with fewer are dropped (default: --positives)",
-    )
-    build.add_argument(
-        "--relative",
-        type=float,
-        default=0.2,
-        metavar="SHARE",
-        help="maximum difference of terms, as a share of the query's (default: 0.2)",
-    )
-    build.add_argument(
-        "--absolute",
-        type=float,
-        default=6.0,
-        metavar="MONTHS",
-        help="difference in months that is always allowed (default: 6)",
-    )
-    build.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    for each in fields(SetOptions):
+        flag = f"--{each.name.replace('_', '-')}"
+        default = None if each.name in _BY_OTHERS else each.default
+        build.add_argument(flag, type=type(each.default), default=default, **each.metadata)
     build.set_defaults(run=_build, refuse=build.error)
 
 
 def _build(options: Namespace) -> int:
     from pytest_llmeval.data.files.documents import read_jsonl
 
+    values = {each.name: getattr(options, each.name) for each in fields(SetOptions)}
+    values |= {name: derive(options) for name, derive in _BY_OTHERS.items() if values[name] is None}
     try:
-        how = SetOptions(
-            queries=options.queries,
-            candidates=options.queries * 4 if options.candidates is None else options.candidates,
-            positives=options.positives,
-            min_positives=options.positives if options.min_positives is None else options.min_positives,
-            relative=options.relative,
-            absolute=options.absolute,
-            seed=options.seed,
-        )
+        how = SetOptions(**values)
     except ValueError as error:
         options.refuse(str(error))
     path = options.report or options.output.parent / f"{options.output.stem}.report.json"
@@ -359,10 +341,5 @@ def _summary(built: "BuiltSet", output: Path, report: Path) -> Iterator[str]:
     positives = sum(len(each) for _, each in built.queries)
     yield f"{output}: {len(built.queries)} queries with {positives} positives"
     yield f"{built.rows} rows, {built.usable} of them usable; {built.drawn} candidates drawn"
-    yield from _dropped(built.dropped)
+    yield from (f"dropped {number}: {reason}" for reason, number in built.dropped.items())
     yield f"report: {report}"
-
-
-def _dropped(dropped: Mapping[str, int]) -> Iterator[str]:
-    for reason, number in dropped.items():
-        yield f"dropped {number}: {reason}"

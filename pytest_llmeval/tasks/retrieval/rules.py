@@ -2,7 +2,8 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -55,8 +56,53 @@ class GoldList:
         return f"gold by {self.by}"
 
 
+class Relevance(NamedTuple):
+    """The relevance of a result by a rule.
+
+    Attributes:
+        relevant: Whether it is relevant, an absent attribute being empty.
+        unjudged: Whether it lacks the attribute that the query has, so that its relevance is unknown.
+        fault: The fault of its attribute, if any; it is not relevant then.
+    """
+
+    relevant: bool
+    unjudged: bool = False
+    fault: str | None = None
+
+
+class FieldRule(ABC):
+    """A rule that compares a field of a result with the query's ``meta``."""
+
+    field: str
+    query_field: str | None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the field in a result: its own name, and the query's."""
+        return (self.field,) if self.query_field is None else (self.field, self.query_field)
+
+    @abstractmethod
+    def value_fault(self, value: Any) -> str | None:
+        """Return the fault of a value, if any."""
+
+    @abstractmethod
+    def matcher(self, value: Any) -> Callable[[Any], bool]:
+        """Return the function that compares attributes of results with the query's value."""
+
+    def fault(self, meta: Any) -> str | None:
+        """Return the fault of the query's field, if any."""
+        return self.value_fault(_value_at(meta, self.query_field or self.field))
+
+    def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[Relevance]:
+        """Return the relevance of each result."""
+        value = _value_at(meta, self.query_field or self.field)
+        matches, known = self.matcher(value), value is not MISSING
+        attributes = (_value_of(result, self.paths) for result in results)
+        return [Relevance(matches(each), known and each is MISSING, self.value_fault(each)) for each in attributes]
+
+
 @dataclass(frozen=True)
-class SameSet:
+class SameSet(FieldRule):
     """A result is relevant if a field holds the same set of values as the query's.
 
     Numbers and their digits are the same. A text may hold several values, separated by semicolons or by ``、``, and may
@@ -77,47 +123,15 @@ class SameSet:
     def __str__(self) -> str:
         return f"same {self.field}"
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The paths of the field in a result: its own name, and the query's."""
-        return (self.field,) if self.query_field is None else (self.field, self.query_field)
-
-    def fault(self, meta: Any) -> str | None:
-        """Return the fault of the query's field, if any."""
-        return self.value_fault(_value_at(meta, self.query_field or self.field))
-
     def value_fault(self, value: Any) -> str | None:
         """Return the fault of a value, if any."""
         right = value is MISSING or _values(value) is not None
         return None if right else f"found {describe_found(value)}, expected a list of values"
 
-    def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> "list[Relevance]":
-        """Return for each result whether it has the query's values and no others."""
-        value = _value_at(meta, self.query_field or self.field)
+    def matcher(self, value: Any) -> Callable[[Any], bool]:
+        """Return whether an attribute has the query's values and no others."""
         expected = _values(value) or frozenset()
-        out = []
-        for attribute in (_value_of(result, self.paths) for result in results):
-            values = expected if attribute == value else _values(attribute)
-            out.append(
-                Relevance(
-                    values == expected, attribute is MISSING and value is not MISSING, self.value_fault(attribute)
-                )
-            )
-        return out
-
-
-class Relevance(NamedTuple):
-    """The relevance of a result by a rule.
-
-    Attributes:
-        relevant: Whether it is relevant, an absent attribute being empty.
-        unjudged: Whether it lacks the attribute that the query has, so that its relevance is unknown.
-        fault: The fault of its attribute, if any; it is not relevant then.
-    """
-
-    relevant: bool
-    unjudged: bool = False
-    fault: str | None = None
+        return lambda attribute: attribute == value or _values(attribute) == expected
 
 
 def _values(value: Any) -> frozenset[str] | None:
@@ -157,7 +171,7 @@ _QUOTES = " \t\r\n\"'"
 
 
 @dataclass(frozen=True)
-class Near:
+class Near(FieldRule):
     """A result is relevant if a number is close to the query's, and flags are the same.
 
     Null and the query's missing number are 0, a missing flag is not set. Where a flag is set on both sides the numbers
@@ -193,29 +207,15 @@ class Near:
     def __str__(self) -> str:
         return f"near {self.field} {self.relative:g} {self.absolute:g}"
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The paths of the field in a result: its own name, and the query's."""
-        return (self.field,) if self.query_field is None else (self.field, self.query_field)
-
-    def fault(self, meta: Any) -> str | None:
-        """Return the fault of the query's field, if any."""
-        return self.value_fault(_value_at(meta, self.query_field or self.field))
-
     def value_fault(self, value: Any) -> str | None:
         """Return the fault of a value, if any."""
         where = "" if self.number is None else f", or an object with it as {self.number!r}"
         return None if self.read(value)[0] is not None else f"found {describe_found(value)}, expected a number{where}"
 
-    def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[Relevance]:
-        """Return for each result whether it is close enough to the query."""
-        value = _value_at(meta, self.query_field or self.field)
+    def matcher(self, value: Any) -> Callable[[Any], bool]:
+        """Return whether an attribute is close enough to the query's value."""
         query = self.read(value)
-        out = []
-        for attribute in (_value_of(result, self.paths) for result in results):
-            near = self.distance(query, self.read(attribute)) is not None
-            out.append(Relevance(near, attribute is MISSING and value is not MISSING, self.value_fault(attribute)))
-        return out
+        return lambda attribute: self.distance(query, self.read(attribute)) is not None
 
     def distance(self, query: "Measured", result: "Measured") -> float | None:
         """Return how far the numbers are apart: 0 where flags make them not matter, ``None`` where that is too far."""
