@@ -1,4 +1,4 @@
-"""Write what documents suite files: docs/suite.schema.json, and the table of keys in docs/suite-files.md.
+"""Write what documents suite files: docs/suite.schema.json, and the tables of keys of suites and gates in the pages.
 
 Run it after adding a key or an option.
 """
@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import fields
 from pathlib import Path
 
+from pytest_llmeval.gates.contract import Gate
+from pytest_llmeval.gates.rules import RULES
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import SCHEMA_URL, suite_schema
@@ -17,6 +20,9 @@ from pytest_llmeval.suite.schema import SCHEMA_URL, suite_schema
 DOCS = Path(__file__).parents[1] / "docs"
 PUBLISHED = DOCS / "suite.schema.json"
 PAGE = DOCS / "suite-files.md"
+GATES = {DOCS / "thresholds-and-gates.md": "min", DOCS / "regressions.md": "max_drop"}
+"""Page to a key by which the rules of its table are known."""
+MARKERS = "<!-- keys of gates -->\n\n", "\n\n<!-- end of keys -->"
 
 
 def text() -> str:
@@ -37,6 +43,35 @@ def page() -> str:
     return "".join([before, start, "\n".join(["| key | value | default |", "|---|---|---|", *written]), end, listed])
 
 
+def gates_page(path: Path) -> str:
+    """Return a page with the table of the keys of gates between its markers."""
+    rules = [rule for rule in RULES if GATES[path] in rule.tags]
+    keys = {rule: rule.keys() for rule in rules}
+    owned = {name: [rule for rule in rules if name in keys[rule]] for names in keys.values() for name in names}
+    rows = []
+    for name, owners in owned.items():
+        key = keys[owners[0]][name]
+        meaning = ". ".join(f"`{rule.rule}`: {rule.meaning}" for rule in owners) if name == "rule" else key.meaning
+        some = "" if owners == rules else f" ({', '.join(f'`{rule.rule}`' for rule in owners)})"
+        rows.append(f"| `{name}` | {meaning}{some} | {key.otherwise or default(owners[0], name)} |")
+    start, end = MARKERS
+    before, _, after = path.read_text(encoding="utf-8").partition(start)
+    table = "\n".join(["| key | value | default |", "|---|---|---|", *rows])
+    return f"{before}{start}{table}{end}{after.partition(end)[2]}"
+
+
+def default(rule: type[Gate], name: str) -> str:
+    """Return the value of a gate without a key."""
+    if name == "rule":
+        return f"`{rule.rule}`"
+    if name == "metric" or name in rule.tags:
+        return "required"
+    value = next(each.default for each in fields(rule) if each.name == name)
+    return f"`{str(value).lower()}`" if isinstance(value, bool | str) else str(value)
+
+
 if __name__ == "__main__":
     sys.stdout.write(f"{PUBLISHED.write_text(text(), encoding='utf-8')} characters\n")
     PAGE.write_text(page(), encoding="utf-8")
+    for each in GATES:
+        each.write_text(gates_page(each), encoding="utf-8")

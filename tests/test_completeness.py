@@ -138,6 +138,12 @@ def test_the_keys_of_a_suite_file_are_described_as_they_are_declared() -> None:
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run python .ci/suite_schema.py"
 
 
+def test_the_keys_of_gates_are_described_as_rules_declare_them() -> None:
+    module = script("suite_schema")
+    for path in module.GATES:
+        assert path.read_text(encoding="utf-8") == module.gates_page(path), "run python .ci/suite_schema.py"
+
+
 def test_every_public_name_is_described() -> None:
     text = page("python-api.md")
     lacking = {name for name in pytest_llmeval.__all__ if name not in text}

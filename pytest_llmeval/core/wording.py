@@ -176,6 +176,11 @@ def is_cut(text: str) -> bool:
     return _REST.search(text) is not None
 
 
+def without_links(text: str) -> str:
+    """Return a line of Markdown with its links as plain text."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+
+
 def listed(items: Iterable[str], most: int = _MOST) -> str:
     """Write the first few of some things, and how many were left out.
 

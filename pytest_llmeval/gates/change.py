@@ -85,12 +85,23 @@ class ChangeGate(Gate):
     """
 
     max_drop: float = owned(kw_only=False)
-    confidence: float = owned(default=0.95, confidence=GateKey(float, "Confidence level of the test"))
+    confidence: float = owned(default=0.95, confidence=GateKey(float, "confidence level of the test"))
     cluster_by: str | None = owned(
-        default=None, cluster_by=GateKey(str, "A label; cases with the same value are one unit")
+        default=None,
+        cluster_by=GateKey(
+            str,
+            "a label; cases with the same value are one unit, such as those of one conversation",
+            "`cluster_by` of the suite, or every case is a unit",
+        ),
     )
     max_left_out: int | None = owned(
-        default=None, max_left_out=GateKey(int, "The gate fails if more cases are left out of the comparison", 0)
+        default=None,
+        max_left_out=GateKey(
+            int,
+            "the gate fails if more cases are [left out](#what-is-compared) of the comparison",
+            "0 for `proven_safe`, else no limit",
+            least=0,
+        ),
     )
     max_drift: float | None = owned(default=None)
     test: SignificanceTest = owned(default="bootstrap")

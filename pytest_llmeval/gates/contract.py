@@ -49,12 +49,14 @@ class GateKey(NamedTuple):
 
     Attributes:
         kind: The type of its value.
-        meaning: For the JSON Schema and the documentation.
+        meaning: Its value in one phrase of Markdown, for the documentation and the JSON Schema.
+        otherwise: The value without the key, for the documentation; empty if it is the default of the field.
         least: The smallest whole number; ``None`` for other values.
     """
 
     kind: Any
     meaning: str
+    otherwise: str = ""
     least: int | None = None
 
 
@@ -69,9 +71,17 @@ def gate_rule(cls: type[_Rule]) -> type[_Rule]:
     return dataclass(frozen=True, kw_only=True)(cls)
 
 
-BY = GateKey(str, "A label; the gate is about every group of cases with the same value of it")
-MIN_CASES = GateKey(int, "With by: groups with fewer cases are listed, not judged", 1)
-PARTIAL = GateKey(bool, "Whether to judge the gate even if some cases did not run")
+BY = GateKey(
+    str, "a label; the gate is about every group of cases with the same value of this label", "the whole suite"
+)
+MIN_CASES = GateKey(int, "with `by`: groups with fewer cases are listed, not judged", least=1)
+PARTIAL = GateKey(bool, "whether to judge the gate even if some cases did not run")
+_MIN_SCORED = (
+    "the gate fails if fewer cases have a score, or can be compared; 30 keeps three lucky answers from passing"
+)
+_MAX_SKIPPED = (
+    "number of cases that may be skipped at run time, by a target, a fixture or a mark; the tag `skip` is free"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +164,18 @@ class Gate:
         line: In its file; 0 where it has none.
     """
 
-    metric: str = owned(kw_only=False, metric=GateKey(str, "A metric, or a statistic of one such as mean(f1)"))
+    metric: str = owned(kw_only=False, metric=GateKey(str, "a metric, or a statistic of one, such as `mean(f1)`"))
     statistic: str = owned(default="value")
     by: str | None = owned(default=None)
     min_cases: int = owned(default=1)
-    min_scored: int = owned(default=0, min_scored=GateKey(int, "The gate fails if fewer cases have a score", 1))
-    max_errors: int = owned(default=0, max_errors=GateKey(int, "Number of errored cases that are tolerated", 0))
-    max_skipped: int = owned(default=0, max_skipped=GateKey(int, "Number of cases that may be skipped at run time", 0))
+    min_scored: int = owned(default=0, min_scored=GateKey(int, _MIN_SCORED, "none", least=1))
+    max_errors: int = owned(default=0, max_errors=GateKey(int, "number of errored cases that are tolerated", least=0))
+    max_skipped: int = owned(default=0, max_skipped=GateKey(int, _MAX_SKIPPED, least=0))
     partial: bool = owned(default=False)
     cluster_by: str | None = owned(default=None)
-    system: str = owned(default="", system=GateKey(str, "The system that the gate is about; default: every one"))
+    system: str = owned(
+        default="", system=GateKey(str, "the [system](systems.md#gates) that the gate is about", "every one")
+    )
     against: str = owned(default="")
     line: int = field(default=0, repr=False, compare=False, kw_only=True)
 
@@ -172,6 +184,9 @@ class Gate:
 
     rule: ClassVar[str] = ""
     """The value of the key `rule`; the first rule of the table with the same tags may leave it out."""
+
+    meaning: ClassVar[str] = ""
+    """The rule in one phrase of Markdown, for the documentation and the JSON Schema."""
 
     title: ClassVar[str] = ""
     """The kind of gate, for messages."""
@@ -206,7 +221,7 @@ class Gate:
     def keys(cls) -> dict[str, GateKey]:
         """Return the keys that the rule owns, those by which it is known first."""
         declared = {name: key for each in fields(cls) for name, key in each.metadata.get("keys", {}).items()}
-        rule = {"rule": GateKey(Literal[cls.rule], "How the change is judged")} if cls.rule else {}
+        rule = {"rule": GateKey(Literal[cls.rule], cls.meaning)} if cls.rule else {}
         return {name: declared[name] for name in ("metric", *cls.tags)} | rule | declared
 
     @classmethod

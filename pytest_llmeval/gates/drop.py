@@ -30,8 +30,16 @@ if TYPE_CHECKING:
 _DRIFT = 3
 """How many drops of the size of `max_drop` may add up."""
 
-MAX_DROP = GateKey(float, "The largest drop allowed, in the unit of the metric")
-MAX_DRIFT = GateKey(float, "The largest drop allowed below the best approved run; default: three times max_drop")
+MAX_DROP = GateKey(
+    float,
+    "the largest drop allowed, in the unit of the metric; where lower is better, a rise counts as a drop",
+)
+MAX_DRIFT = GateKey(float, "the largest drop allowed [below the anchor](#slow-drift)", "three times `max_drop`")
+_SIDES = "`two_sided`: the level is shared by drops and rises. `less`: [it is spent on drops](#sides-and-families)"
+_ADJUST = (
+    "with `by`: `familywise` bounds the chance of any false alarm among the groups, `fdr` the expected share of false "
+    "alarms among the groups that fail"
+)
 
 
 @gate_rule
@@ -42,26 +50,31 @@ class TestedGate(ChangeGate):
     min_cases: int = owned(default=1, min_cases=MIN_CASES)
     partial: bool = owned(default=False, partial=PARTIAL)
     against: str = owned(
-        default="", against=GateKey(str, "The system that it is compared with, in place of a baseline")
+        default="",
+        against=GateKey(str, "the [system](systems.md#gates) that it is compared with", "the approved run"),
     )
-    test: SignificanceTest = owned(default="bootstrap", test=GateKey(SignificanceTest, "The statistical test"))
-    alternative: Alternative = owned(
-        default="two_sided", alternative=GateKey(Alternative, "Whether the level is shared by drops and rises")
-    )
+    test: SignificanceTest = owned(default="bootstrap", test=GateKey(SignificanceTest, "the [test](#tests)"))
+    alternative: Alternative = owned(default="two_sided", alternative=GateKey(Alternative, _SIDES))
+
+
+@gate_rule
+class ClaimGate(TestedGate):
+    """A gate on a claim of its own, which is adjusted for the claims of other gates."""
+
     primary: bool = owned(
-        default=False, primary=GateKey(bool, "Whether to judge the gate beside other primary gates only")
+        default=False,
+        primary=GateKey(bool, "whether the gate is [judged at the full level](#sides-and-families)"),
     )
-    adjust: Adjustment = owned(
-        default="familywise",
-        adjust=GateKey(Adjustment, "With by: the kind of false alarms among groups that is bounded"),
-    )
+    adjust: Adjustment = owned(default="familywise", adjust=GateKey(Adjustment, _ADJUST))
+
+    claims: ClassVar = True
 
 
 _COUNTS = {"observed": "the observed drop counts", "pass": "the gate never fails", "fail": "the gate always fails"}
 
 
 @gate_rule
-class DropGate(TestedGate):
+class DropGate(ClaimGate):
     """A gate that fails if a drop beyond `max_drop` is established.
 
     Attributes:
@@ -73,13 +86,15 @@ class DropGate(TestedGate):
     max_drift: float | None = owned(default=None, max_drift=MAX_DRIFT)
     undecided: Undecided = owned(
         default="observed",
-        undecided=GateKey(Undecided, "The outcome where no possible drop could have been established"),
+        undecided=GateKey(
+            Undecided, "the outcome if [no possible drop could be established](#when-a-gate-cannot-decide)"
+        ),
     )
 
     tags: ClassVar = ("max_drop",)
     rule: ClassVar = "proven_drop"
+    meaning: ClassVar = "fail if a larger drop is established"
     title: ClassVar = "a gate with max_drop"
-    claims: ClassVar = True
     refutes: ClassVar = True
 
     def claim(self, *, established: bool) -> str:
@@ -157,6 +172,7 @@ class SafeGate(TestedGate):
     tags: ClassVar = ("max_drop",)
     rule: ClassVar = "proven_safe"
     label: ClassVar = "proven_safe"
+    meaning: ClassVar = "fail unless a smaller drop is established"
     title: ClassVar = "a gate with rule proven_safe"
     proves_safety: ClassVar = True
 
@@ -199,6 +215,7 @@ class AnytimeGate(ChangeGate):
     tags: ClassVar = ("max_drop",)
     rule: ClassVar = "anytime"
     label: ClassVar = "anytime"
+    meaning: ClassVar = "fail if [all runs since the approval](#watching-every-commit) establish a larger drop"
     title: ClassVar = "a gate with rule anytime"
     refutes: ClassVar = True
     weighs_runs: ClassVar = True
@@ -261,15 +278,15 @@ class AnytimeGate(ChangeGate):
 
 
 @gate_rule
-class GainGate(TestedGate):
+class GainGate(ClaimGate):
     """A gate that fails unless a gain over another system is established."""
 
-    max_drop: float = owned(kw_only=False, min_gain=GateKey(float, "The gain over another system that is required"))
+    max_drop: float = owned(kw_only=False, min_gain=GateKey(float, "the gain over another system that is required"))
 
     tags: ClassVar = ("min_gain",)
     rule: ClassVar = "proven_safe"
+    meaning: ClassVar = "fail unless the gain is established"
     title: ClassVar = "a gate with min_gain"
-    claims: ClassVar = True
     proves_safety: ClassVar = True
     noun: ClassVar = "gain"
     worst: ClassVar = "smallest gain"
@@ -321,6 +338,7 @@ class GainLackGate(GainGate):
 
     rule: ClassVar = "proven_drop"
     label: ClassVar = "proven_drop"
+    meaning: ClassVar = "fail if a smaller gain is established"
     title: ClassVar = "a gate with min_gain and rule proven_drop"
     refutes: ClassVar = True
     proves_safety: ClassVar = False

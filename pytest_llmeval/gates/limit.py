@@ -96,7 +96,9 @@ class LimitGate(Gate):
     """
 
     bounds: tuple[ScoreLimit, ...] = owned(
-        kw_only=False, min=GateKey(float, "The least value that passes"), max=GateKey(float, "The largest")
+        kw_only=False,
+        min=GateKey(float, "the least value that passes", "no limit; one of the two is required"),
+        max=GateKey(float, "the largest value that passes", "as above"),
     )
     by: str | None = owned(default=None, by=BY)
     min_cases: int = owned(default=1, min_cases=MIN_CASES)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, make_dataclass
 from typing import Any
 
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
 from pytest_llmeval.gates.contract import Gate, GateKey
 from pytest_llmeval.gates.drop import AnytimeGate, DropGate, GainGate, GainLackGate, SafeGate
@@ -146,4 +146,4 @@ def _schema(rule: type[Gate]) -> dict[str, Any]:
 def _property(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
     published = {name: value for name, value in schema.items() if name not in ("title", "default")}
     least = {} if key.least is None else {"minimum": key.least}
-    return {**published, "description": key.meaning, **least}
+    return {**published, "description": without_links(key.meaning), **least}

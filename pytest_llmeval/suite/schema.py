@@ -1,11 +1,11 @@
 """JSON Schema of suite files, for completion and checks in editors."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter
 
+from pytest_llmeval.core.wording import without_links
 from pytest_llmeval.gates.rules import gate_schema
 from pytest_llmeval.judge.cascade import CascadeRule
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -23,8 +23,6 @@ SCHEMA_URL = "https://raw.githubusercontent.com/pytest-llmeval/pytest-llmeval-su
 """Where the schema with what ships is published; the ``$id`` of that file."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-_LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 def suite_schema(registry: Registry) -> dict[str, Any]:
@@ -51,7 +49,7 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
 
 def described(key: Key) -> str:
     """Return the meaning of a key without Markdown's links."""
-    return _LINK.sub(r"\1", key.meaning)
+    return without_links(key.meaning)
 
 
 def _with_forms(schema: dict[str, Any], key: Key, registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
