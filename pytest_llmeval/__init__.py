@@ -104,9 +104,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.core.views import Mutator, Neighbours
     from pytest_llmeval.gates.statistics.compare import Comparison, Difference, compare
-    from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+    from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
-    from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
     from pytest_llmeval.run.declared import DeclaredSuite as suite  # noqa: N813 (as it is called)
     from pytest_llmeval.run.declared import cases
     from pytest_llmeval.run.score import score
@@ -136,9 +135,8 @@ _HOMES = {
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "core.views": ("Mutator", "Neighbours"),
-    "judge.contract": ("JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
+    "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "judge.direct": ("Panel",),
-    "judge.judged_evaluator": ("JudgedEvaluator",),
     "run.declared": ("cases",),
     "run.score": ("score",),
     "run.streams.partial": ("PartialResult",),

@@ -27,9 +27,7 @@ from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
-from pytest_llmeval.judge.cascade import is_cascade
-from pytest_llmeval.judge.panel import is_panel, replaced_jurors
-from pytest_llmeval.judge.spec import PROVIDERS
+from pytest_llmeval.judge.spec import PROVIDERS, is_cascade, is_panel, replaced_jurors
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance

@@ -152,7 +152,7 @@ def _import(options: Namespace) -> int:
 
 def _import_scores(options: Namespace) -> int:
     from pytest_llmeval.cli.cache_import import import_scores
-    from pytest_llmeval.judge.score_file import ScoreFile
+    from pytest_llmeval.judge.recordings import ScoreFile
 
     questions = _questions(options, options.suite)
     if len(questions.models) > 1:

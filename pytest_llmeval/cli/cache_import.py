@@ -15,10 +15,9 @@ from pytest_llmeval.judge.asking import Asking, Judgement, JudgePanel, Juror, Ju
 from pytest_llmeval.judge.contract import Mode, Verdict
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.panel import PanelSpec, jurors_of
 from pytest_llmeval.judge.questions.replies import read_text
-from pytest_llmeval.judge.recordings import Judgements, judgements_of
-from pytest_llmeval.judge.score_file import scored_ids
+from pytest_llmeval.judge.recordings import Judgements, judgements_of, scored_ids
+from pytest_llmeval.judge.spec import PanelSpec, jurors_of
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 if TYPE_CHECKING:

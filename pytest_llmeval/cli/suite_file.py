@@ -15,8 +15,8 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import EvaluatorError, Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.gates.drop import never_decided
-from pytest_llmeval.judge.panel import jurors_of
-from pytest_llmeval.judge.prices import is_retired
+from pytest_llmeval.judge.service import is_retired
+from pytest_llmeval.judge.spec import jurors_of
 from pytest_llmeval.suite import SUITE_FILES
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import CANNOT_FAIL, stop_fault

@@ -11,8 +11,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import as_line, counted
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.modes import USER_ROLE, get_mode, instruction_language
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """Judging answers in Python: a single one, or the results of a benchmark."""
 
-__all__ = ("Judgeable", "batch_judge", "import_cache", "is_unanswerable", "judge_answer")
-
 import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +25,7 @@ from pytest_llmeval.judge.questions.modes import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.score_file import ScoreFile
+    from pytest_llmeval.judge.recordings import ScoreFile
 
 _LOG = logging.getLogger(__name__)
 _ANSWER_MODES: Final = tuple(sorted({*MODE_OF_TYPE.values(), "abstention"}))
@@ -180,7 +178,7 @@ def import_cache(
         ValueError: The mode is unknown.
         OSError: The file cannot be written.
     """
-    from pytest_llmeval.judge.score_file import ScoreFile
+    from pytest_llmeval.judge.recordings import ScoreFile
 
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     answered = [(results[row], text) for row, text in _answers(results).items()]
@@ -227,7 +225,7 @@ def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list
 
 
 def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> list[str]:
-    from pytest_llmeval.judge.score_file import score_key
+    from pytest_llmeval.judge.recordings import score_key
 
     return [
         score_key(each.sample_id, each.question_id, astuple(task)) for each, task in zip(results, tasks, strict=True)
@@ -235,7 +233,7 @@ def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -
 
 
 def _keys_of_ids(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> dict[str, set[str]]:
-    from pytest_llmeval.judge.score_file import keys_of_ids
+    from pytest_llmeval.judge.recordings import keys_of_ids
 
     keys = _keys(results, tasks)
     return keys_of_ids((each.sample_id, each.question_id, key) for each, key in zip(results, keys, strict=True))
@@ -275,7 +273,7 @@ def _judged(
 
 def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> "ScoreFile":
     """Open a file of scores; those that are kept by question id alone move to the results that they belong to."""
-    from pytest_llmeval.judge.score_file import ScoreFile
+    from pytest_llmeval.judge.recordings import ScoreFile
 
     file = ScoreFile.open(path)
     if not (ids := file.plain_ids):

@@ -1,16 +1,5 @@
 """Questions on their way to judges: what an evaluator asks about a case, round by round, and who gets it."""
 
-__all__ = (
-    "Asking",
-    "JudgePanel",
-    "Judgement",
-    "Juror",
-    "JurorQuestion",
-    "JurorVerdict",
-    "PanelQuestion",
-    "as_judge_errors",
-)
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,12 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
-from pytest_llmeval.judge.cascade import CascadeRule, cascade_model, opinions, unanswered
 from pytest_llmeval.judge.contract import JudgeClient, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import as_judge_errors
-from pytest_llmeval.judge.panel import PanelSpec, candidates, panel_model
-from pytest_llmeval.judge.questions.render import render
-from pytest_llmeval.judge.spec import Price, Reduce
+from pytest_llmeval.judge.panel import candidates, opinions, unanswered
+from pytest_llmeval.judge.questions.modes import render
+from pytest_llmeval.judge.spec import CascadeRule, PanelSpec, Price, Reduce, cascade_model, panel_model
 from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
 from pytest_llmeval.services.background import together
 
@@ -302,7 +289,7 @@ class PanelQuestion:
     def _reduced(self, given: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
         if self.panel.is_alone:
             return given[_ALONE]
-        from pytest_llmeval.judge.reduction import cascaded, reduced
+        from pytest_llmeval.judge.panel import cascaded, reduced
 
         if self.cascade is not None:
             return cascaded(self.cascade, self.question.mode, list(self.jurors), given)
@@ -431,3 +418,11 @@ class Asking:
         """Ask to the end, round by round, whatever other evaluators wait for."""
         while put := self.next():
             self.add(await together([judges.judge(each) for each in put]))
+
+
+def as_judge_errors(verdicts: "Sequence[Verdict | LlmevalError]") -> "list[Verdict | JudgeError]":
+    """Return verdicts as evaluators see them: whatever there is in place of one is an error of the judge."""
+    return [
+        JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
+        for each in verdicts
+    ]

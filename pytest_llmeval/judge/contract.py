@@ -1,27 +1,26 @@
-"""Data exchanged between evaluators, judges and stores. No I/O."""
+"""The contract of judges and of the evaluators that ask them: modes, questions, requests, replies, verdicts. No I/O."""
 
-__all__ = (
-    "JudgeClient",
-    "JudgeReply",
-    "JudgeRequest",
-    "Listing",
-    "Message",
-    "Mode",
-    "Question",
-    "Role",
-    "Usage",
-    "Verdict",
-)
-
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, JudgeError
+from pytest_llmeval.core.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import Observation
+    from pytest_llmeval.judge.spec import JudgeSpec
+
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal"]
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
+ROUNDING = 1e-9
 _SAME_SCORE = 0.1
 """Graded twice, the same answer may well get scores that differ by a tenth of the scale."""
 
@@ -172,6 +171,11 @@ class Mode(Struct, frozen=True):
         low, high = self.scale
         return [(verdict.score - low) / (high - low)]
 
+    def differ(self, first: "Verdict", second: "Verdict") -> bool:
+        """Return whether two verdicts disagree about one of the things that they judge."""
+        pairs = zip(self.shares(first), self.shares(second), strict=True)
+        return any(abs(this - that) > self.tolerance + ROUNDING for this, that in pairs)
+
 
 class Question(Struct, frozen=True):
     """What a judge is asked about one case.
@@ -201,3 +205,71 @@ def _check_text(what: str, value: Any) -> None:
     """Check the values that evaluators of users pass, whose types are unchecked."""
     if not isinstance(value, str):
         raise TypeError(f"{what}: found {value!r}, expected text")
+
+
+@dataclass(frozen=True)
+class JudgedEvaluator(Evaluator):
+    """An evaluator some of whose counts come from a judge.
+
+    It defines the questions and the meaning of the verdicts. Calls, caching and cost are handled elsewhere,
+    so it stays as pure as any other.
+    """
+
+    asks = True
+
+    decides: ClassVar[bool] = False
+    """Whether its verdicts are decisions, of which there is no mean."""
+
+    @property
+    def own_model(self) -> "JudgeSpec | None":
+        """The model of embeddings that is asked in place of the suite's judge; ``None`` for the judge."""
+        return None
+
+    @abstractmethod
+    def questions(self, case: Case) -> "Sequence[Question]":
+        """Return the questions about an answered case; empty if a rule decides."""
+
+    def follow_up(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Sequence[Question]":
+        """Return the questions that depend on what was said before; empty ends the asking. Default: none.
+
+        Args:
+            case: As in `questions`.
+            verdicts: One per question asked so far, in order; an error where the judge gave none.
+        """
+        return super().follow_up(case, verdicts)
+
+    def panel_fault(self, reduce: str | None) -> str | None:
+        """Say why the verdicts of several judges cannot become one in a certain way; ``None`` if they can.
+
+        Args:
+            reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and
+                no, the mean of scores.
+        """
+        if not self.decides or reduce not in ("mean", "median"):
+            return None
+        return f"found {reduce}, expected majority or unanimous: its verdicts are decisions"
+
+    @abstractmethod
+    def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Observation":
+        """Count one case.
+
+        Args:
+            case: The case.
+            verdicts: One per question of all rounds, in order; an error where the judge gave none. An evaluator that
+                has other metrics counts those and names the ones that it could not compute in `Observation.errored`.
+
+        Raises:
+            JudgeError: Nothing could be counted.
+        """
+
+    def measure(self, case: Case) -> "Observation":
+        """Count one case about which no judge need be asked.
+
+        Raises:
+            EvaluatorError: A judge is needed.
+        """
+        if self.questions(case):
+            raise EvaluatorError(
+                f"evaluator {self.name!r} needs a judge: run it in a suite, or give score() a judge client"
+            )
+        return self.measure_judged(case, ())

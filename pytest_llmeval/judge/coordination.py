@@ -1,4 +1,4 @@
-"""What processes share: which of them makes which call, how many are in flight, and what may still be spent."""
+"""Coordination of the processes of a run: leases of calls, slots, budgets, and messages."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from pytest_llmeval.judge.options import Budget
-from pytest_llmeval.judge.replies.database import Database
+from pytest_llmeval.judge.replies.sqlite import Database
 from pytest_llmeval.services.machine import is_dead
 
 LONGEST_S: Final = 300.0

@@ -1,7 +1,5 @@
 """Judges for Python code, without pytest: asked at once, and nothing is kept."""
 
-__all__ = ("DirectJudges", "Judgeable", "Panel")
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +10,9 @@ from pytest_llmeval.core.errors import FieldsError, JudgeError, LlmevalError
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.asking import Judgement, JudgePanel, Juror, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
-from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.panel import numbered, panel_faults
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import JudgeService
-from pytest_llmeval.judge.spec import JudgeSpec, Reduce
+from pytest_llmeval.judge.service import CallLimit, JudgeService
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce, numbered, panel_faults
 from pytest_llmeval.services.background import Background, caught
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """The judges of a process: one service, and a panel for each suite or test file."""
 
-__all__ = ("NO_OWN_JUDGE", "JudgeAccess", "OwnJudge", "SuiteJudges", "UserAccess")
-
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.judge.working import RunNotes, WorkingCache
 from pytest_llmeval.services.activity import Activity, Snapshot
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.machine import process_name
@@ -22,11 +19,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.asking import JudgePanel, Juror
     from pytest_llmeval.judge.clients import AsyncJudge
-    from pytest_llmeval.judge.limit import CallLimit
-    from pytest_llmeval.judge.panel import PanelSpec
     from pytest_llmeval.judge.recordings import Judgements
-    from pytest_llmeval.judge.run_store import RunStore
-    from pytest_llmeval.judge.service import JudgeService
+    from pytest_llmeval.judge.run_store import RunStore, WorkingCache
+    from pytest_llmeval.judge.service import CallLimit, JudgeService
+    from pytest_llmeval.judge.spec import PanelSpec
 
 _USER = -1
 """The number of the simulated user among those whom a file asks; jurors are counted from 0."""
@@ -77,13 +73,17 @@ class SuiteJudges:
     @cached_property
     def calls(self) -> RunCalls:
         """What the calls of the run, to judges and targets, know of each other."""
-        shared = RunNotes(self._working, self.options.run) if self.options.shares else None
-        return RunCalls(Activity(), Refusals(shared))
+        if not self.options.shares:
+            return RunCalls()
+        from pytest_llmeval.judge.run_store import RunNotes
+
+        return RunCalls(Activity(), Refusals(RunNotes(self._working, self.options.run)))
 
     @cached_property
     def limit(self) -> "CallLimit":
         """The limit on calls in flight, shared with the other processes of the run."""
-        from pytest_llmeval.judge.limit import CallLimit, RunSlots
+        from pytest_llmeval.judge.run_store import RunSlots
+        from pytest_llmeval.judge.service import CallLimit
 
         options = self.options
         shared = RunSlots(self._working, options.run, self.owner, options.concurrency) if options.shares else None
@@ -105,7 +105,9 @@ class SuiteJudges:
         return RunStore(options.mode, self.limit, self._working, options.run, self.owner, options.budget)
 
     @cached_property
-    def _working(self) -> WorkingCache:
+    def _working(self) -> "WorkingCache":
+        from pytest_llmeval.judge.run_store import WorkingCache
+
         return WorkingCache(self.options.cache)
 
     def judge_of(
@@ -124,7 +126,7 @@ class SuiteJudges:
         """
         if asking not in self._by_file:
             from pytest_llmeval.judge.asking import JudgePanel
-            from pytest_llmeval.judge.panel import PanelSpec
+            from pytest_llmeval.judge.spec import PanelSpec
 
             chosen = self._chosen(spec, display_path)
             recordings = self._recordings(asking, display_path)
@@ -176,7 +178,7 @@ class SuiteJudges:
         self, chosen: JudgeSpec, recordings: "Judgements", display_path: str, place: str, priced: bool
     ) -> "Juror":
         from pytest_llmeval.judge.asking import Juror
-        from pytest_llmeval.judge.prices import price_of
+        from pytest_llmeval.judge.service import price_of
 
         model = chosen.model or OWN_JUDGE
         price = price_of(chosen)
@@ -208,7 +210,7 @@ class SuiteJudges:
             JudgeError: The fixture returned something that cannot judge.
         """
         __tracebackhide__ = True
-        from pytest_llmeval.judge.panel import jurors_of
+        from pytest_llmeval.judge.spec import jurors_of
 
         jurors = self._by_file[asking].jurors.values()
         asked_for = self.options.model
@@ -249,7 +251,7 @@ class SuiteJudges:
         if place not in self._embeddings:
             from pytest_llmeval.judge.asking import JudgePanel, Juror
             from pytest_llmeval.judge.clients import connect_embeddings
-            from pytest_llmeval.judge.prices import price_of
+            from pytest_llmeval.judge.service import price_of
 
             model, price, way = place[1], price_of(spec), place[2]
             recordings = next(iter(self._by_file[asking].jurors.values())).recordings
@@ -298,8 +300,9 @@ class SuiteJudges:
             whole_run: Whether the run ends, not only this process.
         """
         shared = self._has_others and self.options.cache.coordination.exists()
-        used = self._working.is_coordinated or shared
-        if whole_run and used:
+        if "_working" not in self.__dict__ and not shared:
+            return
+        if whole_run and (self._working.is_coordinated or shared):
             with suppress(LlmevalError):  # it is forgotten later, as that of a run that was killed
                 self._working.coordination.forget_run(self.options.run)
         self._working.close()

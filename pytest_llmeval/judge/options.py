@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.replies import DEFAULT_PLACE, CachePlace
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
 
 _CENTS = 2
 _PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)

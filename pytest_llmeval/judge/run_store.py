@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,19 +13,16 @@ from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, No
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.asking import JurorQuestion, JurorVerdict
 from pytest_llmeval.judge.contract import JudgeReply, Message, Usage, Verdict
-from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import Budget, JudgeMode
-from pytest_llmeval.judge.prices import cost_usd
 from pytest_llmeval.judge.questions.replies import read_text
-from pytest_llmeval.judge.service import JudgeOffError
+from pytest_llmeval.judge.service import CallLimit, JudgeOffError, cost_usd
 from pytest_llmeval.judge.spec import Price
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.coordination import Coordination, Reservation
-    from pytest_llmeval.judge.replies import ReplyStore
-    from pytest_llmeval.judge.working import WorkingCache
+    from pytest_llmeval.judge.replies import CachePlace, ReplyStore
 
 LEASE_S = 30.0
 ACTIVITY = "activity "
@@ -35,6 +32,119 @@ _PUBLISH_S = 0.5
 _POLL_S = 0.02
 _REPLY_TOKENS = 1024
 _BYTES_PER_TOKEN = 3
+
+
+@dataclass
+class WorkingCache:
+    """The stored replies and the coordination of a process; each is opened on first use.
+
+    Attributes:
+        place: The place of both.
+    """
+
+    place: "CachePlace"
+    _replies: "ReplyStore | None" = None
+    _coordination: "Coordination | None" = None
+
+    @property
+    def replies(self) -> "ReplyStore":
+        """The stored replies.
+
+        Raises:
+            LlmevalError: They cannot be used.
+        """
+        if self._replies is None:
+            try:
+                self._replies = self.place.open()
+            except LlmevalError as error:
+                raise _with_option(error) from error
+        return self._replies
+
+    @property
+    def coordination(self) -> "Coordination":
+        """What the processes of a run share.
+
+        Raises:
+            LlmevalError: It cannot be used.
+        """
+        if self._coordination is None:
+            from pytest_llmeval.judge.coordination import Coordination
+
+            try:
+                self._coordination = Coordination(self.place.coordination)
+            except LlmevalError as error:
+                raise _with_option(error) from error
+        return self._coordination
+
+    @property
+    def is_coordinated(self) -> bool:
+        """Whether this process has shared anything with others of a run."""
+        return self._coordination is not None
+
+    def close(self) -> None:
+        """Close what is open."""
+        for each in (self._replies, self._coordination):
+            if each is not None:
+                each.close()
+
+
+def _with_option(error: LlmevalError) -> LlmevalError:
+    return LlmevalError(f"{error} (--llmeval-cache=PATH)")
+
+
+@dataclass(frozen=True)
+class RunNotes:
+    """Implements `pytest_llmeval.services.retrying.Notes` by the coordination of a run.
+
+    Attributes:
+        cache: The working cache.
+        run: Id of the run.
+    """
+
+    cache: WorkingCache
+    run: str
+
+    def get(self, key: str) -> str | None:
+        """Return a text that a process of the run has put."""
+        return self.cache.coordination.get_answer(self.run, key)
+
+    def put(self, key: str, text: str) -> None:
+        """Store a text until the run ends."""
+        self.cache.coordination.put_answer(self.run, key, text)
+
+
+@dataclass(frozen=True)
+class RunSlots:
+    """Implements `pytest_llmeval.judge.service.SharedSlots`.
+
+    Attributes:
+        cache: The working cache.
+        run: Id of the run.
+        owner: Id of the process.
+        ceiling: Most calls at a time, over all processes.
+    """
+
+    cache: WorkingCache
+    run: str
+    owner: str
+    ceiling: int
+
+    def take(self, wanted: int) -> Sequence[int]:
+        """Return slots, as many of those wanted as are free."""
+        shared = self.cache.coordination
+        return shared.take_slots(self.run, self.owner, shared.limit(self.run, self.ceiling), LEASE_S, wanted)
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Give slots back."""
+        self.cache.coordination.free_slots(self.run, slots, self.owner)
+
+    def slow_down(self) -> None:
+        """Halve the number of slots."""
+        self.cache.coordination.lower_limit(self.run, self.ceiling)
+
+    def speed_up(self) -> None:
+        """Allow one slot more, up to the ceiling."""
+        self.cache.coordination.raise_limit(self.run, self.ceiling)
 
 
 @dataclass
@@ -55,7 +165,7 @@ class RunStore:
 
     mode: JudgeMode
     limit: CallLimit
-    working: "WorkingCache"
+    working: WorkingCache
     run: str
     owner: str
     budget: Budget = field(default_factory=Budget)
@@ -270,7 +380,7 @@ class Spending:
     """
 
     budget: Budget
-    working: "WorkingCache"
+    working: WorkingCache
     run: str
     owner: str
 
@@ -329,7 +439,7 @@ class Heartbeat:
     """
 
     limit: CallLimit
-    working: "WorkingCache"
+    working: WorkingCache
     run: str
     owner: str
     lease_s: float = LEASE_S
@@ -365,7 +475,7 @@ class LeaseWatch:
         working: The working cache.
     """
 
-    working: "WorkingCache"
+    working: WorkingCache
     _waiting: "dict[str, list[asyncio.Future[None]]]" = field(default_factory=dict)
     _look: "asyncio.TimerHandle | None" = None
 

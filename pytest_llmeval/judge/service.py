@@ -1,11 +1,13 @@
-"""Answering questions: stored verdicts first, then models within limits, whose replies are kept before use."""
+"""The service that puts questions to clients, within an adaptive limit on calls and at known prices."""
 
-__all__ = ("JudgeOffError", "JudgeService", "JudgeStore")
-
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import partial
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
@@ -14,16 +16,274 @@ from pytest_llmeval.core.errors import JudgeError, LlmevalError, NoJudgeError
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.asking import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
-from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.prices import cost_usd
-from pytest_llmeval.judge.questions.probabilities import enveloped
-from pytest_llmeval.judge.questions.replies import read_reply
+from pytest_llmeval.judge.questions.replies import enveloped, read_reply
+from pytest_llmeval.judge.spec import JudgeSpec, Price
+from pytest_llmeval.services.activity import Activity
 from pytest_llmeval.services.background import together
 from pytest_llmeval.services.secrets import secret_values, without
 
 if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
+
     from pytest_llmeval.judge.coordination import Reservation
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
+
+
+_MILLION = 1_000_000
+_SAMPLE = 1000
+"""Tokens priced to find a price per token: fewer than any provider's surcharge for long prompts begins at."""
+
+
+def price_of(spec: JudgeSpec) -> Price | None:
+    """Return the price of a judge; ``None`` where it is unknown, which is never to be read as free.
+
+    The user's own price comes first, then the list of genai-prices, if it is installed; nothing is fetched. Prices
+    for long prompts, cached tokens and batches are not considered. A server of one's own, a fixture, and a model that
+    is not in the list have no known price.
+    """
+    if spec.price is not None:
+        return spec.price
+    provider, name = _listed_as(spec)
+    return _published(provider, name) if provider else None
+
+
+def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
+    """Return provider and name by which the list may know a judge; no provider if it cannot."""
+    if spec.model is None or spec.base_url is not None:
+        return None, ""
+    match spec.provider:
+        case "openai" | "anthropic":
+            return spec.provider, spec.name
+        case "pydantic-ai":
+            provider, _, name = spec.name.partition(":")
+            return provider, name
+        case _:
+            return None, ""
+
+
+def is_retired(spec: JudgeSpec) -> bool:
+    """Return whether the installed genai-prices says that the provider is giving a judge's model up."""
+    provider, name = _listed_as(spec)
+    calculation = _calculation(provider, name) if provider else None
+    return calculation is not None and bool(calculation.model.deprecated)
+
+
+def cost_usd(price: Price | None, usage: Usage) -> float | None:
+    """Return what tokens cost in USD, at least 0; ``None`` where the price or a number of tokens is unknown.
+
+    Example:
+        >>> from pytest_llmeval.judge.contract import Usage
+        >>> from pytest_llmeval.judge.spec import Price
+        >>> cost_usd(Price(input=0.25, output=2), Usage(input_tokens=2000, output_tokens=500))
+        0.0015
+    """
+    if price is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return (price.input * usage.input_tokens + price.output * usage.output_tokens) / _MILLION
+
+
+def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:
+    """Return what tokens of a model cost by its published price; ``None`` where there is none.
+
+    Args:
+        model: ``PROVIDER:NAME``, or a name alone.
+        input_tokens: Tokens read.
+        output_tokens: Tokens written.
+    """
+    price = _price_of_model(model)
+    return None if price is None else (price.input * input_tokens + price.output * output_tokens) / _MILLION
+
+
+@lru_cache(maxsize=256)
+def _price_of_model(model: str) -> Price | None:
+    provider, colon, name = model.partition(":")
+    return (_published(provider, name) if colon else None) or _published(None, model)
+
+
+def _published(provider: str | None, name: str) -> Price | None:
+    calculation = _calculation(provider, name)
+    if calculation is None or not _by_tokens(calculation):
+        return None
+    factor = _MILLION // _SAMPLE
+    return Price(float(calculation.input_price * factor), float(calculation.output_price * factor))
+
+
+def _by_tokens(calculation: "PriceCalculation") -> bool:
+    """Return whether the list has a price of both kinds of tokens, and of nothing else that a call uses."""
+    listed = calculation.model_price
+    complete = listed.input_mtok is not None and listed.output_mtok is not None
+    return complete and calculation.total_price == calculation.input_price + calculation.output_price
+
+
+def _calculation(provider: str | None, name: str) -> "PriceCalculation | None":
+    try:
+        from genai_prices import Usage as PricedUsage
+        from genai_prices import calc_price
+    except ModuleNotFoundError:  # `price_hint` says so where a price is missed
+        return None
+    try:
+        return calc_price(PricedUsage(input_tokens=_SAMPLE, output_tokens=_SAMPLE), name, provider_id=provider)
+    except (LookupError, ValueError):
+        return None
+
+
+_POLL_S = 0.01
+_SETTLING_S = 1.0
+
+_within: "ContextVar[CallLimit | None]" = ContextVar("_within", default=None)
+"""Whose slot the current task or thread holds."""
+
+
+class SharedSlots(Protocol):
+    """The slots that all processes of a run share."""
+
+    def take(self, wanted: int) -> Sequence[int]:
+        """Return slots, as many of those wanted as are free."""
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Give slots back."""
+
+    def slow_down(self) -> None:
+        """Halve the number of slots."""
+
+    def speed_up(self) -> None:
+        """Allow one slot more, up to what the user allows."""
+
+
+@dataclass
+class CallLimit:
+    """A limit on concurrent calls, halved on a rate limit and raised by one after a window of good calls.
+
+    Calls are admitted in the order in which they ask: the case in front must not wait for those that come after it.
+    All methods but `within` run in one event loop.
+
+    Attributes:
+        ceiling: What the user allows.
+        shared: The slots of all processes, where there are several.
+        activity: Counts the calls in flight.
+    """
+
+    ceiling: int
+    shared: SharedSlots | None = None
+    activity: Activity = field(default_factory=Activity)
+    current: int = 0
+    _in_use: int = 0
+    _good: int = 0
+    _settled_at: float = 0.0
+    _waiting: "deque[asyncio.Future[int | None]]" = field(default_factory=deque)
+    _idle: list[int] = field(default_factory=list)
+    _exchange: "asyncio.Handle | None" = None
+
+    def __post_init__(self) -> None:
+        self.current = self.ceiling
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one of the calls in flight; a call that is made within another is a part of it."""
+        if _within.get() is self:
+            yield
+            return
+        slot = await self.take()
+        try:
+            with self.within():
+                yield
+        finally:
+            self.give_back(slot)
+
+    async def take(self) -> int | None:
+        """Wait for one of the calls in flight; return what to give back."""
+        turn: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._admit()
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.give_back(turn.result())  # handed on before the call was given up
+            raise
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Let the calls that are made in here be parts of the one that is under way: to wait for it they would hang."""
+        token = _within.set(self)
+        try:
+            yield
+        finally:
+            _within.reset(token)
+
+    def give_back(self, slot: int | None) -> None:
+        """Let another call take its place."""
+        self.activity.in_flight -= 1
+        self._in_use -= 1
+        if slot is not None:
+            self._idle.append(slot)
+        self._admit()
+
+    def _admit(self) -> None:
+        """Let those in who wait, as far as there are places, and see to it that there are slots for them."""
+        self._let_in()
+        if self.shared is not None and (self._idle or (self._room() and self._exchange is None)):
+            self._exchange_soon(self.shared)
+
+    def _let_in(self) -> None:
+        """Let those in who wait, as far as there are places; slots of this process are handed on inside it."""
+        while self._room() and (self.shared is None or self._idle):
+            turn = self._waiting.popleft()
+            self._in_use += 1
+            self.activity.in_flight += 1
+            turn.set_result(None if self.shared is None else self._idle.pop())
+
+    def _room(self) -> int:
+        """Return how many of those who wait may come in."""
+        while self._waiting and self._waiting[0].done():  # given up
+            self._waiting.popleft()
+        return max(0, min(len(self._waiting), self.current - self._in_use))
+
+    def _exchange_soon(self, shared: SharedSlots) -> None:
+        if self._exchange is not None:
+            self._exchange.cancel()
+        self._exchange = asyncio.get_running_loop().call_soon(self._exchange_slots, shared)
+
+    def _exchange_slots(self, shared: SharedSlots) -> None:
+        """Give back the slots that nobody here uses, and take those that are wanted: once for many calls."""
+        self._exchange = None
+        spare, self._idle = self._idle, []
+        try:
+            if spare:
+                shared.free(spare)
+            if wanted := self._room():
+                self._idle.extend(shared.take(wanted))
+        except LlmevalError as error:
+            for turn in self._waiting:
+                if not turn.done():
+                    turn.set_exception(error)
+            return
+        self._let_in()
+        if self._idle:
+            self._exchange_soon(shared)
+        elif self._room():
+            self._exchange = asyncio.get_running_loop().call_later(_POLL_S, self._exchange_slots, shared)
+
+    def slow_down(self) -> None:
+        """Halve the limit; the rate limits of calls that were under way at that time count once."""
+        now = asyncio.get_running_loop().time()
+        self._good = 0
+        if now < self._settled_at:
+            return
+        self._settled_at = now + _SETTLING_S
+        self.current = max(1, self.current // 2)
+        if self.shared is not None:
+            self.shared.slow_down()
+
+    def succeeded(self) -> None:
+        """Note a good call."""
+        self._good += 1
+        if self.current < self.ceiling and self._good >= self.current:
+            self._good = 0
+            self.current += 1
+            if self.shared is not None:
+                self.shared.speed_up()
+            self._admit()
 
 
 class JudgeOffError(JudgeError):

@@ -1,16 +1,15 @@
-"""The ``judge`` of a suite file: model, address and call parameters, checked."""
-
-__all__ = ("PROVIDERS", "JudgeSpec", "Price", "Reduce")
+"""The judges of a suite file, checked: a model with its address and parameters, a panel of several, or a cascade."""
 
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from hashlib import sha256
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core.errors import FieldsError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.services.secrets import address_fault, is_secret_name, variable_fault
 
 PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
@@ -192,3 +191,209 @@ def _secrets(value: Any, path: str) -> Iterator[tuple[str, str]]:
             yield from _secrets(each, f"{path}[{number}]")
     elif isinstance(value, str) and _SECRET_VALUE.match(value):
         yield path, f"found an apparent secret, {wanted}"
+
+
+_CASCADE = "cascade ("
+_FEWEST_OPINIONS, _MOST_OPINIONS = 2, 9
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """When the small judge is unsure.
+
+    Attributes:
+        score_between: Its score, as a share of the scale of the mode, is between these two, or equal to one of them.
+        disagree: It is asked so many times, and two of its verdicts disagree: scores by more than the tolerance of the
+            mode, words if they differ.
+
+    Raises:
+        FieldsError: With every fault.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    score_between: list[float] | None = None
+    disagree: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.score_between is None) == (self.disagree is None):
+            found = "neither" if self.disagree is None else "both"
+            raise FieldsError([("score_between", f"found {found} of score_between and disagree, expected one of them")])
+        if self.score_between is not None and not self._is_part_of_a_scale(self.score_between):
+            wanted = "expected two numbers from 0 to 1, the smaller one first"
+            raise FieldsError([("score_between", f"found {self.score_between}, {wanted}")])
+        if self.disagree is not None and not _FEWEST_OPINIONS <= self.disagree <= _MOST_OPINIONS:
+            raise FieldsError([("disagree", f"found {self.disagree}, expected a whole number from 2 to 9")])
+
+    @staticmethod
+    def _is_part_of_a_scale(given: Sequence[float]) -> bool:
+        return len(given) == 2 and 0 <= given[0] < given[1] <= 1  # noqa: PLR2004 (two ends)
+
+    def __str__(self) -> str:
+        if self.score_between is not None:
+            low, high = self.score_between
+            return f"score_between {low:g}..{high:g}"
+        return f"disagree {self.disagree}"
+
+
+@dataclass(frozen=True)
+class CascadeRule:
+    """When the large judge of a cascade is asked.
+
+    Attributes:
+        when: When the small one is unsure.
+        audit: Share of the questions of which the small one is sure that the large one answers nevertheless, from 0 to
+            1. With 0, nothing says what the small judge gets wrong.
+        seed: Of the random choice of these questions.
+
+    Raises:
+        FieldsError: With every fault.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    when: Doubt
+    audit: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not 0 <= self.audit <= 1:
+            faults.append(("audit", f"found {self.audit}, expected a share from 0 to 1"))
+        if self.seed < 0:
+            faults.append(("seed", f"found {self.seed}, expected a whole number of at least 0"))
+        if faults:
+            raise FieldsError(faults)
+
+    @property
+    def opinions(self) -> int:
+        """How many times the small judge is asked."""
+        return self.when.disagree or 1
+
+    def audits(self, keys: Sequence[str]) -> bool:
+        """Return whether questions belong to the random share, the same in every process and run.
+
+        Args:
+            keys: Those of the questions to the small judge which one evaluator asks about one case.
+        """
+        drawn = sha256(" ".join([str(self.seed), *keys]).encode()).digest()
+        return int.from_bytes(drawn[:8], "big") < self.audit * 2**64
+
+    def __str__(self) -> str:
+        return f"{self.when}, audit {self.audit:g}, seed {self.seed}"
+
+
+def cascade_model(models: Sequence[str], rule: CascadeRule) -> str:
+    """Return what stands for the models of a cascade, in place of that of a single judge.
+
+    >>> cascade_model(["openai:a", "openai:b"], CascadeRule(Doubt([0.3, 0.8])))
+    'cascade (score_between 0.3..0.8, audit 0.05, seed 0): openai:a, openai:b'
+    """
+    return f"{_CASCADE}{rule}): {', '.join(models)}"
+
+
+def is_cascade(model: str) -> bool:
+    """Return whether what decides verdicts is a cascade; see `cascade_model`."""
+    return model.startswith(_CASCADE)
+
+
+_FEWEST = 2
+_PANEL = "panel ("
+_JURORS = "): "
+
+
+@dataclass(frozen=True)
+class PanelSpec:
+    """The judges of a suite file that has several.
+
+    Attributes:
+        judges: The jurors, two or more, each with a model.
+        reduce: How their verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
+        min_judges: How many verdicts a question needs; ``None``: that of every juror.
+        cascade: When the second of two is asked, where the first one's verdict may be enough; ``None``: always.
+
+    Raises:
+        FieldsError: With every fault.
+    """
+
+    judges: tuple[JudgeSpec, ...]
+    reduce: Reduce | None = None
+    min_judges: int | None = None
+    cascade: CascadeRule | None = None
+
+    def __post_init__(self) -> None:
+        faults = panel_faults(len(self.judges), self.reduce, self.min_judges)
+        if any(spec.model is None for spec in self.judges):
+            faults.append(("judges", "found a juror without a model, expected PROVIDER:NAME"))
+        calls = [(spec.model, repr(spec.request_parameters())) for spec in self.judges]
+        if twice := next((call[0] for number, call in enumerate(calls) if call in calls[:number]), None):
+            faults.append(("judges", f"found {twice!r} twice with the same parameters, expected distinct judges"))
+        if faults:
+            raise FieldsError(faults)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What reports call the jurors: by their models, with a number where several have the same."""
+        return tuple(numbered([str(spec.model) for spec in self.judges]))
+
+    @property
+    def least(self) -> int:
+        """How many verdicts a question needs."""
+        return self.min_judges or len(self.judges)
+
+
+def numbered(names: "Sequence[str]") -> list[str]:
+    """Return names of which each stands once.
+
+    >>> numbered(["openai:a", "openai:b", "openai:a"])
+    ['openai:a #1', 'openai:b', 'openai:a #2']
+    """
+    return [
+        name if names.count(name) == 1 else f"{name} #{names[: number + 1].count(name)}"
+        for number, name in enumerate(names)
+    ]
+
+
+def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
+    """Return what is wrong with a panel: name of the setting to fault."""
+    faults = []
+    if jurors < _FEWEST:
+        faults.append(("judges", f"found {counted(jurors, 'judge')}, expected two or more"))
+    if reduce is not None and reduce not in get_args(Reduce):
+        faults.append(("reduce", f"found {reduce!r}, expected one of {', '.join(get_args(Reduce))}"))
+    if least is not None and not (type(least) is int and 1 <= least <= jurors):
+        faults.append(("min_judges", f"found {least!r}, expected 1 to {jurors}, the number of judges"))
+    return faults
+
+
+def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> str:
+    """Return what stands for the models of a panel, in place of that of a single judge.
+
+    >>> panel_model(["openai:a", "openai:b"], "mean", 2)
+    'panel (mean, 2 of 2): openai:a, openai:b'
+    """
+    return f"{_PANEL}{reduce or 'majority or mean'}, {least} of {len(models)}{_JURORS}{', '.join(models)}"
+
+
+def is_panel(model: str) -> bool:
+    """Return whether what decides verdicts is a panel; see `panel_model`."""
+    return model.startswith(_PANEL)
+
+
+def replaced_jurors(old: str, new: str) -> list[tuple[str, str]]:
+    """Return who left a panel and who took the place, unless more than that has changed; see `panel_model`.
+
+    >>> replaced_jurors("panel (mean, 2 of 2): openai:a, openai:a", "panel (mean, 2 of 2): openai:a, openai:b")
+    [('openai:a #2', 'openai:b')]
+    """
+    (how, _, before), (how_now, _, after) = (each.partition(_JURORS) for each in (old, new))
+    jurors, others = before.split(", "), after.split(", ")
+    if how != how_now or len(jurors) != len(others):
+        return []
+    named = zip(numbered(jurors), jurors, others, strict=True)
+    return [(name, now) for name, was, now in named if was != now]
+
+
+def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
+    """Return the judges of a suite."""
+    return spec.judges if isinstance(spec, PanelSpec) else (spec,)

@@ -1,7 +1,5 @@
 """A stored judgement: question, reply and cost."""
 
-__all__ = ("StoredJudgement", "components", "difference", "judgement_key")
-
 import hashlib
 import json
 import sys

@@ -16,7 +16,7 @@ from pytest_llmeval.core.parts import Itself, NoAnswer, PredictionParts
 from pytest_llmeval.core.results import AnswerOrigin, JudgingShown
 from pytest_llmeval.judge.asking import Asking, JurorVerdict
 from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run.conversation import Conversations, asker
 from pytest_llmeval.run.job import Answers, CaseAnswer, EarlyCalls, Job, Link, LoadedCase, Next, answer_to
 from pytest_llmeval.run.links import (

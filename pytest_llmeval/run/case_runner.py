@@ -380,7 +380,7 @@ class ModelTarget:
 
     def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
         self.system = system
-        from pytest_llmeval.judge.prices import price_of
+        from pytest_llmeval.judge.service import price_of
 
         self.client = client
         self._price = price_of(system.spec)
@@ -394,7 +394,7 @@ class ModelTarget:
         spec = self.system.spec
         messages = tuple(self.system.messages(value))
         from pytest_llmeval.judge.contract import JudgeRequest
-        from pytest_llmeval.judge.prices import cost_usd
+        from pytest_llmeval.judge.service import cost_usd
 
         try:
             reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))

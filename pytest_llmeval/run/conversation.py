@@ -14,7 +14,7 @@ from pytest_llmeval.core.parts import OUTCOME, PARTS, Parts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.judge.asking import Judgement, JudgePanel, PanelQuestion
-from pytest_llmeval.judge.questions.simulated_user import SIMULATED_USER, UserTurn, next_turn_question, read_turn
+from pytest_llmeval.judge.questions.modes import SIMULATED_USER, UserTurn, next_turn_question, read_turn
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
 from pytest_llmeval.suite.model_settings import ConversationSpec, SimulatedUser, wants_of

@@ -261,7 +261,7 @@ def _amount(value: Any) -> float | None:
 def _priced(model: str, read: float | None, written: float | None) -> float | None:
     if read is None or written is None:
         return None
-    from pytest_llmeval.judge.prices import model_cost_usd
+    from pytest_llmeval.judge.service import model_cost_usd
 
     return model_cost_usd(model, read, written)
 

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError, price_hint
-from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run.conversation import beginning, turns_of
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import FIGURE_DIGITS, Answers, Job, Next, with_figures
@@ -291,7 +291,7 @@ class Budgeted:
         return await self.store.spending.reserve(calls=0, tokens=0, usd=0.0)
 
     async def _reserve_model(self, job: Job, model: "ModelSystem") -> "Reservation | None":
-        from pytest_llmeval.judge.prices import price_of
+        from pytest_llmeval.judge.service import price_of
 
         case, turns = job.case, 1
         messages = model.messages(case.input)

@@ -14,7 +14,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.panel import PanelSpec
+from pytest_llmeval.judge.spec import PanelSpec
 from pytest_llmeval.reports.form import CaseReport, Changes, SuiteReport
 from pytest_llmeval.reports.making import (
     answer_fields,

@@ -22,7 +22,6 @@ from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.judged_evaluator import as_judge_errors
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.suite import Suite
@@ -325,6 +324,7 @@ def _measure_judged(
 
     Where judges are switched off, what they would have said is undefined rather than an error.
     """
+    from pytest_llmeval.judge.asking import as_judge_errors
     from pytest_llmeval.judge.service import JudgeOffError
 
     seen = as_judge_errors(verdicts)

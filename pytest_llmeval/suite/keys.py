@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.data.files.validation import STRICT
-from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.judge.spec import JudgeSpec, Reduce
+from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec, Reduce
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.model_settings import ConversationSpec
 from pytest_llmeval.suite.run_settings import (

@@ -17,7 +17,7 @@ from pytest_llmeval.data.files.folders import searching_within
 from pytest_llmeval.data.files.places import display_path, render_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.base import Source, case_id, id_fault, json_text
-from pytest_llmeval.judge.panel import PanelSpec
+from pytest_llmeval.judge.spec import PanelSpec
 from pytest_llmeval.suite.keys import KEYS, SuiteEntry
 from pytest_llmeval.suite.model_settings import (
     ConversationSpec,

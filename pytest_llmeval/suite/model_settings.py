@@ -13,9 +13,7 @@ from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.views import WANTED_TURN, Turn, is_turn
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
-from pytest_llmeval.judge.cascade import CascadeRule
-from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import CascadeRule, JudgeSpec, PanelSpec
 from pytest_llmeval.scoring.repeats import Repeats
 
 _STOPS: Final = ("goal_reached", "gave_up", "out_of_scope")

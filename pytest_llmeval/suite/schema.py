@@ -7,8 +7,7 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.wording import without_links
 from pytest_llmeval.gates.rules import gate_schema
-from pytest_llmeval.judge.cascade import CascadeRule
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import CascadeRule, JudgeSpec
 from pytest_llmeval.suite.keys import KEYS, Key, SuiteEntry
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.run_settings import SnapshotEntry, ToleranceEntry

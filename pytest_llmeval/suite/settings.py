@@ -24,7 +24,7 @@ from pytest_llmeval.gates.faults import (
     range_fault,
     subject_fault,
 )
-from pytest_llmeval.judge.panel import PanelSpec
+from pytest_llmeval.judge.spec import PanelSpec
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator

@@ -18,7 +18,7 @@ from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import Gate
-from pytest_llmeval.judge.panel import PanelSpec, jurors_of
+from pytest_llmeval.judge.spec import PanelSpec, jurors_of
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability
 from pytest_llmeval.scoring.table import OUTCOME_EVALUATOR

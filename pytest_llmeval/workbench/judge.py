@@ -17,8 +17,7 @@ from pytest_llmeval.core.wording import counted, interval, number
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.panel import PanelSpec
-    from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
     from pytest_llmeval.suite.suite import Suite, SuiteKey
     from pytest_llmeval.targets.recordings import Recordings
     from pytest_llmeval.workbench.migration import Migration
@@ -112,7 +111,7 @@ def _judges(
     Raises:
         LlmevalError: They are the same, or the new one cannot be asked here.
     """
-    from pytest_llmeval.judge.panel import PanelSpec
+    from pytest_llmeval.judge.spec import PanelSpec
 
     if isinstance(suite.judge, PanelSpec) and suite.judge.cascade is not None:
         raise LlmevalError(
@@ -269,7 +268,7 @@ def _approved(found: "Migration") -> str:
     from datetime import UTC, datetime
 
     from pytest_llmeval.baselines.stamp import Stamp, day_of, head_commit
-    from pytest_llmeval.judge.panel import PanelSpec
+    from pytest_llmeval.judge.spec import PanelSpec
     from pytest_llmeval.workbench.migration import approve_migration
 
     shown, notes = approve_migration(found, Stamp(day_of(datetime.now(UTC)), head_commit(found.suite.path.parent)))

@@ -26,8 +26,7 @@ from pytest_llmeval.gates.contract import GateResult, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, Shift, dependence, subject_of
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.stages import judges_of

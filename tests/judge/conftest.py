@@ -8,13 +8,12 @@ import pytest
 from judge_service import OneJudge, Scripted
 
 from pytest_llmeval.judge.asking import Juror
-from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.replies import CachePlace
-from pytest_llmeval.judge.run_store import RunStore
+from pytest_llmeval.judge.run_store import RunStore, WorkingCache
+from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.judge.spec import Price
-from pytest_llmeval.judge.working import WorkingCache
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import BudgetError, FieldsError, JudgeError
-from pytest_llmeval.judge.cascade import CascadeRule, Doubt, unanswered
 from pytest_llmeval.judge.contract import Listing, Verdict
+from pytest_llmeval.judge.panel import CascadeVerdict, cascaded, is_unsure, unanswered
 from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.reduction import CascadeVerdict, cascaded
+from pytest_llmeval.judge.spec import CascadeRule, Doubt
 
 BETWEEN = CascadeRule(Doubt([0.3, 0.8]))
 TWICE = CascadeRule(Doubt(disagree=2), audit=0)
@@ -25,20 +25,20 @@ def asked(rule: CascadeRule, names: list[str], given: dict[str, Any], *, audited
 
 @pytest.mark.parametrize(("score", "unsure"), [(29, False), (30, True), (55, True), (80, True), (81, False)])
 def test_a_score_between_the_limits_is_unsure_as_a_share_of_the_scale(score: float, unsure: bool) -> None:
-    assert BETWEEN.is_unsure(SCORE, [Verdict(score)]) is unsure
+    assert is_unsure(BETWEEN, SCORE, [Verdict(score)]) is unsure
 
 
 def test_a_verdict_of_a_list_is_unsure_if_one_of_its_grades_is() -> None:
     grades = replace(SCORE, listing=Listing(lambda verdict: verdict.details["grades"], lambda verdicts, _: verdicts[0]))
     verdicts = [Verdict(0, "", {"grades": each}) for each in ([1, 0.5], [1, 0])]
-    assert [BETWEEN.is_unsure(grades, [each]) for each in verdicts] == [True, False]
+    assert [is_unsure(BETWEEN, grades, [each]) for each in verdicts] == [True, False]
 
 
 def test_scores_disagree_beyond_a_tenth_of_the_scale_and_words_if_they_differ() -> None:
     pairs = [(50, 60), (50, 61), (1, 0)]
-    assert [TWICE.is_unsure(SCORE, [Verdict(one), Verdict(other)]) for one, other in pairs] == [False, True, False]
-    assert TWICE.is_unsure(WORD, [Verdict(1), Verdict(0)])
-    assert not TWICE.is_unsure(WORD, [Verdict(1), Verdict(1)])
+    assert [is_unsure(TWICE, SCORE, [Verdict(one), Verdict(other)]) for one, other in pairs] == [False, True, False]
+    assert is_unsure(TWICE, WORD, [Verdict(1), Verdict(0)])
+    assert not is_unsure(TWICE, WORD, [Verdict(1), Verdict(1)])
 
 
 def test_the_large_judge_is_asked_last_and_only_if_need_be() -> None:

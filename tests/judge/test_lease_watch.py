@@ -15,8 +15,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge import run_store as module
 from pytest_llmeval.judge.coordination import Coordination
 from pytest_llmeval.judge.replies import CachePlace
-from pytest_llmeval.judge.run_store import LeaseWatch
-from pytest_llmeval.judge.working import WorkingCache
+from pytest_llmeval.judge.run_store import LeaseWatch, WorkingCache
 
 _NAME = "from pytest_llmeval.services.machine import process_name; print(process_name())"
 

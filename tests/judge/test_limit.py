@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from llm_server import PATIENCE
 
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judge import limit as module
-from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge import service as module
+from pytest_llmeval.judge.service import CallLimit
 
 
 @dataclass

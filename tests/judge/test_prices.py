@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.judge.contract import Usage
-from pytest_llmeval.judge.prices import cost_usd, price_of
+from pytest_llmeval.judge.service import cost_usd, price_of
 from pytest_llmeval.judge.spec import JudgeSpec, Price
 
 OWN = Price(input=1.0, output=2.0)

@@ -10,10 +10,10 @@ from stored_judgements import question
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.panel import PanelError, PanelVerdict, decided, reduced
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.judge.questions.suite_modes import checklist_mode, pairwise_mode
-from pytest_llmeval.judge.reduction import PanelError, PanelVerdict, decided, reduced
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import Reduce
 

@@ -16,7 +16,7 @@ from llm_server import PATIENCE
 from pytest_llmeval import SuiteError
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.judge.contract import JudgeRequest
-from pytest_llmeval.judge.score_file import ScoreFile
+from pytest_llmeval.judge.recordings import ScoreFile
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, batch_judge, import_cache
 
 LOG = "pytest_llmeval.judge.answers"

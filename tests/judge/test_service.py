@@ -11,7 +11,7 @@ from stored_judgements import question
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.asking import Juror, JurorVerdict, PanelQuestion
 from pytest_llmeval.judge.contract import JudgeReply, Usage, Verdict
-from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.service import CallLimit
 
 
 def test_a_verdict_is_asked_for_once_then_comes_from_the_cache(

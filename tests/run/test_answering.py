@@ -17,8 +17,7 @@ from stored_judgements import question
 from pytest_llmeval import Case, Evaluator, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.options import Budget, JudgeMode, JudgeOptions
 from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures

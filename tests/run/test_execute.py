@@ -12,7 +12,7 @@ from lengths import Length, key_of, length_suite
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import parse_gate
-from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution

@@ -13,8 +13,8 @@ from msgspec import structs
 
 from pytest_llmeval import Case, PredictionError
 from pytest_llmeval.core.errors import BudgetError
-from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import Budget
+from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run.answering import Opponents, chain
 from pytest_llmeval.run.conversation import Conversations
 from pytest_llmeval.run.job import Answers, GivenTarget, Job, Link, LoadedCase, Next, answer_to

@@ -10,10 +10,8 @@ import yaml
 from loading import load_text
 
 from pytest_llmeval import SuiteError
-from pytest_llmeval.judge.cascade import CascadeRule, Doubt
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import CascadeRule, Doubt, JudgeSpec, PanelSpec
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
 

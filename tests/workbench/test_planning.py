@@ -16,8 +16,7 @@ from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.judge.asking import Juror, JurorQuestion
-from pytest_llmeval.judge.contract import Question, Usage, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Usage, Verdict
 from pytest_llmeval.judge.options import Budget, JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, write_judgements
 from pytest_llmeval.judge.replies import CachePlace

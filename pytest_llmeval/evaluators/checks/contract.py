@@ -15,7 +15,7 @@ from pytest_llmeval.core.parts import PARTS, Parts, PredictionParts
 from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.evaluators.answers import as_text, describe_found
-from pytest_llmeval.judge.reduction import PanelVerdict
+from pytest_llmeval.judge.panel import PanelVerdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict

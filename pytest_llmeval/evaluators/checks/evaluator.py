@@ -25,8 +25,7 @@ from pytest_llmeval.evaluators.checks.contract import (
 )
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED, Criterion
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

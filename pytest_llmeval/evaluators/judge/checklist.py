@@ -16,8 +16,7 @@ from pytest_llmeval.core.parts import INSTRUCTIONS
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.modes import instruction_language
 from pytest_llmeval.judge.questions.suite_modes import checklist_mode
 

@@ -25,8 +25,7 @@ from pytest_llmeval.evaluators.judge.claim_steps import (
     claim_details,
     claim_texts,
 )
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.items import CLAIM_MODES, claim_mode_version
 
 if TYPE_CHECKING:

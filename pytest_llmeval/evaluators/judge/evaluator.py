@@ -39,8 +39,7 @@ from pytest_llmeval.evaluators.judge.people import (
     weight_counts,
     without_people,
 )
-from pytest_llmeval.judge.contract import Mode, Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.modes import (
     ADVERSARIAL,
@@ -52,7 +51,7 @@ from pytest_llmeval.judge.questions.modes import (
     preset_form,
     route,
 )
-from pytest_llmeval.judge.questions.probabilities import expected_mode, levels_fault
+from pytest_llmeval.judge.questions.replies import expected_mode, levels_fault
 from pytest_llmeval.judge.questions.suite_modes import (
     GRADES,
     PromptFile,

@@ -26,9 +26,9 @@ from pytest_llmeval.evaluators.answers import as_references, as_text, describe_f
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.spans import listed as listed_sources
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
+from pytest_llmeval.judge.panel import juror_lines
 from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields
 from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS, shortened
-from pytest_llmeval.judge.reduction import juror_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

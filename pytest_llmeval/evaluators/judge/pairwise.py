@@ -16,8 +16,7 @@ from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.contract import Mode, Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import instruction_language
 from pytest_llmeval.judge.questions.replies import shortened
 from pytest_llmeval.judge.questions.suite_modes import pairwise_mode

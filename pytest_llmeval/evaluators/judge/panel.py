@@ -19,13 +19,13 @@ from pytest_llmeval.core.tables import ReportTable, cell_name, read_cells
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.judge.people import LEAST_LABELS, unseen_errors
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.reduction import CascadeVerdict
+from pytest_llmeval.judge.panel import CascadeVerdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import LlmevalError
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.judge.contract import Verdict
-    from pytest_llmeval.judge.reduction import Votes
+    from pytest_llmeval.judge.panel import Votes
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2
@@ -116,7 +116,7 @@ class PanelAgreement(VerdictStatistics):
 
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """Count one case."""
-        from pytest_llmeval.judge.reduction import PanelError, PanelVerdict
+        from pytest_llmeval.judge.panel import PanelError, PanelVerdict
 
         votes = [vote for each in verdicts if isinstance(each, PanelVerdict | PanelError) for vote in each.votes]
         if not votes:

@@ -18,8 +18,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault, word_lines
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.suite_modes import SIMILARITY
 from pytest_llmeval.judge.spec import JudgeSpec, Price
 

@@ -1,7 +1,5 @@
 """Embeddings of OpenAI and compatible servers: similarities of two texts, with many texts in one call."""
 
-__all__ = ("EmbeddingJudge", "OpenAIEmbeddings")
-
 import asyncio
 import json
 import math
@@ -15,7 +13,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients.base import AsyncJudge, count
-from pytest_llmeval.judge.clients.openai import OpenAI
+from pytest_llmeval.judge.clients.http import OpenAI
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Message, Usage
 from pytest_llmeval.judge.questions.suite_modes import similarity_reply, similarity_texts
 from pytest_llmeval.judge.spec import JudgeSpec

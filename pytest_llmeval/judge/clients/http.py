@@ -1,9 +1,8 @@
-"""Judges with an HTTP API: one call, its attempts and its failures."""
-
-__all__ = ("HttpJudge",)
+"""Judges behind HTTP: the APIs of Anthropic, OpenAI and compatible servers (vLLM, Ollama, llama.cpp, proxies)."""
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,10 +10,18 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.data.files.json import unique_keys
-from pytest_llmeval.judge.clients.attempts import TOO_SLOW, CallError, Patience, failed_status, message_in
-from pytest_llmeval.judge.clients.base import Dialect
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
-from pytest_llmeval.judge.questions.probabilities import score_probabilities
+from pytest_llmeval.judge.clients.base import (
+    TOO_SLOW,
+    CallError,
+    Dialect,
+    Patience,
+    count,
+    failed_status,
+    message_in,
+    plain_text,
+)
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judge.questions.replies import TokenChoice, score_probabilities
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
 from pytest_llmeval.services.secrets import Redactor, address_of, redacted_url, without_key
@@ -146,3 +153,167 @@ def _parsed(raw: bytes) -> Any:
         return json.loads(raw, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError):
         return None
+
+
+_MOST_ALTERNATIVES = 20
+"""As many as the interface allows."""
+
+_STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
+_FORM_WORDS = ("response_format", "response format", "json_schema", "schema", "structured", "guided", "grammar")
+
+
+@dataclass(frozen=True)
+class OpenAI:
+    """https://platform.openai.com/docs/api-reference/chat."""
+
+    provider: str = "openai"
+    base_url: str = "https://api.openai.com/v1"
+    key_variable: str = "OPENAI_API_KEY"
+
+    def url(self, base: str) -> str:
+        """Return the address to call."""
+        return f"{base}/chat/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Return the headers that carry a key; servers of one's own often want none."""
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:
+        """Return what to send; ``response_format`` among the parameters takes precedence over the schema."""
+        parameters = dict(request.parameters)
+        if base == self.base_url and "max_tokens" in parameters:
+            # OpenAI's newer models refuse the old name, which is the only one that other servers know.
+            parameters["max_completion_tokens"] = parameters.pop("max_tokens")
+        body: dict[str, Any] = {
+            "model": request.model,
+            "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+        }
+        if request.expected_of is not None:
+            body |= {"logprobs": True, "top_logprobs": _MOST_ALTERNATIVES}
+        if structured:
+            schema = {"name": "verdict", "strict": True, "schema": request.reply_schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return body | parameters
+
+    def usage(self, data: Mapping[str, Any]) -> Usage:
+        """Return the tokens that a reply reports."""
+        used = data.get("usage")
+        return Usage(count(used, "prompt_tokens"), count(used, "completion_tokens"))
+
+    def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
+        """Return the reply of the first choice; ``None`` if there is no choice."""
+        match data:
+            case {"choices": [{"message": {**message}, **choice}, *_]}:
+                refusal = message.get("refusal")
+                if isinstance(refusal, str) and refusal:
+                    return JudgeReply(plain_text(refusal), self.usage(data), "refusal")
+                stopped = _STOPPED.get(str(choice.get("finish_reason")), "stop")
+                return JudgeReply(plain_text(_text(message.get("content"))), self.usage(data), stopped)
+        return None
+
+    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:
+        """Return the tokens of the reply with their alternatives; empty where the answer has none."""
+        match data:
+            case {"choices": [{"logprobs": {"content": [*content]}}, *_]}:
+                tokens = [_choice(each) for each in content]
+                return [each for each in tokens if each is not None] if None not in tokens else []
+        return []
+
+    def refuses_form(self, text: str) -> bool:
+        """Return whether a 400 or 422 complains about ``response_format``."""
+        return any(word in text.lower() for word in _FORM_WORDS)
+
+
+def _choice(entry: Any) -> TokenChoice | None:
+    """Return a token with its alternatives; ``None`` for anything else."""
+    match entry:
+        case {"token": str(token), "logprob": float() | int() as logarithm, **rest}:
+            top = rest.get("top_logprobs")
+            others = (
+                [_choice({**each, "top_logprobs": None}) for each in top if isinstance(each, dict)]
+                if isinstance(top, list)
+                else []
+            )
+            return TokenChoice(
+                token,
+                {token: float(logarithm)}
+                | {name: value for each in others if each is not None for name, value in each.alternatives.items()},
+            )
+    return None
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+_MAX_TOKENS = 1024
+_TOOL = "verdict"
+_STOP_REASONS: dict[str, Stopped] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+_INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+@dataclass(frozen=True)
+class Anthropic:
+    """https://docs.anthropic.com/en/api/messages; a reply of a given form is the input of a tool that must be used."""
+
+    provider: str = "anthropic"
+    base_url: str = "https://api.anthropic.com"
+    key_variable: str = "ANTHROPIC_API_KEY"
+
+    def url(self, base: str) -> str:
+        """Return the address to call; both customs, a base with ``/v1`` and one without, are understood."""
+        return f"{base.removesuffix('/v1')}/v1/messages"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Return the headers that carry a key and the interface's version."""
+        version = {"anthropic-version": "2023-06-01"}
+        return version | {"x-api-key": key} if key else version
+
+    def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (all addresses are alike)
+        """Return what to send; the interface demands ``max_tokens``, which is 1024 where the user sets none."""
+        system = "\n\n".join(each.content for each in request.messages if each.role == "system")
+        body: dict[str, Any] = {
+            "model": request.model,
+            "max_tokens": _MAX_TOKENS,
+            "messages": [
+                {"role": each.role, "content": each.content} for each in request.messages if each.role != "system"
+            ],
+        }
+        if system:
+            body["system"] = system
+        if structured:
+            tool = {"name": _TOOL, "description": "Gives the verdict.", "input_schema": request.reply_schema}
+            body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+        return body | dict(request.parameters)
+
+    def usage(self, data: Mapping[str, Any]) -> Usage:
+        """Return the tokens that a reply reports, including those read from or written to a prompt cache."""
+        used = data.get("usage")
+        inputs = [each for each in (count(used, name) for name in _INPUT_COUNTS) if each is not None]
+        return Usage(sum(inputs) if inputs else None, count(used, "output_tokens"))
+
+    def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
+        """Return the tool's input as JSON, or the text; ``None`` if the answer has no list of contents."""
+        content = data.get("content")
+        if not isinstance(content, list):
+            return None
+        blocks = [each for each in content if isinstance(each, dict)]
+        inputs = [each.get("input") for each in blocks if each.get("type") == "tool_use" and each.get("name") == _TOOL]
+        texts = [each["text"] for each in blocks if each.get("type") == "text" and isinstance(each.get("text"), str)]
+        text = json.dumps(inputs[0], ensure_ascii=False) if inputs else "".join(texts)
+        return JudgeReply(plain_text(text), self.usage(data), _STOP_REASONS.get(str(data.get("stop_reason")), "stop"))
+
+    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:  # noqa: ARG002 (the interface has none)
+        """Return nothing: the interface gives no probabilities."""
+        return []
+
+    def refuses_form(self, text: str) -> bool:
+        """Return whether a 400 or 422 complains about the tool."""
+        return "tool" in text.lower() or "schema" in text.lower()

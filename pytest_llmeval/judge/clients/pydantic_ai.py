@@ -1,7 +1,5 @@
 """Judges from pydantic-ai, an optional extra."""
 
-__all__ = ("PydanticAiJudge",)
-
 import asyncio
 import json
 from dataclasses import dataclass, field
@@ -9,8 +7,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.core.errors import JudgeError, MissingExtraError, format_error
-from pytest_llmeval.judge.clients.attempts import FILTERED, TOO_SLOW, CallError, Patience, failed_status
-from pytest_llmeval.judge.clients.base import is_count, plain_text
+from pytest_llmeval.judge.clients.base import (
+    FILTERED,
+    TOO_SLOW,
+    CallError,
+    Patience,
+    failed_status,
+    is_count,
+    plain_text,
+)
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.secrets import Redactor

@@ -1,7 +1,5 @@
 """Forms of replies as data: a JSON object whose fields are numbers, choices, true or false, and text."""
 
-__all__ = ("ReplyField", "ReplyForm")
-
 import hashlib
 import json
 import math

@@ -1,21 +1,5 @@
 """Numbered items, claims and passages among them: each gets its verdict once, or the reply cannot be read."""
 
-__all__ = (
-    "CLAIM_MODES",
-    "ask_for_citations",
-    "ask_for_claim_relevance",
-    "ask_for_claims",
-    "ask_for_passage_relevance",
-    "ask_for_support",
-    "claim_mode_version",
-    "closing_list",
-    "items_schema",
-    "listing",
-    "read_items",
-    "read_reason",
-    "read_truth",
-)
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial

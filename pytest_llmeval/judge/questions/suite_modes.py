@@ -3,29 +3,6 @@
 Criteria work as in G-Eval (Liu et al. 2023): the judge writes steps once, and grades every answer by them.
 """
 
-__all__ = (
-    "GRADES",
-    "ROOTS",
-    "SIMILARITY",
-    "Level",
-    "PromptFile",
-    "Rubric",
-    "checklist_mode",
-    "criteria_mode",
-    "numbered_steps",
-    "pairwise_mode",
-    "prompt_mode",
-    "read_better",
-    "read_checklist",
-    "read_prompt",
-    "read_similarity",
-    "read_steps",
-    "rubric_mode",
-    "similarity_reply",
-    "similarity_texts",
-    "steps_question",
-)
-
 import hashlib
 import json
 import math
@@ -50,8 +27,7 @@ from pytest_llmeval.judge.questions.items import (
     read_reason,
     read_truth,
 )
-from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.render import DATA_CLOSE, DATA_OPEN
+from pytest_llmeval.judge.questions.modes import DATA_CLOSE, DATA_OPEN, read_mode_file
 from pytest_llmeval.judge.questions.replies import (
     closing_object,
     object_schema,

@@ -41,7 +41,8 @@ from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.evaluators.answer_forms import answer_text, has_cjk, references
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.judge.answers import batch_judge, import_cache, is_unanswerable, judge_answer
+from pytest_llmeval.judge.answers import batch_judge, import_cache, judge_answer
+from pytest_llmeval.judge.questions.modes import is_unanswerable
 from pytest_llmeval.run.score import score
 from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.registry import default_registry, get_evaluator

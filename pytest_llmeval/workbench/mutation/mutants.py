@@ -15,8 +15,8 @@ from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.answer_forms import normal
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.panel import jurors_of
 from pytest_llmeval.judge.service import JudgeOffError
+from pytest_llmeval.judge.spec import jurors_of
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.execute import Execution, execute
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, LoadedCase, with_figures

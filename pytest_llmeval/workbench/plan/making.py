@@ -14,12 +14,12 @@ from pytest_llmeval.core.parts import NoAnswer, PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.asking import Asking, Judgement, Juror, JurorQuestion, JurorVerdict, PanelQuestion
-from pytest_llmeval.judge.cascade import case_repeat
 from pytest_llmeval.judge.contract import Usage, Verdict
-from pytest_llmeval.judge.prices import cost_usd, price_of
+from pytest_llmeval.judge.panel import case_repeat, is_unsure
+from pytest_llmeval.judge.questions.modes import SIMULATED_USER
 from pytest_llmeval.judge.questions.replies import read_text
-from pytest_llmeval.judge.questions.simulated_user import SIMULATED_USER
 from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.service import cost_usd, price_of
 from pytest_llmeval.run.answering import Answering, with_others
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.conversation import beginning, user_questions
@@ -445,7 +445,7 @@ class _PastCalls:
         asked_enough = [each for each in groups.values() if rule is not None and len(each) == rule.opinions]
         if rule is None or not asked_enough:
             return None
-        return sum(rule.is_unsure(mode, each) for each in asked_enough) / len(asked_enough)
+        return sum(is_unsure(rule, mode, each) for each in asked_enough) / len(asked_enough)
 
 
 def _sample(usage: Usage, price: "Price | None", seconds: float) -> CallSample:

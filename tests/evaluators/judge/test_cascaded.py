@@ -14,8 +14,8 @@ from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.panel import Cascaded, CascadeErrors, with_audit
 from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.panel import CascadeVerdict
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
-from pytest_llmeval.judge.reduction import CascadeVerdict
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.scoring.table import Table
 

@@ -12,7 +12,7 @@ from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, scor
 from pytest_llmeval.gates.drop import DropGate, SafeGate
 from pytest_llmeval.gates.statistics import estimation
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator
 
 
 def spam(flagged: int) -> Result:

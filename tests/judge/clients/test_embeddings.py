@@ -12,7 +12,7 @@ from llm_server import Answer, Call, LlmServer, Sent, data, embedded, status
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect_embeddings
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question
-from pytest_llmeval.judge.questions.render import render
+from pytest_llmeval.judge.questions.modes import render
 from pytest_llmeval.judge.questions.suite_modes import SIMILARITY, read_similarity
 from pytest_llmeval.judge.spec import JudgeSpec
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError, MissingExtraError
 from pytest_llmeval.judge.clients import connect
-from pytest_llmeval.judge.clients.attempts import Patience
+from pytest_llmeval.judge.clients.base import Patience
 from pytest_llmeval.judge.clients.pydantic_ai import PydanticAiJudge
 from pytest_llmeval.judge.spec import JudgeSpec
 

@@ -19,8 +19,7 @@ from pytest_llmeval.judge.questions.items import (
     ask_for_support,
     claim_mode_version,
 )
-from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.render import render
+from pytest_llmeval.judge.questions.modes import read_mode_file, render
 
 PASSAGES = {1: "Refunds take 30 days.", 3: "Shipping is free."}
 SPLIT = ask_for_claims(["It is free.", "Thanks!"], "Is it?", "en")

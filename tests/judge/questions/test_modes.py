@@ -15,6 +15,7 @@ from pytest_llmeval.judge.questions.modes import (
     MODE_OF_TYPE,
     MODES,
     PRESETS,
+    SIMULATED_USER,
     USER_ROLE,
     get_mode,
     optional_fields,
@@ -22,7 +23,6 @@ from pytest_llmeval.judge.questions.modes import (
     route,
 )
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.judge.questions.simulated_user import SIMULATED_USER
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric, rubric_mode
 from pytest_llmeval.tasks.memory_qa.qa import QuestionType
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
-from pytest_llmeval.judge.questions.probabilities import (
+from pytest_llmeval.judge.questions.replies import (
     TokenChoice,
     enveloped,
     expected_mode,

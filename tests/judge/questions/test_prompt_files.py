@@ -7,7 +7,7 @@ import pytest
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.judge.contract import Question
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
-from pytest_llmeval.judge.questions.render import render
+from pytest_llmeval.judge.questions.modes import render
 from pytest_llmeval.judge.questions.suite_modes import prompt_mode, read_prompt
 
 FORM = ReplyForm({"score": ReplyField(min=1, max=5)})

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from injections import INJECTIONS
 
 from pytest_llmeval.judge.contract import Message, Question
-from pytest_llmeval.judge.questions.modes import MODES, get_mode, instruction_language
-from pytest_llmeval.judge.questions.render import DATA_CLOSE, DATA_OPEN, render
+from pytest_llmeval.judge.questions.modes import DATA_CLOSE, DATA_OPEN, MODES, get_mode, instruction_language, render
 
 FIELDS = ("question", "reference", "answer")
 NASTY = [

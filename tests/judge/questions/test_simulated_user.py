@@ -8,8 +8,7 @@ from injections import INJECTIONS
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.questions.render import render
-from pytest_llmeval.judge.questions.simulated_user import UserTurn, next_turn_question, read_turn
+from pytest_llmeval.judge.questions.modes import UserTurn, next_turn_question, read_turn, render
 
 STOPS = ("goal_reached", "gave_up", "out_of_scope")
 WANTS = {"persona": "Terse.", "goal": "Get a refund.", "knows": {"order": 7}}

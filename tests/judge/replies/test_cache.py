@@ -14,8 +14,7 @@ from stored_judgements import entry
 from working_caches import Clock, change
 
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judge.replies.database import SCHEMA_VERSION
-from pytest_llmeval.judge.replies.sqlite import SqliteReplies
+from pytest_llmeval.judge.replies.sqlite import SCHEMA_VERSION, SqliteReplies
 
 DAY_S = 86_400.0
 

@@ -10,9 +10,9 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.panel import reduced
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS, read_explanation
-from pytest_llmeval.judge.reduction import reduced
 from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
 
 ANSWER = {"verdict": "Refuted", "justification": "According to the Harbour log, no."}
