@@ -321,21 +321,25 @@ def split_statistic(text: str) -> tuple[str, str]:
 EVERYTHING = "*"
 """Stands for all metrics where a verdict concerns the whole snapshot."""
 
-ChangeKind: TypeAlias = Literal[
-    "unchanged",
-    "improved",
-    "rose_within",
-    "fell_within",
-    "fell_beyond",
-    "new",
-    "vanished",
-    "not_comparable",
-    "missing",
-    "unreadable",
-    "not_written",
-    "approved",
-    "not_judged",
-]
+if TYPE_CHECKING:
+    ChangeKind: TypeAlias = Literal[
+        "unchanged",
+        "improved",
+        "rose_within",
+        "fell_within",
+        "fell_beyond",
+        "new",
+        "vanished",
+        "not_comparable",
+        "missing",
+        "unreadable",
+        "not_written",
+        "approved",
+        "not_judged",
+        "",
+    ]
+else:
+    ChangeKind = str  # reports of other versions may have other kinds, and are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +348,7 @@ class SnapshotVerdict:
 
     Attributes:
         metric: The metric, or ``*``.
-        kind: The change, one of `ChangeKind`; reports of other versions may have other kinds, or none.
+        kind: The change; empty if it is unknown.
         outcome: ``passed``, ``failed`` or ``not_judged`` (part of the suite did not run).
         value: In this run.
         approved: In the snapshot.
@@ -352,7 +356,7 @@ class SnapshotVerdict:
     """
 
     metric: str
-    kind: str = ""
+    kind: ChangeKind = ""
     outcome: Literal["passed", "failed", "not_judged"] = "not_judged"
     value: AnyNumber | None = None
     approved: AnyNumber | None = None

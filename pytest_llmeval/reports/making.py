@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, assert_never, get_args
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.core.results import AnswerShown, CaseRecord, CaseResult, GroupResult, MetricIndex, Result
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, CaseResult, MetricIndex, Result
 from pytest_llmeval.core.tables import (
     NO_LABEL,
     CaseTable,
@@ -35,15 +35,12 @@ from pytest_llmeval.reports.form import (
     CaseReport,
     GroupReport,
     JudgingReport,
-    RunReport,
-    RunStart,
     StopReport,
     SuiteReport,
     WorstCase,
     WorstCases,
     counts_of,
 )
-from pytest_llmeval.reports.mutation import Survival
 from pytest_llmeval.reports.tables import (
     Cell,
     FilledTable,
@@ -55,7 +52,7 @@ from pytest_llmeval.reports.tables import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.compare import Against, SystemRow, SystemTable
+    from pytest_llmeval.gates.statistics.compare import SystemRow, SystemTable
     from pytest_llmeval.gates.statistics.strengths import Strengths
 
 ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
@@ -74,6 +71,23 @@ _PARTING = "parts_at"
 _NOTHING: tuple[Any, ...] = (None, [], {})
 _SLACK = 1e-6
 """Official scorers of pairs stay just below the best score."""
+
+
+_T = TypeVar("_T", bound=Struct)
+
+
+def _filled(form: type[_T], *sources: object, **more: Any) -> _T:
+    """Return a part of the form: each field from the first source that has an attribute of its name.
+
+    Args:
+        form: The class.
+        sources: Objects such as records.
+        more: Fields that differ from the sources.
+    """
+    fields: dict[str, Any] = {}
+    for name in form.__struct_fields__:
+        fields |= next(({name: getattr(each, name)} for each in sources if hasattr(each, name)), {})
+    return form(**fields | more)
 
 
 def suite_report(
@@ -113,7 +127,8 @@ def suite_report(
         clusters=result.clusters,
         stop=stop,
         groups={
-            key: {name: _group(group) for name, group in members.items()} for key, members in result.groups.items()
+            key: {name: _filled(GroupReport, group, figures=group.usage) for name, group in members.items()}
+            for key, members in result.groups.items()
         },
         cases=cases,
         error_buckets=[bucket for bucket, is_general in buckets if not is_general],
@@ -123,25 +138,6 @@ def suite_report(
         figures=result.usage,
         **more,
     )
-
-
-def run_report(
-    started_at: str,
-    duration_s: float,
-    version: str,
-    commit: str | None,
-    suites: Sequence[SuiteReport] = (),
-    faults: Mapping[str, Sequence[str]] | None = None,
-    systems: Sequence[SystemsReport] = (),
-    mutation: Sequence[Survival] = (),
-) -> RunReport:
-    """Return the report of a run; see `RunStart` and `RunReport`."""
-    start = RunStart(started_at, duration_s, version, commit)
-    return RunReport(run=start, suites=suites, systems=systems, mutation=mutation, faults=faults or {})
-
-
-def _group(group: GroupResult) -> GroupReport:
-    return GroupReport(group.cases, group.metrics, group.pass_rate, group.usage)
 
 
 def case_reports(
@@ -166,18 +162,17 @@ def case_reports(
 def _case(
     scores: CaseResult, record: CaseRecord, case: Case | None, label: str, texts: ReportedTexts, file: str
 ) -> CaseReport:
-    plain = CaseReport(
-        id=record.id,
-        outcome=scores.outcome,
+    plain = _filled(
+        CaseReport,
+        scores,
+        record,
         cluster=record.labels.get(label),
-        metrics=scores.metrics,
         details=without_texts(scores.details) if texts == "none" else scores.details,
-        reason=scores.reason,
         duration_s=round(scores.duration_s, 6),
-        labels=record.labels,
-        unmet=scores.unmet,
         line=case.line if case is not None else 0,
         file=file,
+        lines={},  # these two quote texts
+        judgings=(),
     )
     if case is None or texts == "none":
         return plain
@@ -220,10 +215,8 @@ def fill_buckets(metrics: MetricIndex, cases: Sequence[CaseResult]) -> list[tupl
         own = evaluator.error_buckets()
         for each in own or _imperfect(metrics, label):
             named = structs.replace(each, metric=metrics.full_name(label, each.metric))
-            held = [
-                case.id for case in cases if each.holds(case.metrics.get(named.metric), case.details.get(label, {}))
-            ]
-            filled.append((BucketReport(named.name, label, named.metric, named.limit, held), not own))
+            ids = [case.id for case in cases if each.holds(case.metrics.get(named.metric), case.details.get(label, {}))]
+            filled.append((_filled(BucketReport, named, evaluator=label, cases=ids), not own))
     return filled
 
 
@@ -245,16 +238,16 @@ def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
         >>> without_texts({"fact_check": {"claim": "It is open.", "n": 2, "cited": [{"why": "words"}]}})
         {'fact_check': {'n': 2}}
     """
-    kept = {name: each if name in _OWN_DETAILS else _without_texts(each) for name, each in details.items()}
-    if isinstance(repeats := kept.get("repeats"), Mapping) and _PARTING in repeats:
-        kept["repeats"] = {**repeats, _PARTING: _without_texts(repeats[_PARTING])}
-    return {name: each for name, each in kept.items() if each not in _NOTHING}
+    numbers = {name: each if name in _OWN_DETAILS else _without_texts(each) for name, each in details.items()}
+    if isinstance(repeats := numbers.get("repeats"), Mapping) and _PARTING in repeats:
+        numbers["repeats"] = {**repeats, _PARTING: _without_texts(repeats[_PARTING])}
+    return {name: each for name, each in numbers.items() if each not in _NOTHING}
 
 
 def _without_texts(value: Any) -> Any:
     if isinstance(value, Mapping):
-        kept = {name: _without_texts(each) for name, each in value.items()}
-        return {name: each for name, each in kept.items() if each not in _NOTHING}
+        numbers = {name: _without_texts(each) for name, each in value.items()}
+        return {name: each for name, each in numbers.items() if each not in _NOTHING}
     if isinstance(value, list | tuple):
         return [each for each in map(_without_texts, value) if each not in _NOTHING]
     return None if isinstance(value, str) else value
@@ -268,9 +261,9 @@ def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> W
     names = [name for name in (*gated, *result.metrics) if name in result.metrics]
     if not names:
         return None
-    found = metrics.find(names[0])
+    owned = metrics.find(names[0])
     lower = metrics.lower_is_better(names[0])
-    best = None if found is None else found.metric.low if lower else found.metric.high
+    best = None if owned is None else owned.metric.low if lower else owned.metric.high
     scored = [(case.id, score) for case in result.cases if (score := case.metrics.get(names[0])) is not None]
     below = [(name, score) for name, score in scored if best is None or abs(score - best) > _SLACK]
     below.sort(key=lambda each: -each[1] if lower else each[1])
@@ -292,17 +285,21 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
             if rows:
                 renamed = table.title and label != evaluator.name
                 title = f"{label}: {table.title}" if renamed else table.title
-                left_out = max(0, len(rows) - _MOST_ROWS)
-                note = _note(table, numbers)
-                shown = numbers.shown(table)
-                one = FilledTable(
-                    title=title, headers=headers, rows=rows[:_MOST_ROWS], metrics=shown, left_out=left_out, note=note
+                filled.append(
+                    FilledTable(
+                        title=title,
+                        headers=headers,
+                        rows=rows[:_MOST_ROWS],
+                        cases=_counted_cases(table, numbers, headers, rows)
+                        if isinstance(table, ConfusionMatrix)
+                        else (),
+                        left_out=max(0, len(rows) - _MOST_ROWS),
+                        note=_note(table, numbers),
+                        metrics=numbers.in_table(table),
+                        names=len(table.rows[0][0]) if isinstance(table, MetricTable) else 1,
+                        is_matrix=isinstance(table, ConfusionMatrix),
+                    )
                 )
-                if isinstance(table, ConfusionMatrix):
-                    one = structs.replace(one, cases=_counted_cases(table, numbers, headers, rows), is_matrix=True)
-                elif isinstance(table, MetricTable):
-                    one = structs.replace(one, names=len(table.rows[0][0]))
-                filled.append(one)
     return filled
 
 
@@ -335,21 +332,21 @@ def _counted_cases(
     """Return row and column of each cell with the cases that it counts."""
     down = {row[0]: place for place, row in enumerate(rows)}
     across = {name: place for place, name in enumerate(headers) if place}
-    found: dict[tuple[int, int], list[str]] = {}
+    cells: dict[tuple[int, int], list[str]] = {}
     for record in numbers.result.records:
         observation = record.observations.get(numbers.label)
         for (true, predicted), count in read_cells(observation.counts if observation else {}, table.counts).items():
             if count:
-                found.setdefault((down[label_name(true)], across[label_name(predicted)]), []).append(record.id)
-    return [(*place, ids) for place, ids in sorted(found.items())]
+                cells.setdefault((down[label_name(true)], across[label_name(predicted)]), []).append(record.id)
+    return [(*place, ids) for place, ids in sorted(cells.items())]
 
 
 def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
     """Return the explanation of metrics above 1, if the table has such a value or bound."""
     if not isinstance(table, MetricTable):
         return ""
-    found = [numbers.result.metrics.get(name) for name in numbers.shown(table)]
-    above = any(max(each.value or 0.0, each.high or 0.0) > 1 for each in found if each is not None)
+    values = [numbers.result.metrics.get(name) for name in numbers.in_table(table)]
+    above = any(max(each.value or 0.0, each.high or 0.0) > 1 for each in values if each is not None)
     return table.above_one if above else ""
 
 
@@ -362,8 +359,8 @@ class _ResultNumbers:
     result: Result
 
     def metric(self, name: str) -> float | None:
-        found = self.result.metrics.get(self.index.full_name(self.label, name))
-        return None if found is None else found.value
+        value = self.result.metrics.get(self.index.full_name(self.label, name))
+        return None if value is None else value.value
 
     def members(self, family: str) -> dict[str, str]:
         """Return label to full name of the members that a family has in the result."""
@@ -371,7 +368,7 @@ class _ResultNumbers:
         head = len(self.index.full_name(self.label, Metric(family).family))
         return {name[head:-1]: name for name in self.result.metrics if self.index.find(name) is declared}
 
-    def shown(self, table: ReportTable) -> frozenset[str]:
+    def in_table(self, table: ReportTable) -> frozenset[str]:
         """Return the full names of the metrics whose suite values are in a table."""
         if isinstance(table, LabelTable):
             return frozenset(name for family in table.columns.values() for name in self.members(family).values())
@@ -490,24 +487,10 @@ def _system(row: "SystemRow", metrics: Sequence[str], compare_by: Sequence[str])
     return SystemReport(
         row.system,
         len(row.result.records),
-        {name: SystemValue(value.value, value.low, value.high) for name, value in values.items()},
-        {name: _difference(each) for name, each in row.against.items()},
+        {name: _filled(SystemValue, value) for name, value in values.items()},
+        {
+            name: _filled(SystemDifference, each, each.difference, difference=each.difference.difference)
+            for name, each in row.against.items()
+        },
         groups,
-    )
-
-
-def _difference(against: "Against") -> SystemDifference:
-    change = against.difference
-    return SystemDifference(
-        change.value,
-        change.baseline,
-        change.difference,
-        change.low,
-        change.high,
-        change.cases,
-        change.notes,
-        against.p_value,
-        against.wins,
-        against.ties,
-        against.losses,
     )

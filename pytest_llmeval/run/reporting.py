@@ -15,12 +15,11 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.spec import PanelSpec
-from pytest_llmeval.reports.form import CaseReport, Changes, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports.making import (
     answer_fields,
     case_reports,
     join_tables,
-    run_report,
     suite_report,
     worst_cases,
 )
@@ -55,14 +54,11 @@ def report(judged: Judged, scope: RunScope) -> Reported:
             notes.append(f"{next(iter(variants.values())).key.display_path}: systems not compared: {fault_of(error)}")
         else:
             compared += [systems] if systems is not None else []
-    run = run_report(
-        iso_time(scope.run),
-        round(scope.run.duration, 3),
-        __version__,
-        scope.stamp.commit,
-        [report_suite(each, scope) for each in judged.suites],
-        dict(sorted(scope.run.faults.items())),
-        compared,
+    run = RunReport(
+        run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, scope.stamp.commit),
+        suites=[report_suite(each, scope) for each in judged.suites],
+        faults=dict(sorted(scope.run.faults.items())),
+        systems=compared,
     )
     return Reported(judged, run, judged.verdicts, notes)
 

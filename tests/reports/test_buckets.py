@@ -10,9 +10,9 @@ from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Su
 from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.files import is_error_report
-from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_errors, to_json, write_errors
-from pytest_llmeval.reports.making import fill_buckets, run_report, suite_report
+from pytest_llmeval.reports.making import fill_buckets, suite_report
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.summary import CaseRecord, summarize
@@ -48,7 +48,7 @@ def report(texts: Mapping[str, str], *labels: str) -> RunReport:
     result = summarize(evaluators, records, confidence=None)
     buckets = fill_buckets(MetricIndex.from_evaluators(evaluators), result.cases)
     suite = suite_report("s", "s.eval.yaml", result, list[GateResult](), len(records), None, buckets=buckets)
-    return run_report("2026-01-01", 0.1, "0", None, [suite])
+    return RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite])
 
 
 TEXTS = {"none": "", "some": "one two", "many": "one two three four"}

@@ -12,8 +12,8 @@ from msgspec import structs
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.data.files.writing import csv_lines
 from pytest_llmeval.reports.csv import csv_rows, write_csv
-from pytest_llmeval.reports.form import RunReport, SuiteReport
-from pytest_llmeval.reports.making import run_report, suite_report
+from pytest_llmeval.reports.form import RunReport, RunStart, SuiteReport
+from pytest_llmeval.reports.making import suite_report
 
 
 def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> SuiteReport:
@@ -22,7 +22,7 @@ def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> Sui
 
 
 def run_of(*suites: SuiteReport) -> RunReport:
-    return run_report("now", 1.0, "1", None, suites)
+    return RunReport(run=RunStart("now", 1.0, "1"), suites=suites)
 
 
 RIGHT, HALF = Case("a", expected="x", prediction="x"), Case("b", expected="x y", prediction="x")

@@ -7,13 +7,12 @@ import pytest
 
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, MetricIndex
-from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_errors, to_json
 from pytest_llmeval.reports.making import (
     ReportedTexts,
     case_reports,
     fill_buckets,
-    run_report,
     suite_report,
     worst_cases,
 )
@@ -54,7 +53,7 @@ def report(texts: ReportedTexts, gated: tuple[str, ...] = (), answers: Mapping[s
         cases=case_reports(result, cases, texts),
         worst=worst_cases(result, metrics, gated),
     )
-    return run_report("2026-01-01", 0.1, "0", None, [suite])
+    return RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite])
 
 
 @pytest.mark.parametrize(

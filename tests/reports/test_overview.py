@@ -9,8 +9,8 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import LimitGate, parse_gate
-from pytest_llmeval.reports.form import CaseReport, SuiteReport
-from pytest_llmeval.reports.making import case_reports, run_report, suite_report
+from pytest_llmeval.reports.form import CaseReport, RunReport, RunStart, SuiteReport
+from pytest_llmeval.reports.making import case_reports, suite_report
 from pytest_llmeval.reports.overview import brief, overview, rows_of, totals
 from pytest_llmeval.reports.tables import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.terminal import render
@@ -111,7 +111,7 @@ def test_what_people_must_see_stays() -> None:
     waiting = GateResult("f1 >= 0.5", "not_judged", None, None, "not judged: 1 of 2 cases ran")
     doubt = SnapshotVerdict("*", "not_comparable", "passed", reason="not comparable: other cases")
     shown = suite_report("s", "s", RESULT, [waiting], 2, snapshot=[doubt], shared_inputs=20, left_out=3)
-    lines = list(render(run_report("", 0, "", None, [shown]), verbosity=0, width=80))
+    lines = list(render(RunReport(run=RunStart("", 0, ""), suites=[shown]), verbosity=0, width=80))
     assert [line.colour for line in lines[1:5]] == ["yellow", "yellow", "yellow", ""]
     assert [line.text[:46] for line in lines[2:-1]] == [
         "s: snapshot not comparable: other cases",

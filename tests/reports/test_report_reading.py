@@ -29,7 +29,7 @@ from pytest_llmeval.core.results import (
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.gates.statistics.compare import compare_systems
-from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.form import RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports.html.data import PageRun, entry_of
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.json import form_fields, to_json, write_json
@@ -37,7 +37,6 @@ from pytest_llmeval.reports.making import (
     ReportedTexts,
     case_reports,
     fill_buckets,
-    run_report,
     suite_report,
     systems_report,
     worst_cases,
@@ -128,7 +127,7 @@ def suite_of(
 
 
 def run_of(*suites: SuiteReport, **more: Any) -> RunReport:
-    return run_report("2026-01-02T03:04:05+00:00", 1.25, "0.1.0", "c" * 40, suites, **more)
+    return RunReport(run=RunStart("2026-01-02T03:04:05+00:00", 1.25, "0.1.0", "c" * 40), suites=suites, **more)
 
 
 def read_back(report: RunReport, folder: Path) -> RunReport:

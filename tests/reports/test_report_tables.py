@@ -18,8 +18,8 @@ from pytest_llmeval.core.tables import (
     ReportTable,
 )
 from pytest_llmeval.gates.limit import parse_gate
-from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.making import fill_tables, run_report, suite_report
+from pytest_llmeval.reports.form import RunReport, RunStart
+from pytest_llmeval.reports.making import fill_tables, suite_report
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.repeats import Reduced, Reducer, Repeats
@@ -89,7 +89,7 @@ def report_of(
     judged = [gate.judge(result, "") for gate in map(parse_gate, gates)]
     tables = fill_tables(metrics, result)
     suite = suite_report("s", "s.eval.yaml", result, judged, len(records), None, tables=tables)
-    return run_report("2024-06-07T08:09:10+00:00", 1.0, "0.1.0", None, [suite])
+    return RunReport(run=RunStart("2024-06-07T08:09:10+00:00", 1.0, "0.1.0"), suites=[suite])
 
 
 def report(label: str = "retrieval", gates: Iterable[str] = ()) -> RunReport:

@@ -14,9 +14,9 @@ from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.files import write_reports
-from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_json, write_json
-from pytest_llmeval.reports.making import run_report, suite_report
+from pytest_llmeval.reports.making import suite_report
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.summary import summarize
@@ -46,7 +46,7 @@ def report(
         [gate.judge(result, incomplete) for gate in parsed],
         len(records) if total is None else total,
     )
-    return run_report("2024-06-07T08:09:10+00:00", 1.234, "0.1.0", "0123456789abcdef", [suite])
+    return RunReport(run=RunStart("2024-06-07T08:09:10+00:00", 1.234, "0.1.0", "0123456789abcdef"), suites=[suite])
 
 
 SMALL = report(
@@ -241,13 +241,15 @@ def test_many_failing_cases_are_cut() -> None:
 
 
 def test_a_run_without_suites_says_so() -> None:
-    assert to_markdown(run_report("now", 0.1, "1", None, [])) == (
+    assert to_markdown(RunReport(run=RunStart("now", 0.1, "1"))) == (
         "# Evaluation report\n\nnow, 100 ms, pytest-llmeval-suite 1\n\nNo suite ran.\n"
     )
 
 
 def test_faults_of_files_are_listed_and_many_are_cut() -> None:
-    run = run_report("now", 0.1, "1", None, [], {"a|b.eval.yaml": [f"a:{line}:1  <b> {line}" for line in range(52)]})
+    run = RunReport(
+        run=RunStart("now", 0.1, "1"), faults={"a|b.eval.yaml": [f"a:{line}:1  <b> {line}" for line in range(52)]}
+    )
     assert to_json(run)["faults"]["a|b.eval.yaml"][1] == "a:1:1  <b> 1"
     table = to_markdown(run).partition("## Faulty files\n\n")[2].splitlines()
     assert table[2].split() == ["|", "a\\|b.eval.yaml", "|", "a:0:1", "\\<b\\>", "0", "|"]
@@ -322,7 +324,7 @@ def test_no_line_of_the_shipped_metrics_is_wider_than_the_terminal(
         for number, kind in enumerate(["single_session_preference", "multi_hop"] * 2)
     ]
     result = score(get_evaluator(name), cases, group_by=["question_type"])
-    run = run_report("now", 1.0, "1", None, [suite_report("s", "s.eval.yaml", result, [], 4)])
+    run = RunReport(run=RunStart("now", 1.0, "1"), suites=[suite_report("s", "s.eval.yaml", result, [], 4)])
     assert max(map(len, lines(run, verbosity, width))) <= width
 
 
@@ -351,7 +353,7 @@ def test_of_many_metrics_those_that_gates_judge_are_listed_first() -> None:
     result = score(evaluator, cases)
     gate = parse_gate("recall[f] > 1").judge(result)
     suite = suite_report("many", "many.eval.yaml", result, [gate], len(cases))
-    run = run_report("", 0, "", None, [suite])
+    run = RunReport(run=RunStart("", 0, ""), suites=[suite])
     assert any(line.startswith("recall[f]  ") for line in lines(run))
     assert not any(line.startswith("recall[e]  ") for line in lines(run))
     assert f"{len(result.metrics) - 16} more metrics: -vv" in lines(run)
@@ -379,7 +381,10 @@ def test_a_suite_of_one_case_has_no_long_list_of_single_numbers() -> None:
     def rows(number: int) -> int:
         cases = [Case(str(place), "q", ["a"], [{"fact": "a"}]) for place in range(number)]
         suite = suite_report("s", "s.eval.yaml", score(evaluator, cases), [], number)
-        lines = [line.text for line in render(run_report("now", 1.0, "1", None, [suite]), verbosity=1, width=100)]
+        lines = [
+            line.text
+            for line in render(RunReport(run=RunStart("now", 1.0, "1"), suites=[suite]), verbosity=1, width=100)
+        ]
         return sum(line.startswith("gold_") for line in lines)
 
     assert rows(1) < 10 < rows(2)

@@ -14,8 +14,8 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.exchange.report_files import to_ctrf
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.files import write_reports
-from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.making import run_report, suite_report
+from pytest_llmeval.reports.form import RunReport, RunStart
+from pytest_llmeval.reports.making import suite_report
 
 CASES = [
     Case("right", expected="x", prediction="x", labels={"topic": "a"}),
@@ -141,7 +141,9 @@ def run() -> RunReport:
     object.__setattr__(result, "cases", cases)
     gates = [GateResult("f1 >= 0.9", "undecided", 0.8, 0.9, "not enough cases")]
     suite = suite_report("s[gpt]", "s.eval.yaml", result, gates, 3, variant="gpt")
-    return run_report("2026-01-02T03:04:05+00:00", 1.5, "1", "abc", [suite], {"t.eval.yaml": ["wrong"]})
+    return RunReport(
+        run=RunStart("2026-01-02T03:04:05+00:00", 1.5, "1", "abc"), suites=[suite], faults={"t.eval.yaml": ["wrong"]}
+    )
 
 
 def test_every_case_gate_and_faulty_file_is_a_test_of_ctrf(tmp_path: Path) -> None:
@@ -213,7 +215,7 @@ def test_scores_are_rows_of_a_parquet_file(tmp_path: Path) -> None:
     cases = [Case("a", expected="x", prediction="x", labels={"topic": "t"}), Case("b", prediction="x")]
     result = score(get_evaluator("text", metrics=["f1"]), cases)
     suite = suite_report("s[gpt]", "s.eval.yaml", result, [], 2, variant="gpt")
-    write_reports(run_report("now", 1.0, "1", None, [suite]), [tmp_path / "scores.parquet"])
+    write_reports(RunReport(run=RunStart("now", 1.0, "1"), suites=[suite]), [tmp_path / "scores.parquet"])
     rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert rows == [
         {

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import write_json
-from pytest_llmeval.reports.making import run_report, suite_report
+from pytest_llmeval.reports.making import suite_report
 from pytest_llmeval.run.execute import execute_repeats
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.scoring.summary import summarize
@@ -32,7 +33,7 @@ def record(folder: Path, text: str) -> str:
     records = [execute_repeats(suite, [CaseAnswer(case)] * suite.repeats.times).record for case in suite.cases]
     result = summarize(suite.metrics, records, group_by=suite.group_by)
     report = suite_report("s", "s.eval.yaml", result, [gate.judge(result) for gate in suite.gates], suite.total)
-    write_json(run_report("now", 0.1, "0", None, [report]), folder / "report.json")
+    write_json(RunReport(run=RunStart("now", 0.1, "0"), suites=[report]), folder / "report.json")
     return str(folder / "report.json")
 
 

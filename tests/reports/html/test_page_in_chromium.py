@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 from pages import Browser, case, page_run, report, suite
 
+from pytest_llmeval.reports.form import CaseReport
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.tables import FilledTable
@@ -80,6 +81,25 @@ def test_a_range_of_a_metric_keeps_the_cases_with_such_scores(opened: Browser) -
     assert opened.ids() == ["japan", "chile"]
     opened.choose("min", "0.3")
     assert opened.ids() == ["chile"]
+
+
+class CountedCase(CaseReport, frozen=True, omit_defaults=True):
+    answer_words: int = 0
+
+
+def test_a_field_of_a_case_that_the_page_has_no_place_for_is_shown_by_its_name(
+    browser: Browser, tmp_path: Path
+) -> None:
+    run = page_run("", report(suite([case("japan", "failed", 0.25, **TEXTS)])))
+    (before,) = run.report.suites
+    fields = {name: getattr(before.cases[0], name) for name in CaseReport.__struct_fields__}
+    counted = structs.replace(before, cases=[CountedCase(**fields, answer_words=2)])
+    (tmp_path / "report.html").write_text(
+        to_page([structs.replace(run, report=structs.replace(run.report, suites=[counted]))]).html, encoding="utf-8"
+    )
+    browser.open(tmp_path / "report.html", "view=cases&case=0/japan")
+    assert "answer words\n2" in browser.find(".case").text
+    assert browser.complaints() == []
 
 
 def test_a_case_opens_with_its_texts_its_difference_and_the_command_that_runs_it(opened: Browser) -> None:

@@ -25,6 +25,7 @@ async function drawCase(row, group) {
     await drawOtherSystems(row, group),
     drawScores(row, other),
     drawJudging(texts, row),
+    drawFurther(texts),
     texts.details ? h("details", {}, h("summary", {}, t("Details")), drawText(JSON.stringify(texts.details, null, 2), "text json")) : null,
   );
 }
@@ -43,6 +44,12 @@ function drawSteps(row, group) {
     step(at + 1, t("Next"), "j"),
     at >= 0 ? h("span", { class: "quiet" }, t("{n} of {all}", { n: at + 1, all: rows.length })) : null,
   );
+}
+
+/** @param {any} texts @returns {Element|null} Fields of a case that have no other place on the page. */
+function drawFurther({ file: _file, reason: _reason, lines: _lines, details: _details, input: _input, expected: _expected, prediction: _prediction, answers: _answers, judgings: _judgings, ...further }) {
+  const fields = Object.entries(further).map(([name, value]) => [name.replaceAll("_", " "), typeof value === "object" ? JSON.stringify(value) : value]);
+  return fields.length ? drawFields(Object.fromEntries(fields)) : null;
 }
 
 /** @param {string} command @returns {Element} */
