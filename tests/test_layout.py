@@ -2,7 +2,10 @@
 
 import ast
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 import pytest_llmeval
 
@@ -112,6 +115,71 @@ def test_a_name_means_one_thing() -> None:
             elif isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
                 places.setdefault(ast.unparse(node.target), []).append(module)
     assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
+MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}")
+SHORTEST_EXCERPT = 20
+"""Shorter beginnings are those of digests and commits."""
+
+
+def has_slice(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Slice) for each in ast.walk(node))
+
+
+def is_beginning(node: ast.AST) -> bool:
+    """Return whether an expression cuts at a limit: ``text[:60]``, ``text[: LONGEST - 1]``."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice) or node.slice.upper is None:
+        return False
+    limit = node.slice.upper
+    named = any(isinstance(each, ast.Name) and each.id.isupper() for each in ast.walk(limit))
+    long = isinstance(limit, ast.Constant) and limit.value >= SHORTEST_EXCERPT
+    return (named or long) and not ast.unparse(node.value).endswith(".hexdigest()")
+
+
+def has_mark(node: ast.AST) -> bool:
+    """Return whether a text in it begins with a mark for what is left out."""
+    texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return any(text.lstrip().startswith(MARKS) for text in texts)
+
+
+def cuts_a_text(node: ast.AST) -> bool:
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return (has_slice(left) and has_mark(right)) or (has_mark(left) and has_slice(right))
+        case ast.JoinedStr(values=values):
+            return any(has_slice(before) and has_mark(after) for before, after in pairwise(values))
+        case ast.FormattedValue(value=value):
+            return is_beginning(value)
+        case ast.Call(func=function, args=arguments):
+            name = ast.unparse(function)
+            return name.endswith("shorten") or (name in ("repr", "printable") and any(map(is_beginning, arguments)))
+    return False
+
+
+def test_texts_are_cut_in_one_place() -> None:
+    """By `excerpt` and `quotation`, which escape control characters and have one mark for what is left out."""
+    places = {
+        f"{module}:{node.lineno}"
+        for module, path in MODULES.items()
+        if module != "core/wording.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.expr) and cuts_a_text(node)
+    }
+    assert places == set()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'text[:LONGEST] + "..."',
+        "f'{text[:LONGEST]}…'",
+        'f"found {text[:60]!r}"',
+        "repr(text[:20])",
+        '"..." + text[-9:]',
+    ],
+)
+def test_a_cut_text_is_noticed(source: str) -> None:
+    assert any(map(cuts_a_text, ast.walk(ast.parse(source))))
 
 
 def test_names_of_test_files_are_unique() -> None:

@@ -11,8 +11,8 @@ NOT_AVAILABLE = "n/a"
 MOST_LISTED = 20
 """Most texts that one message lists."""
 
-_REST = re.compile(r"\.\.\. \([\d,]+ more characters?\)\Z")
-"""The end of a text that `cut` has shortened."""
+_MARK = "..."
+_COUNT_OF_REMAINDER = re.compile(r"\.\.\. \([\d,]+ more characters?\)\Z")
 
 _IGNORABLE = (
     *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10), 0xFFA0),
@@ -158,22 +158,43 @@ _LONGEST_LIST = 300
 _WRONG, _REASONING = "wrong", "reasoning"
 
 
-def cut(text: str, most: int) -> str:
-    """Return a text of at most `most` characters and, where it is longer, how many were left out.
+def excerpt(text: str, limit: int, *, lines: bool = False, count: bool = False) -> str:
+    r"""Return the beginning of a text, without control characters, with a mark if something is left out.
 
-    >>> cut("abcdef", 4), cut("abcd", 4)
-    ('abcd... (2 more characters)', 'abcd')
+    Args:
+        text: From anywhere.
+        limit: Maximum number of characters in front of the mark.
+        lines: Whether line breaks and tabs stay, see `printable`.
+        count: Whether the mark has the number of characters that are left out.
+
+    >>> excerpt("abcdef", 4), excerpt("abcdef", 4, count=True), excerpt("abcd", 4), excerpt("\x1b", 4)
+    ('abcd...', 'abcd... (2 more characters)', 'abcd', '\\x1b')
     """
-    return text if len(text) <= most else f"{text[:most]}... ({counted(len(text) - most, 'more character')})"
+    # Of a huge text only the beginning is escaped.
+    head = printable(text[: limit + 1], lines=lines)
+    remainder = len(head) - limit + max(0, len(text) - limit - 1)
+    if remainder <= 0:
+        return head
+    return f"{head[:limit]}{_MARK}" + (f" ({counted(remainder, 'more character')})" if count else "")
+
+
+def quotation(text: str, limit: int, *, end: bool = False) -> str:
+    r"""Return the beginning of a text, or its end, in quotes as Python writes them.
+
+    >>> quotation("it's", 4), quotation("two\nlines", 5), quotation("abcdef", 4, end=True)
+    ('"it\'s"', "'two\\nl...'", "'...cdef'")
+    """
+    part = text if len(text) <= limit else _MARK + text[-limit:] if end else text[:limit] + _MARK
+    return printable(repr(part))
 
 
 def is_cut(text: str) -> bool:
-    """Return whether a text is one that `cut` has shortened.
+    """Return whether `excerpt` has shortened a text and counted what is left out.
 
-    >>> is_cut(cut("abcdef", 4)), is_cut("abcdef")
+    >>> is_cut(excerpt("abcdef", 4, count=True)), is_cut("abcdef")
     (True, False)
     """
-    return _REST.search(text) is not None
+    return _COUNT_OF_REMAINDER.search(text) is not None
 
 
 def without_links(text: str) -> str:
@@ -199,9 +220,7 @@ def as_line(value: Any, most: int = _LONGEST_LIST) -> str:
     ('two\\nlines', '{"a": null}')
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    # Of a huge text only the beginning is escaped.
-    head = printable(text[: most + 1])
-    return cut(head, most) if len(text) <= most + 1 else f"{head[:most]}... ({len(text) - most} more characters)"
+    return excerpt(text, most, count=True)
 
 
 def detail_lines(details: Mapping[str, Any]) -> list[str]:

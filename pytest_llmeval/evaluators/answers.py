@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pytest_llmeval.core.case import Missing
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.wording import listed
+from pytest_llmeval.core.wording import listed, quotation
 
 if TYPE_CHECKING:
     import regex
@@ -79,13 +79,12 @@ def reference_fault(value: Any) -> str:
 
 
 def describe_found(value: Any) -> str:
-    """Say what a value is: ``null``, ``a list``, ``an object``, ``number 3``, ``text 'abc…'``."""
+    """Say what a value is: ``null``, ``a list``, ``an object``, ``number 3``, ``text 'abc...'``."""
     match value:
         case None:
             found = "null"
         case str():
-            short = value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…"
-            found = f"text {short!r}"
+            found = f"text {quotation(value, _SHOWN)}"
         case bool():
             found = json.dumps(value)
         case int() | float():

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_llmeval.core.wording import printable
+from pytest_llmeval.core.wording import excerpt, printable
 
 _NAME = r"[A-Za-z_$][\w$-]*(?:\.[\w$-]+|\[\d+\])*"
 _PLAIN = re.compile(rf"\{{\{{-?\s*({_NAME})\s*-?\}}\}}")
@@ -41,8 +41,7 @@ def rewritten(text: str, write: Callable[[str], str]) -> str:
     bare = _COMMENT.sub("", text)
     for match in _CODE.finditer(bare):
         if not _PLAIN.fullmatch(match[0]):
-            code = match[0] if len(match[0]) <= _LONGEST else match[0][:_LONGEST] + "..."
-            raise TemplateError(f"the template code {code}")
+            raise TemplateError(f"the template code {excerpt(match[0], _LONGEST)}")
     return _PLAIN.sub(lambda match: write(_dotted(match[1])), bare)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.documents import decode, load_json, read_bytes
 from pytest_llmeval.data.files.folders import own_file
 from pytest_llmeval.data.files.json import unique_keys
@@ -399,7 +400,7 @@ def _read_scores(path: Path) -> dict[str, float]:
         found = f"a {type(document.data).__name__}"
         raise SuiteError([document.fault((), f"found {found}, expected an object of question ids and scores")])
     faults = [
-        document.fault([key], f"found {json.dumps(value)[:80]}, expected a score from 0 to 1")
+        document.fault([key], f"found {excerpt(json.dumps(value), 80)}, expected a score from 0 to 1")
         for key, value in document.data.items()
         if type(value) not in (int, float) or not 0 <= value <= 1
     ]

@@ -9,10 +9,12 @@ from typing import Annotated, Any, Final, TypeAlias
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, fields
 
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.judge.contract import Message, Question, Usage
 
 _MOST: Final = 2**63 - 1
 _LARGEST: Final = sys.float_info.max
+_LONGEST: Final = 60
 
 _StoredAmount: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST)] | Annotated[float, Meta(ge=0, le=_LARGEST)]
 _StoredCount: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST)]
@@ -129,13 +131,9 @@ def _faults(data: Any) -> str:
             convert(data.get(each.name), each.type)
         except ValidationError:
             if each.name in data:
-                faults.append(f"{each.name}: found {_short(data[each.name])}, expected {_EXPECTED[each.name]}")
+                value = excerpt(ascii(data[each.name]), _LONGEST)
+                faults.append(f"{each.name}: found {value}, expected {_EXPECTED[each.name]}")
     return "; ".join(faults)
-
-
-def _short(value: Any) -> str:
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004 (as much as an error line takes)
 
 
 # ASCII output takes half of a surrogate pair, which models do emit, where UTF-8 has no bytes for it.

@@ -27,6 +27,7 @@ from pytest_llmeval.core.tables import (
     metric_names,
     read_cells,
 )
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.form import (
     FAILING,
@@ -442,7 +443,7 @@ def _count(value: float) -> float:
 
 def _shortened(detail: Any) -> str:
     text = detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return excerpt(text, _LONGEST, lines=True)
 
 
 def systems_report(

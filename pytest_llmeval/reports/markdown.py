@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from pytest_llmeval.core.wording import as_line, counted, number, printable, seconds
+from pytest_llmeval.core.wording import as_line, counted, excerpt, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.failures import repeats_line
 from pytest_llmeval.reports.form import RunReport, SuiteReport, count_text
@@ -55,8 +55,7 @@ def text(value: str, *, cell: bool = True) -> str:
     >>> text("a|b <b>"), text("see https://example.org")
     ('a\\|b \\<b\\>', '`see https://example.org`')
     """
-    shortened = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
-    shown = printable(" ".join(shortened.split()))
+    shown = excerpt(" ".join(value.split()), _LONGEST)
     if _LINK.search(shown):
         fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
         space = " " if "`" in shown else ""

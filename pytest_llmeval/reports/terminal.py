@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core.wording import counted, cut, number, printable
+from pytest_llmeval.core.wording import counted, excerpt, number, printable
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import RunReport, SuiteReport
@@ -173,7 +173,7 @@ def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
         findings = suite.case(each.id).findings
         for line in findings[:MOST_LINES]:
             text = f"  {printable(line)}"
-            yield Line(text if width_of(text) <= width else cut(text, width - _CUT))
+            yield Line(text if width_of(text) <= width else excerpt(text, width - _CUT, count=True))
         if len(findings) > MOST_LINES:
             yield Line(f"  and {counted(len(findings) - MOST_LINES, 'line')} more")
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from html import escape
 
 from pytest_llmeval.core.results import PASS_RATE
-from pytest_llmeval.core.wording import interval, number, printable
+from pytest_llmeval.core.wording import excerpt, interval, number, printable
 
 _WIDTH = 720
 _LEFT, _RIGHT = 210, 590
@@ -163,8 +163,7 @@ def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[st
 
 def _text(text: str, longest: int | None = None) -> str:
     """Escape text for XML."""
-    shown = printable(text)
-    return escape(shown if longest is None or len(shown) <= longest else f"{shown[: longest - 3]}...")
+    return escape(printable(text) if longest is None else excerpt(text, longest))
 
 
 def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.core.wording import as_line, cut, printable
+from pytest_llmeval.core.wording import as_line, excerpt, printable
 from pytest_llmeval.services.secrets import masked, presentable, secret_values, without
 from pytest_llmeval.suite.suite import Suite
 
@@ -173,7 +173,7 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
         return None
     if isinstance(value, str):
         clean = without(value, secrets)
-        return value if clean == value and len(value) <= _LONGEST else cut(printable(clean, lines=True), _LONGEST)
+        return value if clean == value and len(value) <= _LONGEST else excerpt(clean, _LONGEST, lines=True, count=True)
     text = json.dumps(value, ensure_ascii=False, default=str)
     room = _LONGEST_CONVERSATION if isinstance(value, Mapping) and "messages" in value else _LONGEST
     clean = without(text, secrets)
@@ -185,7 +185,7 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
         written = json.dumps(kept, ensure_ascii=False, default=str)
         if len(written) <= room and without(written, secrets) == written:
             return kept
-    return cut(printable(clean, lines=True), _LONGEST)
+    return excerpt(clean, _LONGEST, lines=True, count=True)
 
 
 def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
@@ -197,7 +197,7 @@ def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
         own: As of the fields of the outermost object, which has the answer itself besides what it rests on.
     """
     if isinstance(value, str):
-        return cut(printable(value, lines=True), max(most, own))
+        return excerpt(value, max(most, own), lines=True, count=True)
     if isinstance(value, Mapping):
         return {name: _shortened(each, most, own if isinstance(each, str) else 0) for name, each in value.items()}
     if isinstance(value, list | tuple):

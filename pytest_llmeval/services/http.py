@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core.wording import cut
+from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.services.activity import stopwatch
 from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.services.retrying import AttemptError, delay_asked_for
@@ -165,7 +165,7 @@ class Exchange:
             return bytes(body)
         if encoding not in _ENCODINGS:
             raise NoReplyError(
-                f"returned Content-Encoding {cut(encoding, _LONGEST_EXCERPT)!r}, which was not asked for", "packed"
+                f"returned Content-Encoding {quotation(encoding, _LONGEST_EXCERPT)}, which was not asked for", "packed"
             )
         return await in_thread(lambda: self._unpacked(body, encoding), "llmeval-unpacking")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
 from pytest_llmeval.core.errors import format_error
-from pytest_llmeval.core.wording import printable
+from pytest_llmeval.core.wording import excerpt, printable, quotation
 
 MASK: Final = "***"
 SHORTEST_PART: Final = 8
@@ -244,17 +244,13 @@ class Redactor:
         """
         # Cut only after redaction: half a key would not be recognized.
         redacted = self.redacted(text[:_EXAMINED])
-        line = printable(" ".join("".join(" " if each.isspace() else each for each in redacted).split()))
-        return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
+        return excerpt(" ".join("".join(" " if each.isspace() else each for each in redacted).split()), _LONGEST)
 
     def excerpt(self, content: bytes | str, *, end: bool = False) -> str:
         """Return the beginning, or the end, of what was written, redacted and quoted."""
         examined = content[-_EXAMINED:] if end else content[:_EXAMINED]
         text = examined if isinstance(examined, str) else examined.decode("utf-8", "replace")
-        text = self.redacted(text).strip()
-        if len(text) > _LONGEST:
-            text = "..." + text[-_LONGEST:] if end else text[:_LONGEST] + "..."
-        return printable(repr(text))
+        return quotation(self.redacted(text).strip(), _LONGEST, end=end)
 
 
 def _without_beginning(text: str, secret: str) -> str:
@@ -328,7 +324,7 @@ def address_fault(url: str, expected: str, secrets: str) -> str | None:
     if "@" in (parts.netloc if usable and parts is not None else public):
         return f"found a user name or password in the address, expected {expected}, and {secrets}"
     if not usable or not url.isprintable() or " " in url:
-        return f"found {public[:_LONGEST_SHOWN]!r}, expected {expected}"
+        return f"found {quotation(public, _LONGEST_SHOWN)}, expected {expected}"
     return None
 
 

@@ -11,6 +11,7 @@ from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.views import WANTED_TURN, Turn, is_turn
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
 from pytest_llmeval.judge.spec import CascadeRule, JudgeSpec, PanelSpec
@@ -120,7 +121,7 @@ def wants_of(user: SimulatedUser, value: Any) -> dict[str, Any]:
     elif isinstance(value, Mapping):
         own = value
     elif value is not None and not isinstance(value, list):
-        raise ValueError(f"found {json.dumps(value)[:40]} as input, {expected}")
+        raise ValueError(f"found {excerpt(json.dumps(value), 40)} as input, {expected}")
     if unknown := sorted(map(str, own.keys() - set(_WANTS))):
         raise ValueError(f"found {unknown[0]!r} in the input, {expected}")
     wants = {name: own.get(name) if own.get(name) not in (None, "", {}) else getattr(user, name) for name in _WANTS}
@@ -130,7 +131,7 @@ def wants_of(user: SimulatedUser, value: Any) -> dict[str, Any]:
         ("knows", Mapping, "names with values"),
     ):
         if not isinstance(wants[name], kind):
-            raise ValueError(f"found {json.dumps(wants[name])[:40]} as {name}, expected {wanted}")  # noqa: TRY004 (a fault)
+            raise ValueError(f"found {excerpt(json.dumps(wants[name]), 40)} as {name}, expected {wanted}")  # noqa: TRY004 (a fault)
     if not str(wants["goal"]).strip():
         raise ValueError("found no goal of the simulated user, expected one as input, or in conversation.user")
     return wants

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from pytest_llmeval.baselines.stamp import moment_of
 from pytest_llmeval.cli.console import refuse_input, say, write_text
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.wording import counted, cut, interval, number, seconds
+from pytest_llmeval.core.wording import counted, excerpt, interval, number, seconds
 from pytest_llmeval.reports.form import OUTCOMES, CaseReport, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
 from pytest_llmeval.reports.overview import MOST_LINES
@@ -468,7 +468,7 @@ class _CaseLine(NamedTuple):
         lines = [
             f"**{text(case.id, cell=False)}** ({place}): {text(self.change, cell=False)}",
             *question_and_answers(case, self.before),
-            *(text(cut(each, _FINDING), cell=False) for each in wrong),
+            *(text(excerpt(each, _FINDING, count=True), cell=False) for each in wrong),
         ]
         return f"- {'<br>'.join(lines)}"
 

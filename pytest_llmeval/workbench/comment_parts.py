@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
 from pytest_llmeval.core.results import PASS_RATE
-from pytest_llmeval.core.wording import as_line, counted, cut, number
+from pytest_llmeval.core.wording import as_line, counted, excerpt, number
 from pytest_llmeval.gates.statistics.compare import Difference, differences
 from pytest_llmeval.gates.statistics.inference import holm
 from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, RunReport, SuiteReport
@@ -222,15 +222,19 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
     notes = [NO_CASE if before is None else before, now]
     question = next((each.input for each in reversed(notes) if each.input is not None), None)
     if question is not None:
-        yield f"asked: {text(cut(_line(question), _LONGEST), cell=False)}"
+        yield f"asked: {_beginning(_line(question))}"
     old, new = (_line(each.answers[0].value) if each.answers else None for each in notes)
     if old is None or new is None:
         named = (("before", old), ("now" if before is not None else "answered", new))
-        yield from (f"{name}: {text(cut(each, _LONGEST), cell=False)}" for name, each in named if each is not None)
+        yield from (f"{name}: {_beginning(each)}" for name, each in named if each is not None)
     elif old == new:
-        yield f"answer, as before: {text(cut(new, _LONGEST), cell=False)}"
+        yield f"answer, as before: {_beginning(new)}"
     else:
         yield from _compared(old, new)
+
+
+def _beginning(line: str) -> str:
+    return text(excerpt(line, _LONGEST, count=True), cell=False)
 
 
 def _line(value: Any) -> str:
@@ -246,8 +250,8 @@ def _compared(old: str, new: str) -> Iterator[str]:
     left, right = _words(old), _words(new)
     matcher = SequenceMatcher(None, [each.text for each in left], [each.text for each in right], autojunk=False)
     if max(len(left), len(right)) > _COMPARED or matcher.ratio() < _ALIKE:
-        yield f"before: {text(cut(old, _LONGEST), cell=False)}"
-        yield f"now: {text(cut(new, _LONGEST), cell=False)}"
+        yield f"before: {_beginning(old)}"
+        yield f"now: {_beginning(new)}"
         return
     parts: list[str] = []
     room = _LONGEST
@@ -261,7 +265,8 @@ def _compared(old: str, new: str) -> Iterator[str]:
         for tag, words in pieces:
             if words and room > 0:
                 joined = _joined(words)
-                parts.append(_marked(tag, cut(joined, max(room, _AROUND)), spaced=bool(parts) and words[0].spaced))
+                beginning = excerpt(joined, max(room, _AROUND), count=True)
+                parts.append(_marked(tag, beginning, spaced=bool(parts) and words[0].spaced))
                 room -= len(joined)
     yield f"answer: {''.join(parts)}{'' if room > 0 else ' ...'}"
 

@@ -36,7 +36,7 @@ def test_references_are_a_scalar_or_a_list_of_scalars(value: Any, references: li
     [
         (None, "null"), ([], "a list"), ((1,), "a list"), ({}, "an object"), (True, "true"), (3, "number 3"),
         (0.5, "number 0.5"), ("abc", "text 'abc'"), ("it's", 'text "it\'s"'), (MISSING, "nothing"),
-        ("x" * 40, f"text '{'x' * 40}'"), ("x" * 41, f"text '{'x' * 39}…'"), ({1}, "a value of type set"),
+        ("x" * 40, f"text '{'x' * 40}'"), ("x" * 41, f"text '{'x' * 40}...'"), ({1}, "a value of type set"),
     ],
 )  # fmt: skip
 def test_found_value_is_described_briefly(value: Any, found: str) -> None:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from pytest_llmeval.core.wording import is_visible
+from pytest_llmeval.core.wording import is_visible, quotation
 from pytest_llmeval.data.files.places import (
     HALF_PAIR,
     MAX_DEPTH,
@@ -124,7 +124,7 @@ def _of_any_python(error: json.JSONDecodeError) -> json.JSONDecodeError:
 
 def _syntax_message(text: str, error: json.JSONDecodeError) -> str:
     at = _FOUND.match(text, error.pos)
-    found = repr(at.group()[:20]) if at else "the end of the text"
+    found = quotation(at.group(), 20) if at else "the end of the text"
     expected = _EXPECTED.get(error.msg, f"valid JSON ({error.msg})")
     return f"found {found}, expected {expected}"
 
@@ -185,8 +185,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             if twice in seen:
                 break
             seen.add(twice)
-        shown = twice if len(twice) <= _LONGEST_KEY else twice[:_LONGEST_KEY] + "\N{HORIZONTAL ELLIPSIS}"
-        raise ValueError(f"the key {shown!r} occurs twice")
+        raise ValueError(f"the key {quotation(twice, _LONGEST_KEY)} occurs twice")
     return data
 
 

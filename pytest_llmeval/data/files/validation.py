@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import msgspec
 
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import excerpt, quotation, suggest
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.places import render_path
 
@@ -150,9 +150,9 @@ def describe(value: Any) -> str:
         case None:
             return "nothing (null)"
         case bool() | int() | float():
-            return f"the number {_cut(str(value))}" if not isinstance(value, bool) else json.dumps(value)
+            return f"the number {excerpt(str(value), _LONGEST)}" if not isinstance(value, bool) else json.dumps(value)
         case str():
-            return f"the text {_cut(value)!r}"
+            return f"the text {quotation(value, _LONGEST)}"
         case Mapping():
             keys = ", ".join(map(repr, list(value)[:3]))
             return f"a mapping with {keys}{', ...' if len(value) > 3 else ''}" if value else "an empty mapping"  # noqa: PLR2004 (three keys show its kind)
@@ -160,10 +160,6 @@ def describe(value: Any) -> str:
             return f"a list of {len(value)}"
         case _:
             return type(value).__name__
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def expectation(error: "ErrorDetails") -> str:

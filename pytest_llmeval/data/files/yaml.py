@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import yaml
 
+from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.data.files.places import (
     HALF_PAIR,
     MAX_DEPTH,
@@ -134,7 +135,7 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> N
         message = "found a tab, expected spaces: YAML does not allow tabs as indentation"
     else:
         end = "the end of the line" if mark.line < len(lines) - 1 else "the end of the file"
-        found = repr(rest[:20]) if rest else end
+        found = quotation(rest, 20) if rest else end
         message = f"found {found}, expected valid YAML ({_explanation(error)})"
     faults.add(mark.line + 1, mark.column + 1, "", message)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import counted, suggest
+from pytest_llmeval.core.wording import counted, quotation, suggest
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 
@@ -54,8 +54,7 @@ def kind(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, str):
-        more = "..." if len(value) > _LONGEST_SHOWN else ""
-        return f"the text {value[:_LONGEST_SHOWN] + more!r}"
+        return f"the text {quotation(value, _LONGEST_SHOWN)}"
     return json.dumps(value) if value is None or isinstance(value, bool) else f"the number {value}"
 
 

@@ -8,7 +8,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import quotation, suggest
 from pytest_llmeval.data.files.documents import read_document
 
 _PACKAGE = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ class LabelSet:
 
 
 def _quoted(name: str) -> str:
-    return repr(name if len(name) <= _LONGEST_SHOWN else name[:_LONGEST_SHOWN] + "...")
+    return quotation(name, _LONGEST_SHOWN)
 
 
 @lru_cache(maxsize=4096)  # looking for the nearest name takes longer than scoring an event

@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import Reads
 from pytest_llmeval.core.parts import PARTS, Parts, PredictionParts
 from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
-from pytest_llmeval.core.wording import printable
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.answers import as_text, describe_found
 from pytest_llmeval.judge.panel import PanelVerdict
 
@@ -167,9 +167,7 @@ def composed(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Return a text as messages show it: on one line, in quotes, cut to what fits."""
-    short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-    plain = short.isascii() and short.isprintable()
-    return f"'{short if plain else printable(short)}'"
+    return f"'{excerpt(text, _SHOWN)}'"
 
 
 class CheckFinding(NamedTuple):

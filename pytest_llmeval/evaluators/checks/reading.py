@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.core.parts import PARTS, WHOLE, expression_fault
 from pytest_llmeval.core.views import WANTED_TURN, is_turn
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import excerpt, suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.validation import NotPlainError, adapter, describe, option_fault, plain
 from pytest_llmeval.evaluators.checks.contract import (
@@ -324,4 +324,4 @@ def _written(key: str, argument: Any) -> str:
     text = argument if isinstance(argument, str) else json.dumps(argument, ensure_ascii=False)
     if isinstance(argument, str):
         text = f"'{text}'"
-    return f"{key}: {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+    return f"{key}: {excerpt(text, _LONGEST)}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.checks.contract import (
     CheckError,
@@ -123,7 +124,7 @@ def _schema_test(schema: Any) -> Complaint:
             return None
         first = errors[0]
         more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
-        return f"{first.json_path}: {first.message[:200]}{more}"
+        return f"{first.json_path}: {excerpt(first.message, 200)}{more}"
 
     return complaint
 

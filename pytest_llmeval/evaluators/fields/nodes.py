@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.fields.values import EXACT, SCALARS, ValueComparator, exact_key
 
@@ -94,8 +95,7 @@ class FieldsOutcome:
 
 
 def _shown(value: Any) -> str:
-    text = _ENCODER.encode(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
+    return excerpt(_ENCODER.encode(value), _LONGEST, count=True)
 
 
 _FEW = 4

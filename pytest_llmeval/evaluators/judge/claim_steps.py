@@ -26,6 +26,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.parts import PredictionParts
+from pytest_llmeval.core.wording import excerpt, quotation
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.segmentation import cited_by, split_sentences
 from pytest_llmeval.judge.contract import Question, Verdict
@@ -37,12 +38,12 @@ from pytest_llmeval.judge.questions.items import (
     ask_for_support,
 )
 from pytest_llmeval.judge.questions.modes import instruction_language
-from pytest_llmeval.judge.questions.replies import shortened
 
 Side: TypeAlias = Literal["answer", "reference"]
 ClaimSource: TypeAlias = Literal["answer", "reference", "contexts"]
 
 _CONTEXTS = "contexts"
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -424,15 +425,15 @@ def _lines(findings: Findings) -> Iterator[str]:
         claims = findings.claims(step.side) if step.side is not None else []
         for number, item in enumerate(_known(findings, step), 1):
             if not _holds(item) and not isinstance(claims, Unknown):
-                text = line.format(number=number, text=shortened(claims[number - 1]["claim"]))
+                text = line.format(number=number, text=excerpt(claims[number - 1]["claim"], _LONGEST))
                 yield text + _because(item)
     for number, item in enumerate(_known(findings, CONTEXT_RELEVANCE), 1):
         if not _holds(item):
             yield f"context {number} does not bear on the question{_because(item)}"
     for item in _known(findings, CITATIONS):
         if not _holds(item):
-            yield f"context {item['context']} does not support {shortened(item['sentence'])!r}{_because(item)}"
+            yield f"context {item['context']} does not support {quotation(item['sentence'], _LONGEST)}{_because(item)}"
 
 
 def _because(item: Mapping[str, Any]) -> str:
-    return f" ({shortened(item['reason'])})" if item["reason"] else ""
+    return f" ({excerpt(item['reason'], _LONGEST)})" if item["reason"] else ""

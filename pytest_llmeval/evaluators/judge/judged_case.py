@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.wording import as_line, listed
+from pytest_llmeval.core.wording import as_line, excerpt, listed
 from pytest_llmeval.data.formats.base import ABSENT, json_text, pick
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.confusion import ratio
@@ -28,7 +28,7 @@ from pytest_llmeval.evaluators.measures.spans import listed as listed_sources
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.panel import juror_lines
 from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields
-from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS, shortened
+from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -277,7 +277,7 @@ def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
     flags = [flag for flag in FLAGS if verdict.details.get(flag)]
     details: dict[str, Any] = {
         "mode": judged.name,
-        "reasoning": shortened(verdict.reasoning, _SHOWN),
+        "reasoning": excerpt(verdict.reasoning, _SHOWN, lines=True),
         "flags": flags,
         **rest,
     }

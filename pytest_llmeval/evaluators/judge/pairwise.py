@@ -12,13 +12,12 @@ from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import ITSELF, NoAnswer
-from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.core.wording import excerpt, unknown_name
 from pytest_llmeval.evaluators.answers import as_references
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import instruction_language
-from pytest_llmeval.judge.questions.replies import shortened
 from pytest_llmeval.judge.questions.suite_modes import pairwise_mode
 
 if TYPE_CHECKING:
@@ -295,7 +294,7 @@ def _details(found: _ComparedPair) -> dict[str, Any]:
         return {"error": str(found.error)}
     if not found.orders:
         return {"outcome": found.outcome, "equal": True}
-    reasons = [shortened(each, _SHOWN) for each in found.reasons]
+    reasons = [excerpt(each, _SHOWN, lines=True) for each in found.reasons]
     return {"outcome": found.outcome, "orders": list(found.orders), "reasoning": reasons}
 
 

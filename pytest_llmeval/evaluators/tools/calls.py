@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
 
 _FAILED: Final = frozenset(
@@ -94,7 +95,7 @@ class ToolCall(NamedTuple):
 
     def __str__(self) -> str:
         arguments = "" if self.arguments is None else _ENCODER.encode(self.arguments)[1:-1]
-        return f"{self.name}({arguments if len(arguments) <= 120 else arguments[:120] + '...'})"  # noqa: PLR2004 (a line)
+        return f"{self.name}({excerpt(arguments, 120)})"
 
     def placed(self, line: str) -> str:
         """Return a line about the call with the turn in which it was made."""

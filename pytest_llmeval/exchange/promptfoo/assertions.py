@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import (
@@ -267,7 +268,7 @@ class AssertionReader:
         if value.startswith("file://"):
             return self.files.value(filled(value, variables))
         if value.startswith(("package:", "exec:")):
-            raise LeftOutError(f"its value {value[:60]!r} is code, which is never executed")
+            raise LeftOutError(f"its value {quotation(value, 60)} is code, which is never executed")
         return filled(value, variables)
 
     def decorate(self, outcome: Outcome, raw: Mapping[str, Any], variables: Mapping[str, Any]) -> None:

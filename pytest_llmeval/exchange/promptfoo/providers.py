@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import FieldsError
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
@@ -139,7 +140,7 @@ def model_of(identifier: str) -> tuple[dict[str, Any], str]:
         LeftOutError: It is none that could be asked here.
     """
     if is_template(identifier):
-        raise LeftOutError(f"its name has a template, {identifier[:60]}")
+        raise LeftOutError(f"its name has a template, {excerpt(identifier, 60)}")
     scheme, _, model = identifier.partition(":")
     if scheme == "adaline":
         settings, _ = model_of(model)

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, format_error
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.judge.clients.base import AsyncJudge, OnRateLimit, Patience, is_count
 from pytest_llmeval.judge.clients.embeddings import EmbeddingJudge, OpenAIEmbeddings
 from pytest_llmeval.judge.clients.http import Anthropic, HttpJudge, OpenAI
 from pytest_llmeval.judge.clients.pydantic_ai import PydanticAiJudge
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
-from pytest_llmeval.judge.questions.replies import are_probabilities, shortened
+from pytest_llmeval.judge.questions.replies import are_probabilities
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.services.retrying import RunCalls, Sleep
@@ -112,14 +113,14 @@ def _faults(reply: JudgeReply) -> Iterator[str]:
     if reply.stopped not in get_args(Stopped):
         yield f"stopped {reply.stopped!r}, expected one of {', '.join(get_args(Stopped))}"
     if reply.probabilities is not None and not are_probabilities(reply.probabilities):
-        yield f"probabilities {shortened(repr(reply.probabilities), 60)}, expected digits with numbers from 0 to 1"
+        yield f"probabilities {excerpt(repr(reply.probabilities), 60)}, expected digits with numbers from 0 to 1"
     if not isinstance(reply.usage, Usage):
         yield f"{type(reply.usage).__name__} as usage, expected a Usage"
         return
     for name in ("input_tokens", "output_tokens"):
         value = getattr(reply.usage, name)
         if value is not None and not is_count(value):
-            yield f"{name} {shortened(repr(value), 60)}, expected a whole number from 0, or None"
+            yield f"{name} {excerpt(repr(value), 60)}, expected a whole number from 0, or None"
 
 
 def connect(

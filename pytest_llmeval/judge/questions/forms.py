@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.replies import (
     NUMBERS,
@@ -16,7 +17,6 @@ from pytest_llmeval.judge.questions.replies import (
     object_schema,
     plain,
     says,
-    shortened,
     unreadable,
 )
 
@@ -258,7 +258,7 @@ class ReplyForm:
 
 
 def _value(data: Mapping[str, Any], name: str) -> str:
-    return shortened(json.dumps(data[name], ensure_ascii=False), _SHOWN) if name in data else "nothing"
+    return excerpt(json.dumps(data[name], ensure_ascii=False), _SHOWN) if name in data else "nothing"
 
 
 def _shown(value: float | None) -> str:

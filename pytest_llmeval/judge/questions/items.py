@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.core.wording import listed
+from pytest_llmeval.core.wording import excerpt, listed, quotation
 from pytest_llmeval.judge.contract import Listing, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, shortened, unreadable
+from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, unreadable
 
 _SHOWN: Final = 40
 _VERDICTS: Final = "verdicts"
@@ -42,10 +42,10 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
     data = closing_object(reply, said, other)
     beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
     if beside:
-        raise unreadable(reply, f"found {shortened(beside[0], _SHOWN)!r} beside {key!r}, expected one list")
+        raise unreadable(reply, f"found {quotation(beside[0], _SHOWN)} beside {key!r}, expected one list")
     found = data.get(key)
     if not isinstance(found, list):
-        shown = shortened(json.dumps(found, ensure_ascii=False), _SHOWN) if key in data else "nothing"
+        shown = excerpt(json.dumps(found, ensure_ascii=False), _SHOWN) if key in data else "nothing"
         raise unreadable(reply, f"found {shown} as {key}, expected a list")
     return found
 
@@ -69,10 +69,10 @@ def read_items(
     known = set(wanted)
     for item in closing_list(reply, key, truth):
         if not isinstance(item, Mapping):
-            raise unreadable(reply, f"found {shortened(repr(item), _SHOWN)} among {key}, expected objects")
+            raise unreadable(reply, f"found {excerpt(repr(item), _SHOWN)} among {key}, expected objects")
         numbers: tuple[Any, ...] = tuple(item.get(name) for name in names)
         if any(type(each) is not int for each in numbers) or numbers not in known:
-            shown = ", ".join(f"{name} {shortened(repr(item.get(name)), _SHOWN)}" for name in names)
+            shown = ", ".join(f"{name} {excerpt(repr(item.get(name)), _SHOWN)}" for name in names)
             expected = listed([_place(names, each) for each in wanted])
             raise unreadable(reply, f"found {shown}, expected each of {expected} once")
         if numbers in found:
@@ -96,7 +96,7 @@ def read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> boo
     """
     value = item.get(name)
     if not isinstance(value, bool):
-        found = "nothing" if name not in item else shortened(repr(value), _SHOWN)
+        found = "nothing" if name not in item else excerpt(repr(value), _SHOWN)
         raise unreadable(reply, f"found {found} as {name!r} of {what}, expected true or false")
     return value
 

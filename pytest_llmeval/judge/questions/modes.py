@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.core.wording import quotation, unknown_name
 from pytest_llmeval.data.labels import load_taxonomy
 from pytest_llmeval.judge.contract import Message, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
@@ -382,7 +382,7 @@ def _read(stops: Sequence[str], reply: str) -> Verdict:
         found = "both a message and a stop" if says else "neither a message nor a stop"
         raise unreadable(reply, f"found {found}, expected one of them")
     if stop and stop not in stops:
-        raise unreadable(reply, f"found the stop {stop[:40]!r}, expected one of {', '.join(stops)}")
+        raise unreadable(reply, f"found the stop {quotation(stop, 40)}, expected one of {', '.join(stops)}")
     why = reason if isinstance(reason, str) else ""
     return Verdict(float(says), why, {"message": message} if says else {"stop": stop})
 

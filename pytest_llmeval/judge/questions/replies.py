@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError, format_error
+from pytest_llmeval.core.wording import excerpt, quotation
 from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.data.files.places import MAX_DEPTH, TOO_DEEP
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Verdict
@@ -47,11 +48,6 @@ _THOUGHTS: Final = "<think>"
 _END_OF_THOUGHTS: Final = "</think>"
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
-    """Return a text as a message shows it: `plain`, and at most `longest` characters."""
-    return plain(text[: longest - 1] + "…" if len(text) > longest else text)
-
-
 def plain(text: str) -> str:
     """Return a text that can be written as UTF-8: half of a surrogate pair becomes a replacement character."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -59,7 +55,7 @@ def plain(text: str) -> str:
 
 def unreadable(reply: str, message: str) -> JudgeError:
     """Return the error for a reply that gives no verdict, with the reply in it."""
-    return JudgeError(f"{message}; the judge replied {shortened(reply)!r}", reply)
+    return JudgeError(f"{message}; the judge replied {quotation(reply, _LONGEST)}", reply)
 
 
 def _score(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -112,12 +108,12 @@ def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, An
     """Refuse an object that prose before it contradicts, or that may lie inside of one that was not closed."""
     unclosed = _unclosed(before)
     if unclosed >= 0:
-        found = f"{shortened(before[unclosed:], _QUOTED)!r} unclosed before {shortened(closing, _QUOTED)!r}"
+        found = f"{quotation(before[unclosed:], _QUOTED)} unclosed before {quotation(closing, _QUOTED)}"
         raise unreadable(reply, f"found {found}, expected one complete JSON object")
     for said in says.finditer(before):
         name, value = said["name"].lower(), said["value"].lower()
         if name in verdict and not _is_same(value, verdict[name]):
-            found = f"{shortened(said.group(), _QUOTED)!r} and {shortened(closing, _QUOTED)!r}"
+            found = f"{quotation(said.group(), _QUOTED)} and {quotation(closing, _QUOTED)}"
             raise unreadable(reply, f"found two contradicting verdicts, {found}, expected one")
 
 
@@ -250,7 +246,7 @@ def read_text(mode: Mode, text: str) -> Verdict:
         raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({format_error(error)})") from error
     if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
         return replace(verdict, score=float(verdict.score))  # which may be true or false, or a number of numpy
-    shown = shortened(repr(verdict), 60)
+    shown = excerpt(repr(verdict), 60)
     raise unreadable(text, f"the mode {mode.name!r} returned {shown}, expected a Verdict with a finite score")
 
 
@@ -290,7 +286,7 @@ def read_yes_no(reply: str) -> Verdict:
         raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
     for other in others:
         if other["word"] != word["word"]:
-            found = f"{shortened(word.group().strip(), _QUOTED)!r} and {shortened(other.group().strip(), _QUOTED)!r}"
+            found = f"{quotation(word.group().strip(), _QUOTED)} and {quotation(other.group().strip(), _QUOTED)}"
             raise unreadable(reply, f"found two contradicting verdicts, {found}, expected one")
     return Verdict(float(word["word"] == "yes"), plain(text[word.end() :]))
 
@@ -380,7 +376,7 @@ def _number(data: Mapping[str, Any], reply: str, *, booleans: bool = False) -> f
 def _shown(data: Mapping[str, Any], name: str) -> str:
     if name not in data:
         return "nothing"
-    return shortened(json.dumps(data[name], ensure_ascii=False), 60)
+    return excerpt(json.dumps(data[name], ensure_ascii=False), 60)
 
 
 def _reasoning(data: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from string import Template
 from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import excerpt, suggest
 from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.judge.contract import JudgeRequest, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
@@ -35,7 +35,6 @@ from pytest_llmeval.judge.questions.replies import (
     read_rubric,
     rubric_schema,
     says,
-    shortened,
     unreadable,
 )
 
@@ -128,7 +127,7 @@ def read_steps(reply: str) -> Verdict:
     steps = closing_list(reply, _STEPS)
     texts = [plain(each.strip()) for each in steps if isinstance(each, str)]
     if len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
-        found = shortened(json.dumps(steps, ensure_ascii=False), 60)
+        found = excerpt(json.dumps(steps, ensure_ascii=False), 60)
         raise unreadable(reply, f"found {found} as steps, expected a list of 1 to {_MOST_STEPS} texts")
     return Verdict(float(len(texts)), "", {_STEPS: texts})
 
@@ -288,7 +287,7 @@ def read_better(reply: str) -> Verdict:
     data = closing_object(reply, _verdict, _SAYS)
     better = data.get("better")
     if not isinstance(better, str) or better.strip().lower() not in _SCORES:
-        found = shortened(json.dumps(better, ensure_ascii=False), _SHOWN) if "better" in data else "nothing"
+        found = excerpt(json.dumps(better, ensure_ascii=False), _SHOWN) if "better" in data else "nothing"
         raise unreadable(reply, f"found {found} as better, expected first, second or tie")
     reasoning = data.get("reasoning")
     return Verdict(_SCORES[better.strip().lower()], plain(reasoning.strip()) if isinstance(reasoning, str) else "")

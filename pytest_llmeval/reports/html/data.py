@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import NO_CASE, CaseReport, Changes, RunReport, SuiteReport, gated_metrics
@@ -249,8 +250,7 @@ def _coded(values: Iterable[Any]) -> dict[str, Any]:
 
 
 def _beginning(reason: Any) -> str:
-    text = str(reason or "")
-    return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + "\N{HORIZONTAL ELLIPSIS}"
+    return excerpt(str(reason or ""), _LONGEST_REASON, lines=True)
 
 
 def _rounded(score: Any) -> float | None:

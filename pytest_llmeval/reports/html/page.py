@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, structs
 
-from pytest_llmeval.core.wording import cut
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport, counts_of
 from pytest_llmeval.reports.html.data import (
@@ -150,7 +150,7 @@ def _failing_only(outcome: str, texts: ViewTexts) -> ViewTexts:
 def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
     def begun(value: Any) -> Any:
         text = value if isinstance(value, str) else as_json(value)
-        return value if len(text) <= _SHORT else cut(text, _SHORT)
+        return value if len(text) <= _SHORT else excerpt(text, _SHORT, lines=True, count=True)
 
     return {name: begun(value) if name != "lines" else value for name, value in _failing_only(outcome, texts).items()}
 

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.codec import LARGEST, JsonNumber, decode, encode
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.wording import cut
+from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.data.files.folders import OWN_FOLDER
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
@@ -300,7 +300,7 @@ def check_inside(path: str, root: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise ValueError(f"found the path {cut(path, _SHOWN)!r}: {error.strerror}") from None
+        raise ValueError(f"found the path {quotation(path, _SHOWN)}: {error.strerror}") from None
 
 
 def _add_line(run: RunRecord, line: bytes) -> None:

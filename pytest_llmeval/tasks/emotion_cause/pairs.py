@@ -7,7 +7,7 @@ from functools import lru_cache
 from string import punctuation
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import excerpt, suggest
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
 Subtask: TypeAlias = Literal[1, 2]
@@ -237,7 +237,7 @@ def quoted(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         text = f"a value of type {type(value).__name__}"
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return excerpt(text, _LONGEST)
 
 
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"

@@ -12,6 +12,7 @@ from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import NO_LABEL, cell_name, label_key, label_name, read_cells
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_defects
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
 from pytest_llmeval.judge.questions.replies import FLAGS
@@ -231,7 +232,7 @@ def _pair(pair: MatchedPair) -> dict[str, Any]:
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
+    return excerpt(text, longest, lines=True, count=True)
 
 
 _RESULTS: Final = "enhanced_test_results.json"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.labels import LabelSet
 from pytest_llmeval.evaluators.measures.spans import Span
 from pytest_llmeval.tasks.narrative.document import Event, Relationship, Story, listed, name_key
@@ -143,8 +144,8 @@ def drifted_spans(story: Story, text: str) -> list[dict[str, Any]]:
         {
             "event": event.label,
             "span": list(span),
-            "text": _short(event.quote),
-            "found": _short(_at(text, span)),
+            "text": excerpt(event.quote, _LONGEST, lines=True),
+            "found": excerpt(_at(text, span), _LONGEST, lines=True),
             "nearest": list(place) if place else None,
         }
         for event, span, place in _drifted(story, text)
@@ -204,7 +205,3 @@ def _nearest(quote: str, text: str, start: int) -> Span | None:
         return None
     place = min(places, key=lambda each: abs(each - start))
     return place, place + len(quote)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

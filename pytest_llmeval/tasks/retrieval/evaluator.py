@@ -12,7 +12,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
-from pytest_llmeval.core.wording import as_line, counted, listed, printable
+from pytest_llmeval.core.wording import as_line, counted, excerpt, listed, printable
 from pytest_llmeval.evaluators.answers import describe_found, json_in
 from pytest_llmeval.tasks.retrieval.items import (
     Entries,
@@ -363,7 +363,7 @@ class Retrieval(Evaluator):
                 details[f"n_without_{by}"] = unknown
             there = [keys[rank - 1] for rank in ranks.get(task, ())]
             if left := [key for key in gains if key not in there] if there else list(gains):
-                texts = left if by == "id" else [text[:_SHOWN_TEXT] for text in left]
+                texts = left if by == "id" else [excerpt(text, _SHOWN_TEXT) for text in left]
                 details.setdefault("missing_positives", {})[task] = texts
         return details
 

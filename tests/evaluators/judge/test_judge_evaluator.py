@@ -127,7 +127,7 @@ def test_details_keep_what_a_score_was_clamped_from() -> None:
 
 def test_details_keep_the_beginning_of_long_reasons() -> None:
     reasoning = measure(CONTINUOUS, Verdict(1.0, "why " * 10_000)).details["reasoning"]
-    assert (len(reasoning), reasoning[:4], reasoning[-1]) == (2000, "why ", "…")
+    assert reasoning == "why " * 500 + "..."
 
 
 @pytest.mark.parametrize(("prediction", "score"), [("Not mentioned.", 1.0), ("In Paris", 0.0), ("", 1.0), (None, 1.0)])

@@ -392,4 +392,4 @@ def test_long_lists_of_details_are_cut_with_their_length() -> None:
     assert "missed_evidence_count" not in found
     assert FactCheck().measure(case({"justification": "According to " + "long " * 200})).details[
         "unmatched_citations"
-    ] == ["long " * 60 + "... (999 characters)"]
+    ] == ["long " * 60 + "... (699 more characters)"]
