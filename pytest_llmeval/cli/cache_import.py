@@ -144,7 +144,7 @@ def suite_questions(path: Path, model: str | None = None, stored: _Stored = lamb
     recordings = Judgements.read(judgements_of(path))
     jurors = [_juror(spec, recordings) for spec in jurors_of(chosen)]
     found = SuiteQuestions(suite, recordings, [each.model for each in jurors])
-    panel = JudgePanel.of(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
+    panel = JudgePanel.from_spec(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
     for way in map(suite.for_variant, suite.systems or [""]):
         for case in way.cases:
             found.add(way, case, panel, stored)

@@ -100,7 +100,7 @@ def judge_answer(
     if (score := task.by_rule()) is not None:
         return score
     verdicts: list[Verdict | LlmevalError] = []
-    with closing(DirectJudges.of(llm, workers=1)) as judges:
+    with closing(DirectJudges.from_judge(llm, workers=1)) as judges:
         judges.run([_ask(judges, task, verdicts.append)])
     (verdict,) = verdicts
     if isinstance(verdict, LlmevalError):
@@ -109,8 +109,8 @@ def judge_answer(
 
 
 async def _ask(judges: DirectJudges, task: "_AnswerTask", then: Callable[[Verdict | LlmevalError], None]) -> None:
-    asked = judges.panel.bind(task.to_question(), "")
-    then((await judges.judge(asked)).verdict)
+    question = judges.panel.bind(task.to_question(), "")
+    then((await judges.judge(question)).verdict)
 
 
 def batch_judge(
@@ -183,15 +183,15 @@ def import_cache(
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     answered = [(results[row], text) for row, text in _answers(results).items()]
     names = _keys_of_ids([each for each, _ in answered], _tasks(answered, mode))
-    given, target = ScoreFile.open(Path(old)), ScoreFile.open(Path(new))
-    ids = given.plain_ids
-    found = {name: keys for name in ids if len(keys := names.get(name, set())) == 1}
-    given.move({name: next(iter(keys)) for name, keys in found.items()})
-    for key, score in given.scores.items():
+    source, target = ScoreFile.open(Path(old)), ScoreFile.open(Path(new))
+    ids = source.plain_ids
+    matches = {name: keys for name in ids if len(keys := names.get(name, set())) == 1}
+    source.move({name: next(iter(keys)) for name, keys in matches.items()})
+    for key, score in source.scores.items():
         if key not in ids and key not in target.scores:
             target.add(key, score)
     target.save()
-    return [name for name in ids if name not in found]
+    return [name for name in ids if name not in matches]
 
 
 def _answers(results: Sequence[AnsweredQuestion]) -> dict[int, str]:
@@ -199,8 +199,8 @@ def _answers(results: Sequence[AnsweredQuestion]) -> dict[int, str]:
     texts = {row: _answer_text(each.prediction) for row, each in enumerate(results) if not getattr(each, "error", "")}
     if lacking := [row for row, text in texts.items() if text is None]:
         first = results[lacking[0]]
-        found = f"{first.question_id}: found {type(first.prediction).__name__}, expected text"
-        _LOG.warning("%d of %d predictions are no answer; the first: %s", len(lacking), len(texts), found)
+        example = f"{first.question_id}: found {type(first.prediction).__name__}, expected text"
+        _LOG.warning("%d of %d predictions are no answer; the first: %s", len(lacking), len(texts), example)
     return {row: text for row, text in texts.items() if text is not None}
 
 
@@ -253,8 +253,8 @@ def _judged(
         return scores
     results = [each for each, _ in answered]
     keys = _keys(results, tasks)
-    once = dict(zip(keys, tasks, strict=True))
-    order = list(once)
+    distinct = dict(zip(keys, tasks, strict=True))
+    order = list(distinct)
     file = _opened(Path(cache_path), results, tasks)
     scores = [file.scores.get(key) for key in order]
 
@@ -264,7 +264,7 @@ def _judged(
             file.save()
 
     try:
-        _judge_missing(list(once.values()), llm, max_workers, scores, keep)
+        _judge_missing(list(distinct.values()), llm, max_workers, scores, keep)
     finally:
         file.save()
     by_key = dict(zip(order, scores, strict=True))
@@ -279,10 +279,10 @@ def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_A
     if not (ids := file.plain_ids):
         return file
     names = _keys_of_ids(results, tasks)
-    found = {name: names[name] for name in ids if name in names}
-    several = [name for name, keys in found.items() if len(keys) > 1]
-    known = {*file.scores, *chain.from_iterable(found.values())}
-    is_bought_again = not found and any(
+    matches = {name: names[name] for name in ids if name in names}
+    several = [name for name, keys in matches.items() if len(keys) > 1]
+    known = {*file.scores, *chain.from_iterable(matches.values())}
+    is_bought_again = not matches and any(
         key not in known and task.by_rule() is None for key, task in zip(_keys(results, tasks), tasks, strict=True)
     )
     if several or is_bought_again:
@@ -292,8 +292,8 @@ def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_A
         )
         expected = "expected ids of one result each: qa.import_cache(old, results, new) copies what can be told apart"
         raise SuiteError([Fault(str(path), 0, 0, "", f"{what}; {expected}")])
-    file.move({name: next(iter(keys)) for name, keys in found.items()})
-    _LOG.info("%d scores of %s were kept by question id; their keys are complete now", len(found), path)
+    file.move({name: next(iter(keys)) for name, keys in matches.items()})
+    _LOG.info("%d scores of %s were kept by question id; their keys are complete now", len(matches), path)
     return file
 
 
@@ -345,7 +345,7 @@ def _judge_missing(
         else:
             fill(row, verdict.score)
 
-    with closing(DirectJudges.of(llm, workers)) as judges:
+    with closing(DirectJudges.from_judge(llm, workers)) as judges:
         judges.run(_ask(judges, task, partial(judged, row)) for row, task in left.items())
     if failed:
         _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), failed[min(failed)])

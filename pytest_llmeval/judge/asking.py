@@ -84,7 +84,7 @@ class JudgePanel:
         return cls({_ALONE: juror})
 
     @classmethod
-    def of(cls, spec: PanelSpec, jurors: Sequence[Juror]) -> "JudgePanel":
+    def from_spec(cls, spec: PanelSpec, jurors: Sequence[Juror]) -> "JudgePanel":
         """Return the panel of a suite file that has several judges."""
         return cls(dict(zip(spec.names, jurors, strict=True)), spec.reduce, spec.least, spec.cascade)
 
@@ -109,8 +109,8 @@ class JudgePanel:
     @property
     def parameters(self) -> Any:
         """What the user set: of the judge, or of each juror."""
-        given = [each.parameters for each in self.jurors.values()]
-        return given[0] if self.is_alone else given
+        parameters = [each.parameters for each in self.jurors.values()]
+        return parameters[0] if self.is_alone else parameters
 
     def bind(self, question: Question, case: str, repeat: int = 0, asker: str = "") -> "PanelQuestion":
         """Return a question to every juror, or to one if that is enough; see `JurorQuestion` and `PanelQuestion`."""
@@ -128,8 +128,8 @@ class JudgePanel:
         bound = {large: JurorQuestion(last, question, case, repeat, asker)}
         if question.mode.asks_one:
             return bound
-        asked = opinions(small, repeat, cascade).items()
-        return {name: JurorQuestion(first, question, case, each, asker) for name, each in asked} | bound
+        repeats = opinions(small, repeat, cascade).items()
+        return {name: JurorQuestion(first, question, case, each, asker) for name, each in repeats} | bound
 
 
 @dataclass(frozen=True)
@@ -267,42 +267,42 @@ class PanelQuestion:
             return every if self.audited else every[:-1]
         return every[: 1 if self.asks_one else None]
 
-    def unanswered(self, found: Mapping[str, JurorVerdict]) -> Sequence[str]:
+    def unanswered(self, answers: Mapping[str, JurorVerdict]) -> Sequence[str]:
         """Return who is asked next, all of them at a time; nobody once there is enough for a verdict.
 
         Args:
-            found: Name to what came of the question so far.
+            answers: Name to what came of the question so far.
         """
         names = list(self.jurors)
         if self.cascade is not None:
-            given = {name: each.verdict for name, each in found.items()}
-            return unanswered(self.cascade, self.question.mode, names, given, audited=self.audited)
+            verdicts = {name: each.verdict for name, each in answers.items()}
+            return unanswered(self.cascade, self.question.mode, names, verdicts, audited=self.audited)
         if not self.asks_one:
-            return [] if found else names
-        failed = all(isinstance(each.verdict, JudgeError) for each in found.values())
-        return names[len(found) : len(found) + 1] if failed else []
+            return [] if answers else names
+        failed = all(isinstance(each.verdict, JudgeError) for each in answers.values())
+        return names[len(answers) : len(answers) + 1] if failed else []
 
-    def judgement(self, found: Mapping[str, JurorVerdict]) -> Judgement:
+    def judgement(self, answers: Mapping[str, JurorVerdict]) -> Judgement:
         """Return what came of the question from what came of it with those who were asked."""
-        return Judgement(self._reduced({name: each.verdict for name, each in found.items()}), found)
+        return Judgement(self._reduced({name: each.verdict for name, each in answers.items()}), answers)
 
-    def _reduced(self, given: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
+    def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
         if self.panel.is_alone:
-            return given[_ALONE]
+            return verdicts[_ALONE]
         from pytest_llmeval.judge.panel import cascaded, reduced
 
         if self.cascade is not None:
-            return cascaded(self.cascade, self.question.mode, list(self.jurors), given)
-        return reduced(self.question.mode, given, self.panel.reduce, self.panel.least)
+            return cascaded(self.cascade, self.question.mode, list(self.jurors), verdicts)
+        return reduced(self.question.mode, verdicts, self.panel.reduce, self.panel.least)
 
 
 class AsksJudges(Protocol):
     """Where questions are answered."""
 
-    def known(self, asked: PanelQuestion) -> Judgement | None:
+    def known(self, question: PanelQuestion) -> Judgement | None:
         """Return the result if no call is needed."""
 
-    async def judge(self, asked: PanelQuestion) -> Judgement:
+    async def judge(self, question: PanelQuestion) -> Judgement:
         """Return what came of a question, asking models if need be."""
 
 
@@ -386,10 +386,12 @@ class Asking:
         Counts of a case may depend on several verdicts, so what the large judge adds to them is known only if it has
         answered all of these questions.
         """
-        asked = [each for each in put if each.cascade is not None]
-        if asked and self._audited is None:
+        cascades = [each for each in put if each.cascade is not None]
+        if cascades and self._audited is None:
             rule = self.panel.cascade
-            self._audited = rule is not None and rule.audits([next(iter(each.jurors.values())).key for each in asked])
+            self._audited = rule is not None and rule.audits(
+                [next(iter(each.jurors.values())).key for each in cascades]
+            )
         return [replace(each, audited=each.cascade is not None) for each in put] if self._audited else put
 
     def _questions(self, view: "Case", before: Sequence[Verdict | LlmevalError]) -> Sequence[Question]:

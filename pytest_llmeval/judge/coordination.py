@@ -20,7 +20,7 @@ WHERE leases.owner = excluded.owner OR leases.expires <= ? OR leases.expires > ?
 RETURNING owner
 """
 
-_TAKEN = "SELECT slot FROM slots WHERE run = ? AND expires > ?"
+_USED_SLOTS = "SELECT slot FROM slots WHERE run = ? AND expires > ?"
 
 _WINDOW_S = 1.0
 """Refusals that come within this time of another are about the same burst of calls: the limit falls once."""
@@ -84,28 +84,28 @@ class Coordination(Database):
         now = self.ticks()
         # The time may have been read before a wait for the database, in which another process took a lease.
         inherited = (now, now + 2 * LONGEST_S) if inherit else (float("-inf"), float("inf"))
-        taken = (key, owner, now + min(ttl, LONGEST_S), *inherited)
-        if self._rows(_TAKE, taken):
+        values = (key, owner, now + min(ttl, LONGEST_S), *inherited)
+        if self._rows(_TAKE, values):
             return True
         holder = self.holder(key)
         if not inherit or holder is None or not is_dead(holder.rpartition(" ")[2]):
             return False
         self.end(holder)
-        return bool(self._rows(_TAKE, taken))
+        return bool(self._rows(_TAKE, values))
 
     def holder(self, key: str) -> str | None:
         """Return the owner of a lease."""
-        found = self._rows("SELECT owner FROM leases WHERE key = ?", (key,))
-        return str(found[0][0]) if found else None
+        owners = self._rows("SELECT owner FROM leases WHERE key = ?", (key,))
+        return str(owners[0][0]) if owners else None
 
     def held(self) -> set[str]:
         """Return the keys of all leases that have not expired and whose owners may live."""
         now = self.ticks()
-        found = self._rows(
+        leases = self._rows(
             "SELECT key, owner FROM leases WHERE expires > ? AND expires <= ?", (now, now + 2 * LONGEST_S)
         )
-        dead = {owner for owner in {owner for _, owner in found} if is_dead(owner.rpartition(" ")[2])}
-        return {key for key, owner in found if owner not in dead}
+        dead = {owner for owner in {owner for _, owner in leases} if is_dead(owner.rpartition(" ")[2])}
+        return {key for key, owner in leases if owner not in dead}
 
     def is_orphaned(self, key: str) -> bool:
         """Return whether an owner died during its call: its lease has expired and has no new owner."""
@@ -115,7 +115,7 @@ class Coordination(Database):
         """Give a lease back; that of another owner stays."""
         self._rows("DELETE FROM leases WHERE key = ? AND owner = ?", (key, owner))
 
-    def take_slots(self, run: str, owner: str, limit: int, ttl: float, wanted: int = 1) -> list[int]:
+    def take_slots(self, run: str, owner: str, limit: int, ttl: float, calls: int = 1) -> list[int]:
         """Take the right to have more calls under way.
 
         Args:
@@ -123,19 +123,19 @@ class Coordination(Database):
             owner: Who calls.
             limit: Most calls at once, over all processes of the run.
             ttl: Seconds until the slots are free again by themselves.
-            wanted: How many calls.
+            calls: How many calls.
 
         Returns:
             The numbers of the slots: fewer where not as many are free.
         """
-        if len(self._rows(_TAKEN, (run, self.ticks()))) >= limit:
+        if len(self._rows(_USED_SLOTS, (run, self.ticks()))) >= limit:
             return []  # without the lock that a transaction takes from those who write
         now = self.ticks()
         with self._transaction() as connection:
             connection.execute("DELETE FROM slots WHERE run = ? AND expires <= ?", (run, now))
-            taken = {slot for (slot,) in connection.execute(_TAKEN, (run, now)).fetchall()}
+            used = {slot for (slot,) in connection.execute(_USED_SLOTS, (run, now)).fetchall()}
             # The limit may have been lowered since: what counts is how many are taken, not their numbers.
-            free = [number for number in range(limit) if number not in taken][: min(wanted, limit - len(taken))]
+            free = [number for number in range(limit) if number not in used][: min(calls, limit - len(used))]
             held = [(run, slot, owner, now + ttl) for slot in free]
             connection.executemany("INSERT INTO slots VALUES (?, ?, ?, ?)", held)
         return free
@@ -167,15 +167,15 @@ class Coordination(Database):
 
     def limit(self, run: str, configured: int) -> int:
         """Return how many calls may be under way at once, at most `configured`."""
-        found = self._rows("SELECT value FROM limits WHERE run = ?", (run,))
-        return min([configured, *(int(value) for (value,) in found)])
+        lowered = self._rows("SELECT value FROM limits WHERE run = ?", (run,))
+        return min([configured, *(int(value) for (value,) in lowered)])
 
     def lower_limit(self, run: str, configured: int) -> int:
         """Halve the limit, to at least 1 and at most once a second; return the new limit."""
         now = self.ticks()
         with self._transaction() as connection:
-            found = connection.execute("SELECT value, lowered FROM limits WHERE run = ?", (run,)).fetchall()
-            value, lowered = found[0] if found else (configured, -math.inf)
+            stored = connection.execute("SELECT value, lowered FROM limits WHERE run = ?", (run,)).fetchall()
+            value, lowered = stored[0] if stored else (configured, -math.inf)
             value = min(int(value), configured)
             if now - lowered >= _WINDOW_S:
                 value = max(1, value // 2)
@@ -216,18 +216,18 @@ class Coordination(Database):
             ttl: Seconds that they may take.
         """
         now = self.ticks()
-        wanted = (calls, tokens, round(usd * _NANO))
+        most = (calls, tokens, round(usd * _NANO))
         with self._transaction() as connection:
             (spent,) = connection.execute(f"{_SUMS} FROM spent WHERE run = ?", (run,)).fetchall()
             reserved = f"{_SUMS} FROM reservations WHERE run = ? AND expires"
             (expired,) = connection.execute(f"{reserved} <= ?", (run, now)).fetchall()
             (held,) = connection.execute(f"{reserved} > ?", (run, now)).fetchall()
-            certain = [sum(parts) for parts in zip(spent, expired, wanted, strict=True)]
+            certain = [sum(parts) for parts in zip(spent, expired, most, strict=True)]
             if _exceeds(certain, limits):
                 return Reservation(run, exhausted=True)
             if _exceeds([sum(parts) for parts in zip(certain, held, strict=True)], limits):
                 return Reservation(run)
-            ((number,),) = connection.execute(_RESERVE, (run, owner, *wanted, now + ttl)).fetchall()
+            ((number,),) = connection.execute(_RESERVE, (run, owner, *most, now + ttl)).fetchall()
         return Reservation(run, number)
 
     def settle(self, reservation: Reservation, *, tokens: int | None = None, usd: float | None = None) -> None:
@@ -253,16 +253,16 @@ class Coordination(Database):
 
     def get_answer(self, run: str, key: str) -> str | None:
         """Return an answer of the target that a process of the run has shared."""
-        found = self._rows("SELECT answer FROM answers WHERE run = ? AND key = ?", (run, key))
-        return str(found[0][0], "utf-8", "surrogatepass") if found else None
+        answers = self._rows("SELECT answer FROM answers WHERE run = ? AND key = ?", (run, key))
+        return str(answers[0][0], "utf-8", "surrogatepass") if answers else None
 
     def get_answers(self, run: str, prefix: str) -> list[str]:
         """Return what the processes of a run have shared under keys that begin alike, sorted by key."""
-        found = self._rows(
+        answers = self._rows(
             "SELECT answer FROM answers WHERE run = ? AND substr(key, 1, ?) = ? ORDER BY key",
             (run, len(prefix), prefix),
         )
-        return [str(answer, "utf-8", "surrogatepass") for (answer,) in found]
+        return [str(answer, "utf-8", "surrogatepass") for (answer,) in answers]
 
     def forget_run(self, run: str) -> None:
         """Delete the messages of a run and the leases of its killed processes; judgements are kept.

@@ -89,7 +89,7 @@ class DirectJudges:
         self._background.closing += [each.aclose for each in clients]
 
     @classmethod
-    def of(cls, llm: Any, workers: int) -> "DirectJudges":
+    def from_judge(cls, llm: Any, workers: int) -> "DirectJudges":
         """Return what asks a judge or a panel; see `Judgeable` and `Panel`.
 
         Raises:
@@ -100,21 +100,21 @@ class DirectJudges:
             return cls(JudgePanel(jurors, llm.reduce, llm.least), workers)
         return cls(JudgePanel.of_one(_juror(llm)), workers)
 
-    def known(self, asked: PanelQuestion) -> Judgement | None:
+    def known(self, question: PanelQuestion) -> Judgement | None:
         """Return the result if no call is needed."""
-        return self._service.known(asked)
+        return self._service.known(question)
 
-    async def judge(self, asked: PanelQuestion) -> Judgement:
+    async def judge(self, question: PanelQuestion) -> Judgement:
         """Return what came of a question.
 
         Raises:
             LlmevalError: Nothing can be asked, for example because an optional dependency is not installed.
         """
         async with self._turns:  # a question that is asked again goes before the next one
-            found = await self._service.judge(asked)
-        if isinstance(found.verdict, LlmevalError) and not isinstance(found.verdict, JudgeError):
-            raise found.verdict
-        return found
+            judgement = await self._service.judge(question)
+        if isinstance(judgement.verdict, LlmevalError) and not isinstance(judgement.verdict, JudgeError):
+            raise judgement.verdict
+        return judgement
 
     def run(self, jobs: Iterable[Awaitable[None]]) -> None:
         """Run what asks, as many at a time as calls are allowed.
@@ -158,31 +158,31 @@ class _Forgetful:
     def __init__(self) -> None:
         self._shared: dict[str, asyncio.Future[tuple[JurorVerdict | None, BaseException | None]]] = {}
 
-    def known(self, asked: JurorQuestion) -> None:
+    def known(self, question: JurorQuestion) -> None:
         """Return nothing."""
 
-    async def once(self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+    async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         """Return what asking gives; what cases share is asked once for all of them, whatever comes of it."""
-        if not asked.question.shared:
+        if not question.question.shared:
             return await ask()
-        if asked.key not in self._shared:
-            self._shared[asked.key] = asyncio.ensure_future(caught(ask()))
-        found, error = await self._shared[asked.key]
-        if found is None:
+        if question.key not in self._shared:
+            self._shared[question.key] = asyncio.ensure_future(caught(ask()))
+        verdict, error = await self._shared[question.key]
+        if verdict is None:
             assert error is not None
             raise error
-        return found
+        return verdict
 
-    async def reserve(self, asked: JurorQuestion) -> None:
+    async def reserve(self, question: JurorQuestion) -> None:
         """Allow any call."""
 
     def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
         """Count nothing."""
 
-    def keep(self, asked: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> None:
+    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> None:
         """Keep nothing."""
 
-    def keep_failure(self, asked: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
+    def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
         """Return why there is no verdict."""
-        del asked
+        del question
         return JurorVerdict(error, call)

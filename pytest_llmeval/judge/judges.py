@@ -132,7 +132,7 @@ class SuiteJudges:
             recordings = self._recordings(asking, display_path)
             if isinstance(chosen, PanelSpec):
                 jurors = [self._juror(each, recordings, display_path, "judges", priced) for each in chosen.judges]
-                panel = JudgePanel.of(chosen, jurors)
+                panel = JudgePanel.from_spec(chosen, jurors)
             else:
                 panel = JudgePanel.of_one(self._juror(chosen, recordings, display_path, "judge", priced))
             # Targets may ask from threads of their own: all of them must get the panel that is connected.
@@ -146,8 +146,8 @@ class SuiteJudges:
 
             path = judgements_of(asking)
             reads = self.options.mode in ("auto", "replay", "record")
-            found = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
-            self._recorded.setdefault(asking, found)
+            recordings = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
+            self._recorded.setdefault(asking, recordings)
         return self._recorded[asking]
 
     def user_of(self, asking: Path, spec: JudgeSpec, display_path: str) -> "JudgePanel":
@@ -215,29 +215,29 @@ class SuiteJudges:
         jurors = self._by_file[asking].jurors.values()
         asked_for = self.options.model
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
-        given = own.client() if asked_for is None or asked_for.startswith("fixture:") else None
+        judge = own.client() if asked_for is None or asked_for.startswith("fixture:") else None
         for number, (juror, chosen) in enumerate(zip(jurors, jurors_of(self.options.chosen(spec)), strict=True)):
-            self._connect(juror, chosen, given, (asking, number))
+            self._connect(juror, chosen, judge, (asking, number))
 
-    def _connect(self, juror: "Juror", chosen: JudgeSpec, given: Any, place: tuple[Path, int]) -> None:
+    def _connect(self, juror: "Juror", chosen: JudgeSpec, judge: Any, place: tuple[Path, int]) -> None:
         __tracebackhide__ = True
         from pytest_llmeval.judge.clients import as_client, connect
 
         held = self._clients.get(place)
-        if held is not None and held[0] is given:
+        if held is not None and held[0] is judge:
             return
-        if given is None and chosen.provider in (None, "fixture"):
+        if judge is None and chosen.provider in (None, "fixture"):
             if chosen.model is not None:
-                wanted = "define the fixture in conftest.py, and return the judge from it"
-                juror.absent = f"found the judge {chosen.model!r} without a fixture judge_client: {wanted}"
+                expected = "define the fixture in conftest.py, and return the judge from it"
+                juror.absent = f"found the judge {chosen.model!r} without a fixture judge_client: {expected}"
             return  # reported by each case that uses the judge
-        if given is None:
+        if judge is None:
             client = connect(chosen, on_rate_limit=self._slow_down, calls=self.calls)
         else:
-            client = as_client(given, timeout=chosen.timeout)
+            client = as_client(judge, timeout=chosen.timeout)
         juror.client = client  # first: another thread takes a client that is listed as connected
-        self._clients[place] = given, client
-        if given is None:
+        self._clients[place] = judge, client
+        if judge is None:
             self.background.closing.append(client.aclose)
 
     def embeddings_of(self, asking: Path, spec: JudgeSpec) -> "JudgePanel":
@@ -255,17 +255,17 @@ class SuiteJudges:
 
             model, price, way = place[1], price_of(spec), place[2]
             recordings = next(iter(self._by_file[asking].jurors.values())).recordings
-            found = Juror(model, spec.request_parameters(), recordings, price=price, way=way, writes=False)
+            juror = Juror(model, spec.request_parameters(), recordings, price=price, way=way, writes=False)
             if price is None and self.options.budget.usd is not None:
-                found.absent = (
+                juror.absent = (
                     f"found the model {model!r} without a known price, but --llmeval-budget limits USD: expected "
                     f"'price: {{input: USD, output: 0}}' (per million tokens) beside the model{price_hint()}"
                 )
             else:
                 client = connect_embeddings(spec, on_rate_limit=self._slow_down, calls=self.calls)
                 self.background.closing.append(client.aclose)
-                found.client = client
-            self._embeddings.setdefault(place, JudgePanel.of_one(found))
+                juror.client = client
+            self._embeddings.setdefault(place, JudgePanel.of_one(juror))
         return self._embeddings[place]
 
     def _slow_down(self, _wait: float | None) -> None:
@@ -279,8 +279,8 @@ class SuiteJudges:
             return Snapshot()
         from pytest_llmeval.judge.run_store import ACTIVITY
 
-        found = self._working.coordination.get_answers(self.options.run, ACTIVITY)
-        return Snapshot.of_all(Snapshot(*json.loads(text)) for text in found)
+        texts = self._working.coordination.get_answers(self.options.run, ACTIVITY)
+        return Snapshot.of_all(Snapshot(*json.loads(text)) for text in texts)
 
     def enlist(self) -> str:
         """Return the id of the run, for another process that takes part in it."""

@@ -65,14 +65,14 @@ def parse_budget(texts: Iterable[str]) -> Budget:
     """
     limits: dict[str, float] = {}
     for text in (part.strip() for each in texts for part in each.split(",")):
-        found = _PART.match(text)
-        if found is None or not math.isfinite(amount := float(found["amount"])):
+        match = _PART.match(text)
+        if match is None or not math.isfinite(amount := float(match["amount"])):
             raise ValueError(f"found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
-        if found["unit"] in limits:
-            raise ValueError(f"found {found['unit']} twice, expected only one limit in this unit")
-        if found["unit"] != "usd" and not amount.is_integer():
-            raise ValueError(f"found {text!r}, expected a whole number of {found['unit']}")
-        limits[found["unit"]] = amount
+        if match["unit"] in limits:
+            raise ValueError(f"found {match['unit']} twice, expected only one limit in this unit")
+        if match["unit"] != "usd" and not amount.is_integer():
+            raise ValueError(f"found {text!r}, expected a whole number of {match['unit']}")
+        limits[match["unit"]] = amount
     calls, tokens = limits.get("calls"), limits.get("tokens")
     return Budget(
         calls=None if calls is None else int(calls),

@@ -61,33 +61,33 @@ class PanelError(JudgeError):
 
 
 def reduced(
-    mode: Mode, given: Mapping[str, Verdict | LlmevalError], reduce: Reduce | None, least: int
+    mode: Mode, opinions: Mapping[str, Verdict | LlmevalError], reduce: Reduce | None, least: int
 ) -> Verdict | LlmevalError:
     """Return the verdict of a panel, or why it has none.
 
     Args:
         mode: Of the question.
-        given: Juror to its verdict, or to why it has none.
+        opinions: Juror to its verdict, or to why it has none.
         reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
         least: How many verdicts it takes.
     """
-    verdicts = [each for each in given.values() if isinstance(each, Verdict)]
-    failed = {name: each for name, each in given.items() if not isinstance(each, Verdict)}
+    verdicts = [each for each in opinions.values() if isinstance(each, Verdict)]
+    failed = {name: each for name, each in opinions.items() if not isinstance(each, Verdict)}
     # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
     if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
         return stopped
     if mode.asks_one and verdicts:
         return verdicts[0]
-    votes = () if mode.asks_one else _votes(mode, given)
+    votes = () if mode.asks_one else _votes(mode, opinions)
     least = 1 if mode.asks_one else least
     if len(verdicts) < least:
         first = next(iter(failed.values()))
         if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
             return first  # judges are switched off, or there are none
         why = "; ".join(f"{name}: {each}" for name, each in failed.items())
-        return PanelError(f"found {len(verdicts)} of {len(given)} verdicts, expected at least {least}: {why}", votes)
+        return PanelError(f"found {len(verdicts)} of {len(opinions)} verdicts, expected at least {least}: {why}", votes)
     how = reduce or ("majority" if mode.decides or mode.reply_schema is None else "mean")
-    jurors = {name: shown_verdict(each) for name, each in given.items()}
+    jurors = {name: shown_verdict(each) for name, each in opinions.items()}
     reasoning = "; ".join(juror_lines(jurors))
     if mode.listing is not None:
         rows = zip(*map(mode.listing.grades, verdicts), strict=True)
@@ -116,7 +116,7 @@ def is_unsure(rule: CascadeRule, mode: Mode, verdicts: Sequence[Verdict]) -> boo
 
 
 def cascaded(
-    rule: CascadeRule, mode: Mode, names: Sequence[str], given: Mapping[str, Verdict | LlmevalError]
+    rule: CascadeRule, mode: Mode, names: Sequence[str], answers: Mapping[str, Verdict | LlmevalError]
 ) -> Verdict | LlmevalError:
     """Return the verdict of a cascade: that of the large judge if it was asked, else the first of the small one.
 
@@ -124,38 +124,38 @@ def cascaded(
         rule: Of the cascade.
         mode: Of the question.
         names: As in `pytest_llmeval.judge.spec.unanswered`.
-        given: As there.
+        answers: As there.
     """
     *small, large = names
-    failed = (each for each in given.values() if not isinstance(each, Verdict | JudgeError))
-    decides = next(failed, given[large] if large in given else given[small[0]])
+    failed = (each for each in answers.values() if not isinstance(each, Verdict | JudgeError))
+    decides = next(failed, answers[large] if large in answers else answers[small[0]])
     if not isinstance(decides, Verdict):
         return decides
-    details = {**decides.details, "jurors": {name: shown_verdict(each) for name, each in given.items()}}
-    said = [each for name in small if isinstance(each := given[name], Verdict)]
-    if len(said) < len(small) or is_unsure(rule, mode, said):
+    details = {**decides.details, "jurors": {name: shown_verdict(each) for name, each in answers.items()}}
+    opinions = [each for name in small if isinstance(each := answers[name], Verdict)]
+    if len(opinions) < len(small) or is_unsure(rule, mode, opinions):
         return CascadeVerdict(decides.score, decides.reasoning, details)
-    first = CascadeVerdict(decides.score, decides.reasoning, details, said[0])
-    if large not in given:
+    first = CascadeVerdict(decides.score, decides.reasoning, details, opinions[0])
+    if large not in answers:
         return first
-    shares = list(zip(mode.shares(said[0]), mode.shares(decides), strict=True))
+    shares = list(zip(mode.shares(opinions[0]), mode.shares(decides), strict=True))
     adds = sum(there - here for here, there in shares) / max(1, len(shares))
     return CascadeVerdict(
         decides.score,
         decides.reasoning,
         details,
-        said[0],
+        opinions[0],
         audited=True,
-        differs=mode.differ(said[0], decides),
+        differs=mode.differ(opinions[0], decides),
         adds=adds,
     )
 
 
-def _votes(mode: Mode, given: Mapping[str, Verdict | LlmevalError]) -> tuple[Votes, ...]:
+def _votes(mode: Mode, opinions: Mapping[str, Verdict | LlmevalError]) -> tuple[Votes, ...]:
     """Return what each juror gave for each thing that is judged."""
-    rows = {name: mode.shares(each) for name, each in given.items() if isinstance(each, Verdict)}
+    rows = {name: mode.shares(each) for name, each in opinions.items() if isinstance(each, Verdict)}
     things = max(map(len, rows.values()), default=1)
-    return tuple({name: rows[name][place] if name in rows else None for name in given} for place in range(things))
+    return tuple({name: rows[name][place] if name in rows else None for name in opinions} for place in range(things))
 
 
 def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
@@ -171,8 +171,8 @@ def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
     if how not in _VOTES:
         return math.fsum(scores) / len(scores), []
     votes = Counter(scores)
-    wanted = max(votes.values()) if how == "majority" else len(scores)
-    winners = sorted(score for score, count in votes.items() if count >= wanted) or sorted(votes)
+    needed = max(votes.values()) if how == "majority" else len(scores)
+    winners = sorted(score for score, count in votes.items() if count >= needed) or sorted(votes)
     return winners[0], winners if len(winners) > 1 else []
 
 
@@ -181,7 +181,7 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
 
     Others, such as remarks, are those of one juror, which its own verdict shows.
     """
-    found: dict[str, Any] = {}
+    findings: dict[str, Any] = {}
     for name in verdicts[0].details:
         values = [each.details.get(name) for each in verdicts]
         if name in FLAGS:
@@ -191,12 +191,12 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
                 for value, each in zip(values, verdicts, strict=True)
                 if name not in each.details.get(UNNAMED_DEFECTS, ())
             ]
-            found[name] = bool(votes) and bool(-decided(votes, _vote(how))[0])
+            findings[name] = bool(votes) and bool(-decided(votes, _vote(how))[0])
             if not votes:
-                found.setdefault(UNNAMED_DEFECTS, []).append(name)
+                findings.setdefault(UNNAMED_DEFECTS, []).append(name)
         elif grades := _grades(values):
-            found[name] = {each: decided([grade[each] for grade in grades], how)[0] for each in grades[0]}
-    return found
+            findings[name] = {each: decided([grade[each] for grade in grades], how)[0] for each in grades[0]}
+    return findings
 
 
 def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
@@ -221,11 +221,11 @@ def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def shown_verdict(given: Verdict | LlmevalError) -> dict[str, Any]:
+def shown_verdict(opinion: Verdict | LlmevalError) -> dict[str, Any]:
     """Return what the details of a joint verdict have of one juror: what it gave, or why it gave nothing."""
-    if not isinstance(given, Verdict):
-        return {"missing": str(given)}
-    return {name: value for name, value in asdict(given).items() if value not in ("", {})}
+    if not isinstance(opinion, Verdict):
+        return {"missing": str(opinion)}
+    return {name: value for name, value in asdict(opinion).items() if value not in ("", {})}
 
 
 _MOST_REPEATS = 1000
@@ -253,7 +253,7 @@ def unanswered(
     rule: CascadeRule,
     mode: Mode,
     names: Sequence[str],
-    given: Mapping[str, Verdict | LlmevalError],
+    answers: Mapping[str, Verdict | LlmevalError],
     *,
     audited: bool,
 ) -> Sequence[str]:
@@ -263,19 +263,19 @@ def unanswered(
         rule: Of the cascade.
         mode: Of the question.
         names: The opinions of the small judge, and the large one as the last.
-        given: What each judge that was asked said, or why it said nothing.
+        answers: What each judge that was asked said, or why it said nothing.
         audited: Whether it belongs to the random share.
     """
     *small, large = names
-    if large in given:
+    if large in answers:
         return ()
-    if missing := [name for name in small if name not in given]:
+    if missing := [name for name in small if name not in answers]:
         return missing
     # A spent budget, or a cache that cannot be used, is no failure of the small judge: it holds for the run.
-    if any(isinstance(each, LlmevalError) and not isinstance(each, JudgeError) for each in given.values()):
+    if any(isinstance(each, LlmevalError) and not isinstance(each, JudgeError) for each in answers.values()):
         return ()
-    said = [each for each in given.values() if not isinstance(each, LlmevalError)]
-    return (large,) if audited or len(said) < len(small) or is_unsure(rule, mode, said) else ()
+    verdicts = [each for each in answers.values() if not isinstance(each, LlmevalError)]
+    return (large,) if audited or len(verdicts) < len(small) or is_unsure(rule, mode, verdicts) else ()
 
 
 _T = TypeVar("_T")

@@ -128,9 +128,9 @@ def write_judgements(path: Path, entries: "Iterable[StoredJudgement]") -> bool:
     return _rewrite(path, lambda: fixed)
 
 
-def _rewrite(path: Path, made: "Callable[[], Iterable[StoredJudgement]]") -> bool:
+def _rewrite(path: Path, entries: "Callable[[], Iterable[StoredJudgement]]") -> bool:
     def text() -> str:
-        single = {entry.key: entry for entry in made()}.values()
+        single = {entry.key: entry for entry in entries()}.values()
         return "".join(recorded_line(entry) for entry in sorted(single, key=_order))
 
     try:
@@ -289,15 +289,15 @@ _DIGITS = 16
 _KEY = re.compile(rf"(.*)/(.*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
 
 
-def score_key(sample: str, question: str, asked: Sequence[str]) -> str:
+def score_key(sample: str, question: str, parts: Sequence[str]) -> str:
     """Return what a score is kept under: another answer, or the same id in another conversation, is another key.
 
     Args:
         sample: Id of the conversation.
         question: Id of the question in it.
-        asked: Everything that the score depends on but the judge.
+        parts: Everything that the score depends on but the judge.
     """
-    digest = sha256(json.dumps(list(map(str, asked))).encode()).hexdigest()[:_DIGITS]
+    digest = sha256(json.dumps(list(map(str, parts))).encode()).hexdigest()[:_DIGITS]
     return f"{sample}/{question}#{digest}"
 
 
@@ -307,8 +307,8 @@ def scored_ids(key: str) -> list[str]:
     >>> scored_ids("conv-1/q7#0123456789abcdef"), scored_ids("q7")
     (['conv-1/q7', 'q7'], ['q7'])
     """
-    found = _KEY.fullmatch(key)
-    return [f"{found[1]}/{found[2]}", found[2]] if found is not None else [key]
+    match = _KEY.fullmatch(key)
+    return [f"{match[1]}/{match[2]}", match[2]] if match is not None else [key]
 
 
 def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]]:
@@ -317,11 +317,11 @@ def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]
     Args:
         questions: Id of the conversation, id of the question in it, and `score_key` of each.
     """
-    found: dict[str, set[str]] = defaultdict(set)
+    keys: dict[str, set[str]] = defaultdict(set)
     for sample, question, key in questions:
         for name in (question, f"{sample}/{question}"):
-            found[name].add(key)
-    return dict(found)
+            keys[name].add(key)
+    return dict(keys)
 
 
 @dataclass
@@ -397,8 +397,8 @@ def _read_scores(path: Path) -> dict[str, float]:
         return {}
     document = load_json(path, str(path))
     if not isinstance(document.data, dict):
-        found = f"a {type(document.data).__name__}"
-        raise SuiteError([document.fault((), f"found {found}, expected an object of question ids and scores")])
+        kind = f"a {type(document.data).__name__}"
+        raise SuiteError([document.fault((), f"found {kind}, expected an object of question ids and scores")])
     faults = [
         document.fault([key], f"found {excerpt(json.dumps(value), 80)}, expected a score from 0 to 1")
         for key, value in document.data.items()

@@ -129,10 +129,10 @@ class RunSlots:
     owner: str
     ceiling: int
 
-    def take(self, wanted: int) -> Sequence[int]:
+    def take(self, calls: int) -> Sequence[int]:
         """Return slots, as many of those wanted as are free."""
         shared = self.cache.coordination
-        return shared.take_slots(self.run, self.owner, shared.limit(self.run, self.ceiling), LEASE_S, wanted)
+        return shared.take_slots(self.run, self.owner, shared.limit(self.run, self.ceiling), LEASE_S, calls)
 
     def free(self, slots: Sequence[int]) -> None:
         """Give slots back."""
@@ -170,7 +170,7 @@ class RunStore:
     owner: str
     budget: Budget = field(default_factory=Budget)
     lease_s: float = LEASE_S
-    _made: set[str] = field(default_factory=set)
+    _fresh: set[str] = field(default_factory=set)
     _failed: set[tuple[str, str, str, int]] = field(default_factory=set)
     _failures: dict[str, tuple[JudgeError, JudgeCall | None]] = field(default_factory=dict)
     _waiting: "dict[str, tuple[str, asyncio.Future[JurorVerdict]]]" = field(default_factory=dict)
@@ -205,7 +205,7 @@ class RunStore:
         """Watches for the end of the calls of other processes."""
         return LeaseWatch(self.working)
 
-    def known(self, asked: JurorQuestion) -> JurorVerdict | None:
+    def known(self, question: JurorQuestion) -> JurorVerdict | None:
         """Return the result if no call is needed: a stored verdict, or an error if no call is allowed.
 
         Raises:
@@ -214,85 +214,85 @@ class RunStore:
         if self.mode == "off":
             return JurorVerdict(JudgeOffError())
         if self.mode != "refresh":
-            recorded = asked.juror.recordings.get(asked.key)
+            recorded = question.juror.recordings.get(question.key)
             if recorded is not None:
-                return _stored(asked, recorded, "recorded")
+                return _stored(question, recorded, "recorded")
         if self.mode == "replay":
-            return JurorVerdict(JudgeError(_miss(asked)))
-        return self._cached(asked)
+            return JurorVerdict(JudgeError(_miss(question)))
+        return self._cached(question)
 
-    def _cached(self, asked: JurorQuestion) -> JurorVerdict | None:
-        entry = self.replies.get(asked.key)
+    def _cached(self, question: JurorQuestion) -> JurorVerdict | None:
+        entry = self.replies.get(question.key)
         if entry is None:
             return None
-        fresh = asked.key in self._made or self._made_elsewhere(entry)
-        return None if self.mode == "refresh" and not fresh else _stored(asked, entry, "cached", fresh=fresh)
+        fresh = question.key in self._fresh or self._is_fresh_elsewhere(entry)
+        return None if self.mode == "refresh" and not fresh else _stored(question, entry, "cached", fresh=fresh)
 
-    def _made_elsewhere(self, entry: StoredJudgement) -> bool:
+    def _is_fresh_elsewhere(self, entry: StoredJudgement) -> bool:
         """Return whether another process of the run asked for it, whose cost is the run's too."""
         if self.limit.shared is None:
             return False
-        return self.coordination.get_answer(self.run, _made_key(entry)) is not None
+        return self.coordination.get_answer(self.run, _fresh_key(entry)) is not None
 
-    async def once(self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+    async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         """Return what asking gives, here or in another process of the run.
 
         Raises:
             LlmevalError: The budget is spent, or the cache cannot be used.
         """
-        found = await self._asked_once(asked, ask)
-        if isinstance(found.verdict, JudgeError):
-            self._failed.add(asked.turn)
-        return found
+        verdict = await self._awaited(question, ask)
+        if isinstance(verdict.verdict, JudgeError):
+            self._failed.add(question.turn)
+        return verdict
 
-    async def _asked_once(self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+    async def _awaited(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         while True:
-            if asked.key not in self._waiting:
-                started = asyncio.ensure_future(self._leased(asked, ask, again=asked.turn in self._failed))
-                self._waiting[asked.key] = asked.juror.way, started
-                started.add_done_callback(lambda _: self._waiting.pop(asked.key, None))
-            way, waiting = self._waiting[asked.key]
-            found = await asyncio.shield(waiting)
+            if question.key not in self._waiting:
+                started = asyncio.ensure_future(self._leased(question, ask, again=question.turn in self._failed))
+                self._waiting[question.key] = question.juror.way, started
+                started.add_done_callback(lambda _: self._waiting.pop(question.key, None))
+            way, waiting = self._waiting[question.key]
+            verdict = await asyncio.shield(waiting)
             # A judge that cannot be reached may be reached another way, as another suite has it.
-            if way == asked.juror.way or not isinstance(found.verdict, JudgeError):
-                return found
-            if (known := self.known(asked)) is not None:
+            if way == question.juror.way or not isinstance(verdict.verdict, JudgeError):
+                return verdict
+            if (known := self.known(question)) is not None:
                 return known
 
     async def _leased(
-        self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]], *, again: bool
+        self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]], *, again: bool
     ) -> JurorVerdict:
         """Call the judge, or wait for the verdict if another process is calling it."""
         self.heart.beat()
         with self.limit.activity.waiting() as waits:
-            while not self.coordination.lease(asked.key, self.owner, self.lease_s):
-                if (settled := self._settled(asked, again=again)) is not None:
+            while not self.coordination.lease(question.key, self.owner, self.lease_s):
+                if (settled := self._settled(question, again=again)) is not None:
                     return settled
-                if not (self.coordination.holder(asked.key) or self.run).startswith(self.run):
+                if not (self.coordination.holder(question.key) or self.run).startswith(self.run):
                     waits(
                         f"waiting for another run that has asked the same (up to {self.lease_s:g} s if it was killed)"
                     )
-                await self.leases.ended(asked.key)
-                if (settled := self._settled(asked, again=again)) is not None:
+                await self.leases.ended(question.key)
+                if (settled := self._settled(question, again=again)) is not None:
                     return settled
         try:
             # Another process may have asked, kept and released since we looked.
-            return self._settled(asked, again=again) or await ask()
+            return self._settled(question, again=again) or await ask()
         except NoJudgeError:
             raise
         except JudgeError as error:
-            return self.keep_failure(asked, error, None)
+            return self.keep_failure(question, error, None)
         except (KeyboardInterrupt, SystemExit) as error:
             # Raised by the judge or mode; Ctrl-C reaches the main thread only. They would end the event loop.
-            return self.keep_failure(asked, JudgeError(f"the judge raised {format_error(error)}"), None)
+            return self.keep_failure(question, JudgeError(f"the judge raised {format_error(error)}"), None)
         finally:
-            self.coordination.release(asked.key, self.owner)
+            self.coordination.release(question.key, self.owner)
 
-    def _settled(self, asked: JurorQuestion, *, again: bool) -> JurorVerdict | None:
+    def _settled(self, question: JurorQuestion, *, again: bool) -> JurorVerdict | None:
         """Return what became of the question in this run or an earlier one."""
-        if (known := self._cached(asked)) is not None:
+        if (known := self._cached(question)) is not None:
             return known
-        failed = None if again else self._failure(_failure_key(asked))
+        failed = None if again else self._failure(_failure_key(question))
         return None if failed is None else JurorVerdict(*failed)
 
     def _failure(self, key: str) -> tuple[JudgeError, JudgeCall | None] | None:
@@ -305,35 +305,42 @@ class RunStore:
         message, reply, call = json.loads(text)
         return JudgeError(message, reply), JudgeCall(*call) if call is not None else None
 
-    def keep_failure(self, asked: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
+    def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
         """Keep why there is no verdict until the run ends."""
         if call is not None:  # a later request makes a call of its own
-            call = call._replace(id=f"{asked.key} {self.owner} {time.perf_counter()}")
+            call = call._replace(id=f"{question.key} {self.owner} {time.perf_counter()}")
         if self.limit.shared is None:
-            self._failures[_failure_key(asked)] = error, call
+            self._failures[_failure_key(question)] = error, call
         else:
-            self.coordination.put_answer(self.run, _failure_key(asked), json.dumps((str(error), error.reply, call)))
+            self.coordination.put_answer(self.run, _failure_key(question), json.dumps((str(error), error.reply, call)))
         return JurorVerdict(error, call)
 
-    def keep(self, asked: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> StoredJudgement:
+    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> StoredJudgement:
         """Keep a verdict in the cache; return what can be recorded."""
         seconds = call.seconds or 0.0
         entry = StoredJudgement(
-            asked.key, asked.case, asked.components(), reply.text, verdict.score, reply.usage, seconds, call.cost_usd
+            question.key,
+            question.case,
+            question.components(),
+            reply.text,
+            verdict.score,
+            reply.usage,
+            seconds,
+            call.cost_usd,
         )
         if self.limit.shared is not None:  # before the verdict, which may be the last that a killed process does
-            self.coordination.put_answer(self.run, _made_key(entry), "")
+            self.coordination.put_answer(self.run, _fresh_key(entry), "")
         self.replies.put([entry])
-        self._made.add(asked.key)
+        self._fresh.add(question.key)
         return entry
 
-    async def reserve(self, asked: JurorQuestion) -> "Reservation | None":
+    async def reserve(self, question: JurorQuestion) -> "Reservation | None":
         """Set the most that a call may cost aside.
 
         Raises:
             BudgetError: Not enough is left.
         """
-        return await self.spending.reserve_call(asked.messages, asked.juror.largest_call, asked.juror.price)
+        return await self.spending.reserve_call(question.messages, question.juror.largest_call, question.juror.price)
 
     def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
         """Replace what was set aside by what was used; where that is not known, all of it counts as used."""
@@ -341,29 +348,29 @@ class RunStore:
         self.spending.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
 
 
-def _failure_key(asked: JurorQuestion) -> str:
-    return f"no verdict {asked.key} {asked.juror.way}"
+def _failure_key(question: JurorQuestion) -> str:
+    return f"no verdict {question.key} {question.juror.way}"
 
 
-def _made_key(entry: StoredJudgement) -> str:
+def _fresh_key(entry: StoredJudgement) -> str:
     """Return the key of the note that a run asked for a verdict; a refreshed reply is not the one before."""
     return f"new {entry.key} {hashlib.sha256(entry.reply.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def _stored(asked: JurorQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> JurorVerdict:
+def _stored(question: JurorQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> JurorVerdict:
     usage = entry.usage
     call = JudgeCall(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
     try:
-        return JurorVerdict(read_text(asked.question.mode, entry.reply), call, entry)
+        return JurorVerdict(read_text(question.question.mode, entry.reply), call, entry)
     except JudgeError as error:
         advice = "replace it with --llmeval-judge=refresh"
         return JurorVerdict(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))
 
 
-def _miss(asked: JurorQuestion) -> str:
-    why = asked.juror.recordings.nearest(asked.case, asked.components())
+def _miss(question: JurorQuestion) -> str:
+    why = question.juror.recordings.nearest(question.case, question.components())
     return (
-        f"case {asked.case!r}: no recorded verdict of mode {asked.question.mode.name!r} "
+        f"case {question.case!r}: no recorded verdict of mode {question.question.mode.name!r} "
         f"({why}); run once with --llmeval-judge=record"
     )
 
@@ -402,12 +409,12 @@ class Spending:
             BudgetError: Not enough is left.
         """
         while True:
-            found = self.working.coordination.reserve(
+            reservation = self.working.coordination.reserve(
                 self.run, self.budget, self.owner, calls=calls, tokens=tokens, usd=usd
             )
-            if found.granted:
-                return found
-            if found.exhausted:
+            if reservation.granted:
+                return reservation
+            if reservation.exhausted:
                 raise BudgetError(f"the budget of {self.budget} {self._why_refused(tokens, usd)}")
             await asyncio.sleep(_POLL_S)  # calls under way may cost less than was set aside for them
 
@@ -477,7 +484,7 @@ class LeaseWatch:
 
     working: WorkingCache
     _waiting: "dict[str, list[asyncio.Future[None]]]" = field(default_factory=dict)
-    _look: "asyncio.TimerHandle | None" = None
+    _timer: "asyncio.TimerHandle | None" = None
 
     async def ended(self, key: str) -> None:
         """Wait until a lease is given back, has expired, or its owner has died; or until the cache cannot be read."""
@@ -494,9 +501,9 @@ class LeaseWatch:
                     del self._waiting[key]
 
     def _look_later(self) -> None:
-        if self._look is not None:
-            self._look.cancel()
-        self._look = asyncio.get_running_loop().call_later(_POLL_S, self._look_around)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(_POLL_S, self._look_around)
 
     def _look_around(self) -> None:
         try:

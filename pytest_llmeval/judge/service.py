@@ -137,7 +137,7 @@ _within: "ContextVar[CallLimit | None]" = ContextVar("_within", default=None)
 class SharedSlots(Protocol):
     """The slots that all processes of a run share."""
 
-    def take(self, wanted: int) -> Sequence[int]:
+    def take(self, calls: int) -> Sequence[int]:
         """Return slots, as many of those wanted as are free."""
 
     def free(self, slots: Sequence[int]) -> None:
@@ -251,8 +251,8 @@ class CallLimit:
         try:
             if spare:
                 shared.free(spare)
-            if wanted := self._room():
-                self._idle.extend(shared.take(wanted))
+            if waiting := self._room():
+                self._idle.extend(shared.take(waiting))
         except LlmevalError as error:
             for turn in self._waiting:
                 if not turn.done():
@@ -296,13 +296,13 @@ class JudgeOffError(JudgeError):
 class JudgeStore(Protocol):
     """Where verdicts are looked up and kept, and what says who may ask for those that are missing."""
 
-    def known(self, asked: JurorQuestion) -> JurorVerdict | None:
+    def known(self, question: JurorQuestion) -> JurorVerdict | None:
         """Return the result if no call is needed: a stored verdict, or an error if no call is allowed."""
 
-    async def once(self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+    async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         """Return what asking gives, here or wherever else the same is being asked."""
 
-    async def reserve(self, asked: JurorQuestion) -> "Reservation | None":
+    async def reserve(self, question: JurorQuestion) -> "Reservation | None":
         """Set the most that a call may cost aside.
 
         Raises:
@@ -313,11 +313,11 @@ class JudgeStore(Protocol):
         """Replace what was set aside by what was used."""
 
     def keep(
-        self, asked: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall
+        self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall
     ) -> "StoredJudgement | None":
         """Keep a verdict; return what can be recorded."""
 
-    def keep_failure(self, asked: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
+    def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
         """Keep why there is no verdict, as long as it is not to be asked for again; return it."""
 
 
@@ -333,55 +333,55 @@ class JudgeService:
     limit: CallLimit
     store: JudgeStore
 
-    def known(self, asked: PanelQuestion) -> Judgement | None:
+    def known(self, question: PanelQuestion) -> Judgement | None:
         """Return the result if no call is needed: stored verdicts, or an error if no call is allowed.
 
         Raises:
             LlmevalError: The store cannot be used.
         """
-        found: dict[str, JurorVerdict] = {}
-        while names := asked.unanswered(found):
+        answers: dict[str, JurorVerdict] = {}
+        while names := question.unanswered(answers):
             for name in names:
-                known = self.store.known(asked.jurors[name])
+                known = self.store.known(question.jurors[name])
                 if known is None:
                     return None
-                found[name] = known
-        return asked.judgement(found)
+                answers[name] = known
+        return question.judgement(answers)
 
-    async def judge(self, asked: PanelQuestion) -> Judgement:
+    async def judge(self, question: PanelQuestion) -> Judgement:
         """Return what came of a question, asking models for the verdicts that are not stored."""
-        found: dict[str, JurorVerdict] = {}
-        while names := asked.unanswered(found):
-            answers = await together([self._of_juror(asked.jurors[name]) for name in names])
-            found |= zip(names, answers, strict=True)
-        return asked.judgement(found)
+        verdicts: dict[str, JurorVerdict] = {}
+        while names := question.unanswered(verdicts):
+            answers = await together([self._of_juror(question.jurors[name]) for name in names])
+            verdicts |= zip(names, answers, strict=True)
+        return question.judgement(verdicts)
 
-    async def _of_juror(self, asked: JurorQuestion) -> JurorVerdict:
+    async def _of_juror(self, question: JurorQuestion) -> JurorVerdict:
         try:
-            return self.store.known(asked) or await self.store.once(asked, partial(self._ask, asked))
+            return self.store.known(question) or await self.store.obtain(question, partial(self._ask, question))
         except LlmevalError as error:
             return JurorVerdict(error)
 
-    async def _ask(self, asked: JurorQuestion) -> JurorVerdict:
+    async def _ask(self, question: JurorQuestion) -> JurorVerdict:
         """Ask, and once more if the reply cannot be read and the mode wants that."""
-        first = await self._ask_once(asked)
-        if isinstance(first.verdict, Verdict) or not asked.question.mode.asks_again:
+        first = await self._ask_once(question)
+        if isinstance(first.verdict, Verdict) or not question.question.mode.asks_again:
             return first
         try:
-            return replace(await self._ask_once(asked), unread=first.call)
+            return replace(await self._ask_once(question), unread=first.call)
         except LlmevalError as error:
             return JurorVerdict(error, first.call)
 
-    async def _ask_once(self, asked: JurorQuestion) -> JurorVerdict:
-        juror = asked.juror
+    async def _ask_once(self, question: JurorQuestion) -> JurorVerdict:
+        juror = question.juror
         if juror.client is None:
             raise NoJudgeError(juror.absent)
         async with self.limit.slot():
-            reservation = await self.store.reserve(asked)
+            reservation = await self.store.reserve(question)
             usage = Usage()
             started = time.perf_counter()
             try:
-                reply = await _complete(juror.client, asked.request())
+                reply = await _complete(juror.client, question.request())
                 usage = reply.usage
             finally:
                 seconds = round(time.perf_counter() - started, 3)  # rounded as in the store
@@ -389,16 +389,16 @@ class JudgeService:
                 self.limit.activity.spend(cost)
                 self.store.settle(reservation, usage, cost)
         self.limit.succeeded()
-        call = JudgeCall(asked.key, True, usage.input_tokens, usage.output_tokens, cost, seconds)
+        call = JudgeCall(question.key, True, usage.input_tokens, usage.output_tokens, cost, seconds)
         try:
-            verdict = read_reply(asked.question.mode, reply)
+            verdict = read_reply(question.question.mode, reply)
         except JudgeError as error:
-            return self.store.keep_failure(asked, error, call)
-        return JurorVerdict(verdict, call, self.store.keep(asked, reply, verdict, call))
+            return self.store.keep_failure(question, error, call)
+        return JurorVerdict(verdict, call, self.store.keep(question, reply, verdict, call))
 
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
     reply = client.complete(request)
-    made = enveloped(request, reply if isinstance(reply, JudgeReply) else await reply)
-    clean = without(made.text, secret_values())  # judges quote answers, and replies are stored
-    return made if clean == made.text else replace(made, text=clean)
+    complete = enveloped(request, reply if isinstance(reply, JudgeReply) else await reply)
+    clean = without(complete.text, secret_values())  # judges quote answers, and replies are stored
+    return complete if clean == complete.text else replace(complete, text=clean)

@@ -41,8 +41,8 @@ class Price:
 
     def __post_init__(self) -> None:
         prices = (("input", self.input), ("output", self.output))
-        wanted = "expected USD per million tokens, at least 0"
-        if wrong := [(name, f"found {value}, {wanted}") for name, value in prices if not 0 <= value < math.inf]:
+        expected = "expected USD per million tokens, at least 0"
+        if wrong := [(name, f"found {value}, {expected}") for name, value in prices if not 0 <= value < math.inf]:
             raise FieldsError(wrong)
 
 
@@ -106,8 +106,8 @@ class JudgeSpec:
         """
         temperature = None if self.temperature is None else float(self.temperature)
         own = {"max_tokens": self.max_tokens, "seed": self.seed, "temperature": temperature}
-        given = {name: value for name, value in own.items() if value is not None} | self.parameters
-        return {name: given[name] for name in sorted(given)}
+        parameters = {name: value for name, value in own.items() if value is not None} | self.parameters
+        return {name: parameters[name] for name in sorted(parameters)}
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         if self.model is not None and (fault := _model_fault(self.model)):
@@ -179,18 +179,18 @@ def _parameter_faults(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 def _secrets(value: Any, path: str) -> Iterator[tuple[str, str]]:
     """Yield the places of apparent secrets; the message never contains them."""
-    wanted = "expected none: keys are read from the environment only, see api_key_env"
+    expected = "expected none: keys are read from the environment only, see api_key_env"
     if isinstance(value, Mapping):
         for name, each in value.items():
             if isinstance(each, str) and is_secret_name(str(name)):
-                yield f"{path}.{name}", f"found an apparent secret, {wanted}"
+                yield f"{path}.{name}", f"found an apparent secret, {expected}"
             else:
                 yield from _secrets(each, f"{path}.{name}")
     elif isinstance(value, list | tuple):
         for number, each in enumerate(value):
             yield from _secrets(each, f"{path}[{number}]")
     elif isinstance(value, str) and _SECRET_VALUE.match(value):
-        yield path, f"found an apparent secret, {wanted}"
+        yield path, f"found an apparent secret, {expected}"
 
 
 _CASCADE = "cascade ("
@@ -217,17 +217,19 @@ class Doubt:
 
     def __post_init__(self) -> None:
         if (self.score_between is None) == (self.disagree is None):
-            found = "neither" if self.disagree is None else "both"
-            raise FieldsError([("score_between", f"found {found} of score_between and disagree, expected one of them")])
+            number = "neither" if self.disagree is None else "both"
+            raise FieldsError(
+                [("score_between", f"found {number} of score_between and disagree, expected one of them")]
+            )
         if self.score_between is not None and not self._is_part_of_a_scale(self.score_between):
-            wanted = "expected two numbers from 0 to 1, the smaller one first"
-            raise FieldsError([("score_between", f"found {self.score_between}, {wanted}")])
+            expected = "expected two numbers from 0 to 1, the smaller one first"
+            raise FieldsError([("score_between", f"found {self.score_between}, {expected}")])
         if self.disagree is not None and not _FEWEST_OPINIONS <= self.disagree <= _MOST_OPINIONS:
             raise FieldsError([("disagree", f"found {self.disagree}, expected a whole number from 2 to 9")])
 
     @staticmethod
-    def _is_part_of_a_scale(given: Sequence[float]) -> bool:
-        return len(given) == 2 and 0 <= given[0] < given[1] <= 1  # noqa: PLR2004 (two ends)
+    def _is_part_of_a_scale(limits: Sequence[float]) -> bool:
+        return len(limits) == 2 and 0 <= limits[0] < limits[1] <= 1  # noqa: PLR2004 (two ends)
 
     def __str__(self) -> str:
         if self.score_between is not None:

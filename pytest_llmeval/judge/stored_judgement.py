@@ -207,15 +207,15 @@ def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     """
     texts, recorded = mine["texts"], theirs["texts"]
     names = sorted(texts.keys() | recorded.keys())
-    found = [f"the {name.replace('_', ' ')}" for name in names if texts.get(name) != recorded.get(name)]
+    differences = [f"the {name.replace('_', ' ')}" for name in names if texts.get(name) != recorded.get(name)]
     for name, title in _TITLES.items():
         if mine[name] != theirs[name]:
-            found.append(f"the {title} ({_shown(mine[name])}, recorded {_shown(theirs[name])})")
+            differences.append(f"the {title} ({_excerpt(mine[name])}, recorded {_excerpt(theirs[name])})")
     # Another mode, version or language has other instructions anyhow.
     same = all(mine[name] == theirs[name] for name in ("mode", "version", "language"))
     if same and mine["instructions"] != theirs["instructions"]:
-        found.append("the instructions")
-    return ", ".join(found) or "the format of the prompt"
+        differences.append("the instructions")
+    return ", ".join(differences) or "the format of the prompt"
 
 
 _TITLES = {
@@ -228,7 +228,7 @@ _TITLES = {
 }
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_encode(value[name])}" for name in sorted(value)) or "none"
     return value if isinstance(value, str) and value.isprintable() else _encode(value)

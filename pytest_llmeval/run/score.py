@@ -230,7 +230,7 @@ def _measure_asking(
     from pytest_llmeval.judge.asking import Asking
     from pytest_llmeval.judge.direct import DirectJudges
 
-    with closing(DirectJudges.of(judge, workers)) as judges:
+    with closing(DirectJudges.from_judge(judge, workers)) as judges:
         asked = [Asking.about(evaluator, case, reading, judges.panel) for case in cases]
         judges.run(each.ask(judges) for each in asked)
     measured: list[tuple[Observation | Exception, Observation | None]] = []

@@ -42,18 +42,18 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
     if not callable(ask):
         several = isinstance(judge, list | tuple | dict) or hasattr(judge, "judges")
         hint = "; a panel is 'judges' of a suite, or Panel in Python" if several else ""
-        wanted = "expected an object with a method 'complete', or a callable, or one with a method 'chat'"
-        raise JudgeError(f"found {type(judge).__name__} as the judge, {wanted}{hint}")
+        expected = "expected an object with a method 'complete', or a callable, or one with a method 'chat'"
+        raise JudgeError(f"found {type(judge).__name__} as the judge, {expected}{hint}")
     return _CallableJudge(ask, getattr(judge, "aclose", None), timeout)
 
 
 def _chatting(chat: Callable[[list[dict[str, str]]], Any]) -> Callable[[JudgeRequest], Any]:
     if inspect.iscoroutinefunction(chat):
 
-        async def asked(request: JudgeRequest) -> Any:
+        async def chat_once(request: JudgeRequest) -> Any:
             return await chat(_messages(request))
 
-        return asked
+        return chat_once
     return lambda request: chat(_messages(request))
 
 

@@ -43,7 +43,7 @@ class AsyncJudge(Protocol):
         """Give connections back; the client may be used again afterwards."""
 
 
-def added(one: Usage, other: Usage) -> Usage:
+def added(usage: Usage, other: Usage) -> Usage:
     """Return the tokens of two attempts; a number that neither reports stays unknown.
 
     Example:
@@ -56,8 +56,8 @@ def added(one: Usage, other: Usage) -> Usage:
         return None if first is None and second is None else (first or 0) + (second or 0)
 
     return Usage(
-        total(one.input_tokens, other.input_tokens),
-        total(one.output_tokens, other.output_tokens),
+        total(usage.input_tokens, other.input_tokens),
+        total(usage.output_tokens, other.output_tokens),
     )
 
 
@@ -168,13 +168,13 @@ class CallError(AttemptError):
 
 
 def failed_status(
-    status: int, said: str, *, raw: str, headers: Mapping[str, str], key: str, where: str = ""
+    status: int, message: str, *, raw: str, headers: Mapping[str, str], key: str, where: str = ""
 ) -> CallError:
     """Return the failure that an HTTP status is.
 
     Args:
         status: 300 or more.
-        said: The server's message, redacted.
+        message: The server's message, redacted.
         raw: The body of the reply, to distinguish the kinds of 429.
         headers: Of the answer; names in lower case, or in any.
         key: Where the key comes from, for advice.
@@ -188,7 +188,7 @@ def failed_status(
     elif status == _BAD_REQUEST and "content_filter" in raw:  # of Azure and its like, for what others answer with 200
         advice = FILTERED
     return CallError(
-        f"{where}status {status}" + (f": {said}" if said else ""),
+        f"{where}status {status}" + (f": {message}" if message else ""),
         advice,
         transient=transient,
         retry_after=delay_asked_for(headers, datetime.now(UTC)),
@@ -220,9 +220,9 @@ def message_in(data: Any) -> str | None:
     if isinstance(data, Mapping):
         for name in ("error", "message", "detail"):
             value = data.get(name)
-            found = value if isinstance(value, str) else message_in(value)
-            if found:
-                return found
+            message = value if isinstance(value, str) else message_in(value)
+            if message:
+                return message
     if isinstance(data, list) and data:
         return message_in(data[0])
     return None

@@ -88,14 +88,14 @@ class EmbeddingJudge:
         texts = similarity_texts(request)
         new = [text for text in dict.fromkeys(texts) if text not in self._embedded]
         coming = [self._coming(text, request) for text in texts]
-        found = dict(zip(texts, await asyncio.gather(*map(asyncio.shield, coming)), strict=True))
-        one, other = (found[text].vector for text in texts)
-        if len(one) != len(other):
-            raise JudgeError(f"found embeddings of {len(one)} and {len(other)} numbers, expected equal lengths")
-        tokens = [found[text].tokens for text in new]
+        embedded = dict(zip(texts, await asyncio.gather(*map(asyncio.shield, coming)), strict=True))
+        first, second = (embedded[text].vector for text in texts)
+        if len(first) != len(second):
+            raise JudgeError(f"found embeddings of {len(first)} and {len(second)} numbers, expected equal lengths")
+        tokens = [embedded[text].tokens for text in new]
         known = [each for each in tokens if each is not None]
         return JudgeReply(
-            similarity_reply(_cosine(one, other)), Usage(sum(known) if len(known) == len(new) else None, 0)
+            similarity_reply(_cosine(first, second)), Usage(sum(known) if len(known) == len(new) else None, 0)
         )
 
     async def aclose(self) -> None:
@@ -129,8 +129,8 @@ class EmbeddingJudge:
     async def _call(self, batch: Sequence[str], request: JudgeRequest) -> None:
         coming = [self._embedded[text] for text in batch]
         try:
-            asked = replace(request, messages=tuple(Message("user", text) for text in batch))
-            reply = await self.model.complete(asked)
+            batched = replace(request, messages=tuple(Message("user", text) for text in batch))
+            reply = await self.model.complete(batched)
             vectors = _vectors(reply.text, len(batch))
         except Exception as error:  # noqa: BLE001 (whoever waits gets it)
             if isinstance(error, JudgeError) and error.rejected and len(batch) > 1:
@@ -167,11 +167,11 @@ def _shares(tokens: int | None, batch: Sequence[str]) -> list[int | None]:
     return [here - before for before, here in zip([0, *upto], upto, strict=False)]
 
 
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    lengths = math.hypot(*one), math.hypot(*other)
+def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    lengths = math.hypot(*first), math.hypot(*second)
     if not all(0 < each < math.inf for each in lengths):
         raise JudgeError(
             f"found embeddings of the lengths {lengths[0]:g} and {lengths[1]:g}, expected vectors that have a direction"
         )
     # The sum is exact, so that it does not depend on the machine.
-    return math.fsum(a / lengths[0] * (b / lengths[1]) for a, b in zip(one, other, strict=True))
+    return math.fsum(a / lengths[0] * (b / lengths[1]) for a, b in zip(first, second, strict=True))

@@ -106,18 +106,18 @@ class HttpJudge:
         if not answer.ok:
             if structured and answer.status in _FORM_REFUSED and self.dialect.refuses_form(text):
                 raise _FormRefusedError
-            said = redactor.line(message_in(data) or text)
+            message = redactor.line(message_in(data) or text)
             source = f"the key in {self._variable}"
             raise failed_status(
-                answer.status, said, raw=text, headers=answer.headers, key=source, where=f"{self._where}: "
+                answer.status, message, raw=text, headers=answer.headers, key=source, where=f"{self._where}: "
             )
         if not isinstance(data, dict):
-            said = redactor.line(text) or "empty body"
-            raise self._malformed(f"found a body that is not a JSON object with distinct keys ({said})", Usage())
+            message = redactor.line(text) or "empty body"
+            raise self._malformed(f"found a body that is not a JSON object with distinct keys ({message})", Usage())
         reply = self.dialect.read(data)
         if reply is None:
-            said = redactor.line(message_in(data) or "") or "no error message"
-            raise self._malformed(f"found a body without a reply ({said})", self.dialect.usage(data))
+            message = redactor.line(message_in(data) or "") or "no error message"
+            raise self._malformed(f"found a body without a reply ({message})", self.dialect.usage(data))
         probabilities = None
         if request.expected_of is not None:
             probabilities = score_probabilities(self.dialect.tokens(data), request.expected_of)

@@ -53,8 +53,10 @@ class PydanticAiJudge:
         """
         model = self._connected()
         form = json.dumps(request.reply_schema, sort_keys=True)
-        wanted = request.reply_schema is not None and self.spec.structured == "auto" and form not in self._refused_forms
-        if wanted and model.profile.get("supports_json_schema_output"):
+        is_structured = (
+            request.reply_schema is not None and self.spec.structured == "auto" and form not in self._refused_forms
+        )
+        if is_structured and model.profile.get("supports_json_schema_output"):
             try:
                 return await self.patience.persist(
                     lambda: self._attempt(model, request, structured=True), self.spec.name
@@ -117,13 +119,13 @@ def _messages(request: JudgeRequest) -> "list[ModelMessage]":
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     kinds = {"system": SystemPromptPart, "user": UserPromptPart}
-    found: list[ModelMessage] = []
+    messages: list[ModelMessage] = []
     for answered, group in groupby(request.messages, lambda each: each.role == "assistant"):
         if answered:
-            found.append(ModelResponse(parts=[TextPart(each.content) for each in group]))
+            messages.append(ModelResponse(parts=[TextPart(each.content) for each in group]))
         else:
-            found.append(ModelRequest(parts=[kinds[each.role](content=each.content) for each in group]))
-    return found
+            messages.append(ModelRequest(parts=[kinds[each.role](content=each.content) for each in group]))
+    return messages
 
 
 def _settings(model: "Model", request: JudgeRequest) -> "ModelSettings":

@@ -24,7 +24,7 @@ _SCORE: Final = "score"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _STEPS: Final = 5
 _MOST_LEVELS: Final = 21
-_SHOWN: Final = 60
+_LONGEST_EXCERPT: Final = 60
 
 _SENTENCES: Final = {
     "en": "Reply with one JSON object and nothing else. It has these keys, in this order:",
@@ -64,13 +64,13 @@ class ReplyField:
     def __post_init__(self) -> None:
         ranged = self.min is not None or self.max is not None or self.integer
         if ranged + (self.choices is not None) + (self.good is not None) != 1:
-            given = {name: value for name, value in asdict(self).items() if value is not None}
-            found = ", ".join(name for name in given if name != "integer" or self.integer) or "none of them"
-            raise ValueError(f"found {found}, expected exactly one of {{min, max}}, {{choices}} and {{good}}")
+            settings = {name: value for name, value in asdict(self).items() if value is not None}
+            kinds = ", ".join(name for name in settings if name != "integer" or self.integer) or "none of them"
+            raise ValueError(f"found {kinds}, expected exactly one of {{min, max}}, {{choices}} and {{good}}")
         if ranged and not (
             self.min is not None and self.max is not None and -math.inf < self.min < self.max < math.inf
         ):
-            raise ValueError(f"found min {_shown(self.min)} and max {_shown(self.max)}, expected min < max")
+            raise ValueError(f"found min {_number(self.min)} and max {_number(self.max)}, expected min < max")
         if self.integer and not all(each.is_integer() for each in self.scale):
             raise ValueError(f"found min {self.min} and max {self.max}, expected whole numbers with integer: true")
         if self.choices is not None:
@@ -158,8 +158,8 @@ class ReplyForm:
     def __post_init__(self) -> None:
         for name in self.entries:
             if not _NAME.fullmatch(name):
-                wanted = "a name of small Latin letters, digits and underscores"
-                raise ValueError(f"found the field {name!r}, expected {wanted}")
+                expected = "a name of small Latin letters, digits and underscores"
+                raise ValueError(f"found the field {name!r}, expected {expected}")
         if not self.graded:
             raise ValueError("found no graded field, expected one such as score: {min: 1, max: 5}")
         if len(self.graded) > 1 and _SCORE not in self.graded:
@@ -226,10 +226,12 @@ class ReplyForm:
         grades = {name: self._grade(name, data, reply) for name in self.graded}
         texts = {name: self._text(name, data, reply) for name in self.entries if name not in self.graded}
         reasoning = next(iter(texts), None)
-        kept = {name: data[name] for name in self.entries if name not in (self.score, reasoning) and name not in texts}
-        kept |= {name: text for name, text in texts.items() if name != reasoning and text}
+        values = {
+            name: data[name] for name in self.entries if name not in (self.score, reasoning) and name not in texts
+        }
+        values |= {name: text for name, text in texts.items() if name != reasoning and text}
         others = {name: grades[name] for name in self.others}
-        details = {"reply": kept, "grades": others}
+        details = {"reply": values, "grades": others}
         return Verdict(
             grades[self.score],
             texts[reasoning] if reasoning is not None else "",
@@ -258,8 +260,8 @@ class ReplyForm:
 
 
 def _value(data: Mapping[str, Any], name: str) -> str:
-    return excerpt(json.dumps(data[name], ensure_ascii=False), _SHOWN) if name in data else "nothing"
+    return excerpt(json.dumps(data[name], ensure_ascii=False), _LONGEST_EXCERPT) if name in data else "nothing"
 
 
-def _shown(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "nothing" if value is None else f"{value:g}"

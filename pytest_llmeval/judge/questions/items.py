@@ -10,7 +10,7 @@ from pytest_llmeval.judge.contract import Listing, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import read_mode_file
 from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, unreadable
 
-_SHOWN: Final = 40
+_LONGEST_EXCERPT: Final = 40
 _VERDICTS: Final = "verdicts"
 
 
@@ -32,26 +32,26 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
         JudgeError: There is none, or another one beside or before it.
     """
 
-    def said(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def agreement(data: Mapping[str, Any]) -> Mapping[str, Any]:
         items = data.get(key)
         values = [each.get(truth) for each in items if isinstance(each, Mapping)] if isinstance(items, list) else []
         agreed = {str(truth): values[0]} if values and values.count(values[0]) == len(values) else {}
         return {key: None, **agreed}
 
     other = says("|".join(filter(None, (key, truth))), r"\[|(?:true|false)(?![a-z0-9_])")
-    data = closing_object(reply, said, other)
+    data = closing_object(reply, agreement, other)
     beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
     if beside:
-        raise unreadable(reply, f"found {quotation(beside[0], _SHOWN)} beside {key!r}, expected one list")
-    found = data.get(key)
-    if not isinstance(found, list):
-        shown = excerpt(json.dumps(found, ensure_ascii=False), _SHOWN) if key in data else "nothing"
-        raise unreadable(reply, f"found {shown} as {key}, expected a list")
-    return found
+        raise unreadable(reply, f"found {quotation(beside[0], _LONGEST_EXCERPT)} beside {key!r}, expected one list")
+    entries = data.get(key)
+    if not isinstance(entries, list):
+        value_text = excerpt(json.dumps(entries, ensure_ascii=False), _LONGEST_EXCERPT) if key in data else "nothing"
+        raise unreadable(reply, f"found {value_text} as {key}, expected a list")
+    return entries
 
 
 def read_items(
-    reply: str, key: str, names: Sequence[str], wanted: Sequence[tuple[int, ...]], truth: str | None = None
+    reply: str, key: str, names: Sequence[str], places: Sequence[tuple[int, ...]], truth: str | None = None
 ) -> list[Mapping[str, Any]]:
     """Return the objects of a list in the order in which they are wanted.
 
@@ -59,29 +59,29 @@ def read_items(
         reply: Ends with an object that has the list.
         key: Of the list.
         names: Of the numbers by which an object of it is known.
-        wanted: The numbers of all of them.
+        places: The numbers of all of them.
         truth: As in `closing_list`.
 
     Raises:
         JudgeError: One is missing, unknown or there twice.
     """
-    found: dict[tuple[int, ...], Mapping[str, Any]] = {}
-    known = set(wanted)
+    by_numbers: dict[tuple[int, ...], Mapping[str, Any]] = {}
+    known = set(places)
     for item in closing_list(reply, key, truth):
         if not isinstance(item, Mapping):
-            raise unreadable(reply, f"found {excerpt(repr(item), _SHOWN)} among {key}, expected objects")
+            raise unreadable(reply, f"found {excerpt(repr(item), _LONGEST_EXCERPT)} among {key}, expected objects")
         numbers: tuple[Any, ...] = tuple(item.get(name) for name in names)
         if any(type(each) is not int for each in numbers) or numbers not in known:
-            shown = ", ".join(f"{name} {excerpt(repr(item.get(name)), _SHOWN)}" for name in names)
-            expected = listed([_place(names, each) for each in wanted])
-            raise unreadable(reply, f"found {shown}, expected each of {expected} once")
-        if numbers in found:
+            value_text = ", ".join(f"{name} {excerpt(repr(item.get(name)), _LONGEST_EXCERPT)}" for name in names)
+            expected = listed([_place(names, each) for each in places])
+            raise unreadable(reply, f"found {value_text}, expected each of {expected} once")
+        if numbers in by_numbers:
             raise unreadable(reply, f"found {_place(names, numbers)} twice, expected each once")
-        found[numbers] = item
-    missing = [_place(names, each) for each in wanted if each not in found]
+        by_numbers[numbers] = item
+    missing = [_place(names, each) for each in places if each not in by_numbers]
     if missing:
-        raise unreadable(reply, f"found nothing on {listed(missing)}, expected each of {len(wanted)} once")
-    return [found[each] for each in wanted]
+        raise unreadable(reply, f"found nothing on {listed(missing)}, expected each of {len(places)} once")
+    return [by_numbers[each] for each in places]
 
 
 def _place(names: Sequence[str], numbers: tuple[int, ...]) -> str:
@@ -96,8 +96,8 @@ def read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> boo
     """
     value = item.get(name)
     if not isinstance(value, bool):
-        found = "nothing" if name not in item else excerpt(repr(value), _SHOWN)
-        raise unreadable(reply, f"found {found} as {name!r} of {what}, expected true or false")
+        value_text = "nothing" if name not in item else excerpt(repr(value), _LONGEST_EXCERPT)
+        raise unreadable(reply, f"found {value_text} as {name!r} of {what}, expected true or false")
     return value
 
 
@@ -168,8 +168,8 @@ def ask_for_support(claims: Sequence[str], passages: Passages, language: str) ->
 
     Its verdict has ``verdicts`` in its details: for each claim, in order, ``{supported, passages, reason}``.
     """
-    shown = {f"passage_{number}": text for number, text in passages.items()}
-    return Question(_supporting(len(claims), tuple(passages)), {**_numbered("claim", claims), **shown}, language)
+    texts = {f"passage_{number}": text for number, text in passages.items()}
+    return Question(_supporting(len(claims), tuple(passages)), {**_numbered("claim", claims), **texts}, language)
 
 
 def ask_for_claim_relevance(question: str, claims: Sequence[str], language: str) -> Question:
@@ -197,9 +197,9 @@ def ask_for_citations(
         language: Of the instructions.
     """
     lines = "\n".join(f"sentence {sentence} cites passage {passage}" for sentence, passage in citations)
-    shown = {f"passage_{number}": text for number, text in passages.items()}
+    texts = {f"passage_{number}": text for number, text in passages.items()}
     mode = _citing(len(sentences), tuple(citations), tuple(passages))
-    return Question(mode, {**_numbered("sentence", sentences), **shown, "citations": lines}, language)
+    return Question(mode, {**_numbered("sentence", sentences), **texts, "citations": lines}, language)
 
 
 def _numbered(name: str, texts: Sequence[str]) -> dict[str, str]:
@@ -287,9 +287,9 @@ _BOOLEAN: Final = {"type": "boolean"}
 
 
 def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
-    found = read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
+    sentences = read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
     claims: dict[str, dict[str, Any]] = {}
-    for number, item in zip(numbers, found, strict=True):
+    for number, item in zip(numbers, sentences, strict=True):
         texts = item.get("claims")
         if not isinstance(texts, list) or not all(isinstance(each, str) and each.strip() for each in texts):
             raise unreadable(reply, f"found no list of texts as claims of sentence {number}, expected one")
@@ -301,8 +301,8 @@ def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
 
 def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) -> Verdict:
     verdicts = []
-    found = read_items(reply, "verdicts", ("claim",), [(each,) for each in claims], "supported")
-    for number, item in zip(claims, found, strict=True):
+    items = read_items(reply, "verdicts", ("claim",), [(each,) for each in claims], "supported")
+    for number, item in zip(claims, items, strict=True):
         what = f"claim {number}"
         supported, by = read_truth(reply, item, "supported", what), item.get("passages")
         if not isinstance(by, list) or not all(type(each) is int for each in by):
@@ -310,7 +310,7 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
         if len(set(by)) < len(by):
             raise unreadable(reply, f"found a passage twice for {what}, expected each once")
         if unknown := [each for each in by if each not in passages]:
-            raise unreadable(reply, f"found passage {unknown[0]} for {what}, expected one of {_shown(passages)}")
+            raise unreadable(reply, f"found passage {unknown[0]} for {what}, expected one of {_listed(passages)}")
         if supported and not by:
             raise unreadable(reply, f"found {what} supported without a passage, expected those that support it")
         if by and not supported:
@@ -320,22 +320,22 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
 
 
 def _read_relevance(reply: str, item: str, numbers: _ClaimNumbers) -> Verdict:
-    found = read_items(reply, "verdicts", (item,), [(each,) for each in numbers], "relevant")
+    items = read_items(reply, "verdicts", (item,), [(each,) for each in numbers], "relevant")
     return _verdicts(
         [
             {"relevant": read_truth(reply, each, "relevant", f"{item} {number}"), "reason": read_reason(each)}
-            for number, each in zip(numbers, found, strict=True)
+            for number, each in zip(numbers, items, strict=True)
         ],
         "relevant",
     )
 
 
 def _read_citations(reply: str, citations: tuple[tuple[int, int], ...]) -> Verdict:
-    found = read_items(reply, "verdicts", ("sentence", "passage"), citations, "supported")
+    items = read_items(reply, "verdicts", ("sentence", "passage"), citations, "supported")
     return _verdicts(
         [
             {"supported": read_truth(reply, each, "supported", f"sentence {place[0]}"), "reason": read_reason(each)}
-            for place, each in zip(citations, found, strict=True)
+            for place, each in zip(citations, items, strict=True)
         ],
         "supported",
     )
@@ -346,5 +346,5 @@ def _verdicts(verdicts: list[dict[str, Any]], truth: str) -> Verdict:
     return Verdict(sum(each[truth] for each in verdicts) / len(verdicts), details={"verdicts": verdicts})
 
 
-def _shown(numbers: _ClaimNumbers) -> str:
+def _listed(numbers: _ClaimNumbers) -> str:
     return listed([str(each) for each in numbers], 10)

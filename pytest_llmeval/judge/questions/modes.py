@@ -315,7 +315,7 @@ class UserTurn(Struct, frozen=True):
 
 def next_turn_question(
     wants: Mapping[str, Any],
-    said: Sequence[tuple[bool, str]],
+    turns: Sequence[tuple[bool, str]],
     stops: Sequence[str],
     instructions: str | None = None,
     language: str | None = None,
@@ -324,7 +324,7 @@ def next_turn_question(
 
     Args:
         wants: ``persona``, ``goal`` and ``knows``, as far as there are any.
-        said: The conversation so far: whether it was the user, and the text.
+        turns: The conversation so far: whether it was the user, and the text.
         stops: The reasons for which it may end the conversation.
         instructions: In place of those that ship.
         language: ``en`` or ``zh``; default: by the goal.
@@ -335,7 +335,7 @@ def next_turn_question(
         "knows": json.dumps(wants.get("knows") or {}, ensure_ascii=False, sort_keys=True),
         "stops": ", ".join(stops),
         # No text can pass for a message of the other side: each is a value of its own.
-        "conversation": json.dumps([{"you" if own else "agent": text} for own, text in said], ensure_ascii=False),
+        "conversation": json.dumps([{"you" if own else "agent": text} for own, text in turns], ensure_ascii=False),
     }
     return Question(_mode(tuple(stops), instructions), texts, instruction_language(texts["goal"], language))
 
@@ -343,12 +343,12 @@ def next_turn_question(
 @cache
 def _mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
     file = read_mode_file(SIMULATED_USER)
-    given = {"en": instructions, "zh": instructions} if instructions is not None else file["instructions"]
+    texts = {"en": instructions, "zh": instructions} if instructions is not None else file["instructions"]
     own = "" if instructions is None else f"-{sha256(instructions.encode()).hexdigest()[:12]}"
     return Mode(
         name=SIMULATED_USER,
         version=f"{file['version']}{own}",
-        instructions=given,
+        instructions=texts,
         fields=tuple(file["fields"]),
         scale=(0.0, 1.0),
         read=partial(_read, stops),
@@ -379,8 +379,8 @@ def _read(stops: Sequence[str], reply: str) -> Verdict:
     if not (message is None or isinstance(message, str)) or not (stop is None or isinstance(stop, str)):
         raise unreadable(reply, "found a message or stop that is no text, expected text or null")
     if says is bool(stop):
-        found = "both a message and a stop" if says else "neither a message nor a stop"
-        raise unreadable(reply, f"found {found}, expected one of them")
+        parts = "both a message and a stop" if says else "neither a message nor a stop"
+        raise unreadable(reply, f"found {parts}, expected one of them")
     if stop and stop not in stops:
         raise unreadable(reply, f"found the stop {quotation(stop, 40)}, expected one of {', '.join(stops)}")
     why = reason if isinstance(reason, str) else ""

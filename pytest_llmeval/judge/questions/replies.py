@@ -80,8 +80,8 @@ def closing_object(
     """
     text, was_fenced = _without_closing_fence(_after_thoughts(reply).strip())
     if not text.endswith("}"):
-        found = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
-        raise unreadable(reply, f"found {found}, expected the reply to end with a JSON object")
+        ending = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
+        raise unreadable(reply, f"found {ending}, expected the reply to end with a JSON object")
     start, depth = _start(text)
     before = text[: max(start, 0)].rstrip()
     if start < 0 or _goes_on(before):
@@ -100,21 +100,21 @@ def closing_object(
 
 def _after_thoughts(reply: str) -> str:
     """Return a reply without the thoughts that begin it; a later ``</think>`` may be a quotation."""
-    thoughts, tag, rest = reply.partition(_END_OF_THOUGHTS)
-    return rest if tag and thoughts.lstrip().startswith(_THOUGHTS) else reply
+    thoughts, tag, answer = reply.partition(_END_OF_THOUGHTS)
+    return answer if tag and thoughts.lstrip().startswith(_THOUGHTS) else reply
 
 
 def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, Any], says: re.Pattern[str]) -> None:
     """Refuse an object that prose before it contradicts, or that may lie inside of one that was not closed."""
     unclosed = _unclosed(before)
     if unclosed >= 0:
-        found = f"{quotation(before[unclosed:], _QUOTED)} unclosed before {quotation(closing, _QUOTED)}"
-        raise unreadable(reply, f"found {found}, expected one complete JSON object")
-    for said in says.finditer(before):
-        name, value = said["name"].lower(), said["value"].lower()
+        both = f"{quotation(before[unclosed:], _QUOTED)} unclosed before {quotation(closing, _QUOTED)}"
+        raise unreadable(reply, f"found {both}, expected one complete JSON object")
+    for claim in says.finditer(before):
+        name, value = claim["name"].lower(), claim["value"].lower()
         if name in verdict and not _is_same(value, verdict[name]):
-            found = f"{quotation(said.group(), _QUOTED)} and {quotation(closing, _QUOTED)}"
-            raise unreadable(reply, f"found two contradicting verdicts, {found}, expected one")
+            both = f"{quotation(claim.group(), _QUOTED)} and {quotation(closing, _QUOTED)}"
+            raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
 
 
 def _unclosed(text: str) -> int:
@@ -128,12 +128,12 @@ def _unclosed(text: str) -> int:
     return opened[0] if opened else -1
 
 
-def _is_same(said: str, value: Any) -> bool:
+def _is_same(word: str, value: Any) -> bool:
     """Return whether a word of the prose says what a value of the object does."""
-    if isinstance(value, str) and said == value.lower():
+    if isinstance(value, str) and word == value.lower():
         return True
     try:
-        return float(_TRUTH.get(said, said)) == float(value)
+        return float(_TRUTH.get(word, word)) == float(value)
     except (OverflowError, TypeError, ValueError):
         return False
 
@@ -246,8 +246,8 @@ def read_text(mode: Mode, text: str) -> Verdict:
         raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({format_error(error)})") from error
     if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
         return replace(verdict, score=float(verdict.score))  # which may be true or false, or a number of numpy
-    shown = excerpt(repr(verdict), 60)
-    raise unreadable(text, f"the mode {mode.name!r} returned {shown}, expected a Verdict with a finite score")
+    value_text = excerpt(repr(verdict), 60)
+    raise unreadable(text, f"the mode {mode.name!r} returned {value_text}, expected a Verdict with a finite score")
 
 
 def read_score(reply: str) -> Verdict:
@@ -286,8 +286,8 @@ def read_yes_no(reply: str) -> Verdict:
         raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
     for other in others:
         if other["word"] != word["word"]:
-            found = f"{quotation(word.group().strip(), _QUOTED)} and {quotation(other.group().strip(), _QUOTED)}"
-            raise unreadable(reply, f"found two contradicting verdicts, {found}, expected one")
+            both = f"{quotation(word.group().strip(), _QUOTED)} and {quotation(other.group().strip(), _QUOTED)}"
+            raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
     return Verdict(float(word["word"] == "yes"), plain(text[word.end() :]))
 
 
@@ -298,18 +298,18 @@ def _answer(reply: str) -> str:
     a line, or behind an open quotation mark, the closing one is quoted, unless nothing follows.
     """
     text = _after_thoughts(reply)
-    thoughts, tag, rest = text.partition(_END_OF_THOUGHTS)
-    if tag and not rest.strip():
-        return rest
+    thoughts, tag, answer = text.partition(_END_OF_THOUGHTS)
+    if tag and not answer.strip():
+        return answer
     ends_here = tag and text == reply and thoughts.rstrip(" \t").endswith("\n") and thoughts.count('"') % 2 == 0
-    return rest if ends_here and not _WORD.match(text.strip().lower()) else text
+    return answer if ends_here and not _WORD.match(text.strip().lower()) else text
 
 
 def _further_words(text: str) -> Iterator[re.Match[str]]:
     yield from _WORD_ALONE.finditer(text.partition("\n")[2])
     for part in text.split(_END_OF_THOUGHTS)[1:]:
-        if found := _WORD.match(part.lstrip()):
-            yield found
+        if word := _WORD.match(part.lstrip()):
+            yield word
 
 
 def read_explanation(reply: str) -> Verdict:
@@ -327,14 +327,14 @@ def read_explanation(reply: str) -> Verdict:
     """
     data = closing_object(reply, lambda data: {**_score(data), **_flags(data)})
     if isinstance(data.get("score"), str):
-        raise unreadable(reply, f"found {_shown(data, 'score')} as score, expected a number")
+        raise unreadable(reply, f"found {_excerpt(data, 'score')} as score, expected a number")
     score = _number(data, reply)
     clamped = min(max(score, 0.0), _HIGHEST_GRADE)
     flags = _flags(data)
     for flag, value in flags.items():
         if not isinstance(value, bool):
             name = flag if flag in data else f"has_{flag}"
-            raise unreadable(reply, f"found {_shown(data, name)} as {name}, expected true or false")
+            raise unreadable(reply, f"found {_excerpt(data, name)} as {name}, expected true or false")
     unnamed = [flag for flag in FLAGS if flag not in data and f"has_{flag}" not in data]
     more: dict[str, Any] = {UNNAMED_DEFECTS: unnamed} if unnamed else {}
     if clamped != score:
@@ -356,7 +356,7 @@ def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
     score = _number(data, reply)
     if score not in levels:
         known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
-        raise unreadable(reply, f"found the score {_shown(data, 'score')}, expected one of the levels {known}")
+        raise unreadable(reply, f"found the score {_excerpt(data, 'score')}, expected one of the levels {known}")
     return Verdict(score, _reasoning(data))
 
 
@@ -370,10 +370,10 @@ def _number(data: Mapping[str, Any], reply: str, *, booleans: bool = False) -> f
             score = math.nan
         if not math.isnan(score):
             return score
-    raise unreadable(reply, f"found {_shown(data, 'score')} as score, expected a number")
+    raise unreadable(reply, f"found {_excerpt(data, 'score')} as score, expected a number")
 
 
-def _shown(data: Mapping[str, Any], name: str) -> str:
+def _excerpt(data: Mapping[str, Any], name: str) -> str:
     if name not in data:
         return "nothing"
     return excerpt(json.dumps(data[name], ensure_ascii=False), 60)
@@ -428,12 +428,12 @@ def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, 
         if place < len(token.text):
             break
         place -= len(token.text)
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for written, logarithm in token.alternatives.items():
         level = _LEVEL.fullmatch(written)
         if level is not None and logarithm <= 0:
-            found[level[1]] = found.get(level[1], 0.0) + math.exp(logarithm)
-    return found if _LEVEL.fullmatch(token.text) else None
+            shares[level[1]] = shares.get(level[1], 0.0) + math.exp(logarithm)
+    return shares if _LEVEL.fullmatch(token.text) else None
 
 
 def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
@@ -444,8 +444,8 @@ def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
     """
     if request.expected_of is None:
         return reply
-    given = reply.probabilities or {}
-    rounded = {level: round(given[level], _DIGITS) for level in sorted(given)}
+    probabilities = reply.probabilities or {}
+    rounded = {level: round(probabilities[level], _DIGITS) for level in sorted(probabilities)}
     return replace(reply, text=json.dumps({_REPLY: reply.text, _PROBABILITIES: rounded}, ensure_ascii=False))
 
 
@@ -469,8 +469,8 @@ def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
     reply, probabilities = _opened(text)
     verdict = read_text(mode, reply)
     if not probabilities:
-        wanted = "expected them for score: expected, from a model that gives logprobs for a score of one token"
-        raise unreadable(reply, f"found no probabilities of the score's tokens, {wanted}")
+        expected = "expected them for score: expected, from a model that gives logprobs for a score of one token"
+        raise unreadable(reply, f"found no probabilities of the score's tokens, {expected}")
     shares = {int(level): share for level, share in probabilities.items() if int(level) in levels and share > 0}
     if int(verdict.score) not in shares:
         raise unreadable(reply, f"found no probability of the score {verdict.score:g} itself, expected one")

@@ -127,8 +127,8 @@ def read_steps(reply: str) -> Verdict:
     steps = closing_list(reply, _STEPS)
     texts = [plain(each.strip()) for each in steps if isinstance(each, str)]
     if len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
-        found = excerpt(json.dumps(steps, ensure_ascii=False), 60)
-        raise unreadable(reply, f"found {found} as steps, expected a list of 1 to {_MOST_STEPS} texts")
+        value_text = excerpt(json.dumps(steps, ensure_ascii=False), 60)
+        raise unreadable(reply, f"found {value_text} as steps, expected a list of 1 to {_MOST_STEPS} texts")
     return Verdict(float(len(texts)), "", {_STEPS: texts})
 
 
@@ -247,7 +247,7 @@ _PAIR_SCHEMA: Final = {
     "additionalProperties": False,
 }
 _SAYS = says("better", "(?:first|second|tie)(?![a-z0-9_])")
-_SHOWN = 60
+_LONGEST_EXCERPT = 60
 
 
 @lru_cache(maxsize=64)
@@ -287,8 +287,10 @@ def read_better(reply: str) -> Verdict:
     data = closing_object(reply, _verdict, _SAYS)
     better = data.get("better")
     if not isinstance(better, str) or better.strip().lower() not in _SCORES:
-        found = excerpt(json.dumps(better, ensure_ascii=False), _SHOWN) if "better" in data else "nothing"
-        raise unreadable(reply, f"found {found} as better, expected first, second or tie")
+        value_text = (
+            excerpt(json.dumps(better, ensure_ascii=False), _LONGEST_EXCERPT) if "better" in data else "nothing"
+        )
+        raise unreadable(reply, f"found {value_text} as better, expected first, second or tie")
     reasoning = data.get("reasoning")
     return Verdict(_SCORES[better.strip().lower()], plain(reasoning.strip()) if isinstance(reasoning, str) else "")
 
@@ -385,8 +387,8 @@ def read_prompt(path: Path) -> PromptFile:
 
     filled = _LIKE_ONE.sub(named, text)
     if not faults and not any(name.partition(".")[0] in _ANSWERED for name in names):
-        wanted = f"expected one of {', '.join(_ANSWERED)}, such as '{{{{ answer }}}}'"
-        faults.append(Fault(str(path), 1, 1, "", f"found no placeholder for what was answered, {wanted}"))
+        expected = f"expected one of {', '.join(_ANSWERED)}, such as '{{{{ answer }}}}'"
+        faults.append(Fault(str(path), 1, 1, "", f"found no placeholder for what was answered, {expected}"))
     if faults:
         raise SuiteError(faults)
     digest = hashlib.sha256(text.encode()).hexdigest()

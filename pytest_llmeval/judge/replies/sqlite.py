@@ -180,14 +180,14 @@ class Database:
     def _tidy(self, connection: sqlite3.Connection) -> None:
         """Forget what runs that never ended left behind, and take in a journal that a killed process let grow."""
         now = self.ticks()
-        made, held = ("at < ?", (self.clock() - _STALE_S,)), ("abs(expires - ?) > ?", (now, _STALE_S))
+        by_age, by_expiry = ("at < ?", (self.clock() - _STALE_S,)), ("abs(expires - ?) > ?", (now, _STALE_S))
         for table, (condition, values) in (
-            ("answers", made),
-            ("limits", made),
-            ("spent", made),
-            ("leases", held),
-            ("slots", held),
-            ("reservations", held),
+            ("answers", by_age),
+            ("limits", by_age),
+            ("spent", by_age),
+            ("leases", by_expiry),
+            ("slots", by_expiry),
+            ("reservations", by_expiry),
         ):
             stale = f"FROM {table} WHERE {condition}"
             if connection.execute(f"SELECT 1 {stale} LIMIT 1", values).fetchall():
@@ -272,8 +272,8 @@ class SqliteReplies(Database):
 
     def get(self, key: str) -> StoredJudgement | None:
         """Return the judgement kept under a key."""
-        found = self._rows(_GET, (key,))
-        return _intact(*found[0]) if found else None
+        rows = self._rows(_GET, (key,))
+        return _intact(*rows[0]) if rows else None
 
     def put(self, entries: Sequence[StoredJudgement]) -> None:
         """Store judgements, all or none; each replaces an older one of its key."""
