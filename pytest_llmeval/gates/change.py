@@ -166,7 +166,6 @@ class ChangeGate(Gate):
 
     @property
     def allowed(self) -> float:
-        """The number that the change is compared with."""
         return self.max_drop
 
     @property
@@ -292,6 +291,9 @@ class ChangeGate(Gate):
         for key, change in ((self.tags[0], self.allowed), ("max_drift", self.max_drift)):
             if change is not None and (fault := drop_fault(key, self.metric, change, metrics)):
                 yield key, fault
+
+    def early_fault(self, metric: Metric | None) -> str:
+        return self.mean_fault(metric)
 
     def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
         del score

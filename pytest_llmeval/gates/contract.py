@@ -22,7 +22,7 @@ from pytest_llmeval.scoring.usage import UsageEvaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Metric
-    from pytest_llmeval.core.results import MetricIndex
+    from pytest_llmeval.core.results import MetricIndex, Result
 
 _Rule = TypeVar("_Rule")
 GateOutcome = Literal["passed", "failed", "undecided", "not_judged"]
@@ -208,6 +208,11 @@ class Gate:
         raise NotImplementedError
 
     @property
+    def allowed(self) -> float:
+        """The number that the value is compared with."""
+        raise NotImplementedError
+
+    @property
     def names_system(self) -> bool:
         """Whether the gate is about one system, or about two."""
         return bool(self.system or self.against)
@@ -271,27 +276,34 @@ class Gate:
             metrics: Those of the suite.
             text: The gate as its user wrote it; empty for the mapping form.
         """
-        raise NotImplementedError
+        del metrics, text
+        yield from ()
 
     def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
-        """Return the numbers that the score of a case is on the wrong side of.
+        """Return the numbers that the score of a case is on the wrong side of; by default none.
 
         Args:
             score: Of the case.
             best: The best score of the metric; ``None`` if it has no range.
         """
-        raise NotImplementedError
+        del score, best
+        return ()
 
     def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
         """Return a verdict on the gate."""
-        raise NotImplementedError
+        return GateResult(str(self), outcome, value, self.allowed, reason, line=self.line)
 
     def early_fault(self, metric: "Metric | None") -> str:
         """Say why the gate cannot be judged before all cases have run, or nothing.
 
         Args:
-            metric: The declaration of its metric; ``None`` where it has none, as a member of a family.
+            metric: The declaration of its metric; ``None`` if it has none, as a member of a family.
         """
+        del metric
+        return f"{self.title} is judged over all cases"
+
+    def mean_fault(self, metric: "Metric | None") -> str:
+        """Say why the gate is not about a bounded mean over cases, or nothing."""
         if metric is None or metric.per_case is not None or metric.low is None or metric.high is None:
             return f"the scores of single cases in {self.metric} have no bounds"
         if self.statistic == "value" and not metric.averaged:
@@ -308,6 +320,36 @@ class Gate:
 
     def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
         """Return the words of a verdict before all cases have run."""
+        raise NotImplementedError
+
+
+@gate_rule
+class ScoreGate(Gate):
+    """A gate on the scores of one run; a rule defines `__str__`, `allowed` and `verdict`."""
+
+    by: str | None = owned(default=None, by=BY)
+    min_cases: int = owned(default=1, min_cases=MIN_CASES)
+    partial: bool = owned(default=False, partial=PARTIAL)
+
+    @property
+    def source(self) -> GateSource:
+        """The scores of the run."""
+        return "scores"
+
+    def judge(self, result: "Result", incomplete: str = "", unjudged: str = "") -> GateResult:
+        """Judge the suite.
+
+        Args:
+            result: The suite's metrics.
+            incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
+            unjudged: Why this run cannot judge the gate's metric.
+        """
+        if why := unjudged or ("" if self.partial else incomplete):
+            return self.result("not_judged", None, f"not judged: {why}")
+        return self.result(*self.verdict(result))
+
+    def verdict(self, result: "Result") -> tuple[GateOutcome, float | None, str]:
+        """Return outcome, value and reason for the metrics of a suite."""
         raise NotImplementedError
 
 

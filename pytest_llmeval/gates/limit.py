@@ -11,17 +11,13 @@ from pytest_llmeval.core.errors import price_hint
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several, suggest
 from pytest_llmeval.gates.contract import (
-    BY,
     FIGURES,
     GRAMMAR,
-    MIN_CASES,
-    PARTIAL,
     EarlyWords,
-    Gate,
     GateKey,
     GateOutcome,
     GateResult,
-    GateSource,
+    ScoreGate,
     ScoreSide,
     gate_rule,
     owned,
@@ -85,7 +81,7 @@ class ScoreLimit(Struct, frozen=True):
 
 
 @gate_rule
-class LimitGate(Gate):
+class LimitGate(ScoreGate):
     """A limit on one statistic of one metric of a suite, or of each of its groups.
 
     `statistic` is ``value`` (over summed counts), ``mean``, ``median``, ``min``, ``max``, ``p0`` to ``p100`` over the
@@ -100,9 +96,6 @@ class LimitGate(Gate):
         min=GateKey(float, "the least value that passes", "no limit; one of the two is required"),
         max=GateKey(float, "the largest value that passes", "as above"),
     )
-    by: str | None = owned(default=None, by=BY)
-    min_cases: int = owned(default=1, min_cases=MIN_CASES)
-    partial: bool = owned(default=False, partial=PARTIAL)
 
     tags: ClassVar = ("min", "max")
     title: ClassVar = "a gate with a limit"
@@ -110,10 +103,6 @@ class LimitGate(Gate):
     def __str__(self) -> str:
         text = " and ".join(f"{self.subject} {bound}" for bound in self.bounds)
         return f"{text} by {self.by}" if self.by else text
-
-    @property
-    def source(self) -> GateSource:
-        return "scores"
 
     @classmethod
     def check_values(cls, values: Mapping[str, Any]) -> None:
@@ -143,7 +132,7 @@ class LimitGate(Gate):
             return f"{self.subject} is no mean of scores"
         if any(bound.operator == "==" for bound in self.bounds):
             return "a mean of some cases says nothing about equality"
-        return super().early_fault(metric)
+        return self.mean_fault(metric)
 
     def early_sides(self, low: float, high: float) -> Iterator[ScoreSide]:
         for bound in self.bounds:
@@ -158,43 +147,35 @@ class LimitGate(Gate):
         claim = f"over all of them it {'meets' if outcome == 'passed' else 'misses'} {text}"
         return EarlyWords(f"{self.subject} is {number(value)}", value, at, claim)
 
-    def judge(self, result: Result, incomplete: str = "", unjudged: str = "") -> GateResult:
-        """Judge the suite.
+    def verdict(self, result: Result) -> tuple[GateOutcome, float | None, str]:
+        if self.by is not None:
+            return self._groups(result, self.by)
+        metric = result.find(self.metric)
+        if metric is None:
+            return "failed", None, self._absent(result)
+        return self._verdict(result, metric, result.scores.get(self.metric))
 
-        Args:
-            result: The suite's metrics.
-            incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
-            unjudged: Why this run cannot judge the gate's metric.
-        """
-        if why := unjudged or ("" if self.partial else incomplete):
-            return self.result("not_judged", None, f"not judged: {why}")
-        if self.by is None:
-            metric = result.find(self.metric)
-            if metric is None:
-                return self.result("failed", None, self._absent(result))
-            return self.result(*self._verdict(result, metric, self._scores(result, None)))
-        return self._groups(result)
-
-    def _groups(self, result: Result) -> GateResult:
+    def _groups(self, result: Result, by: str) -> tuple[GateOutcome, float | None, str]:
         judged: list[tuple[float, str, GateOutcome, float | None, str]] = []
         small = []
-        for name, group in result.groups[self.by or ""].items():
+        scores = result.scores.get(self.metric)
+        for name, group in result.groups[by].items():
             metric = group.find(self.metric)
             if metric is None or group.cases - metric.missing < self.min_cases:
                 small.append(name)
                 continue
-            outcome, value, reason = self._verdict(group, metric, self._scores(result, group.rows))
+            outcome, value, reason = self._verdict(group, metric, None if scores is None else scores[group.rows])
             judged.append((self._slack(value), name, outcome, value, reason))
         note = f"; not judged, under {counted(self.min_cases, 'case')}: {several(small)}" if small else ""
         if not judged:
-            return self.result("failed", None, f"no group by {self.by!r} has {counted(self.min_cases, 'case')}{note}")
+            return "failed", None, f"no group by {by!r} has {counted(self.min_cases, 'case')}{note}"
         failed = [each for each in judged if each[2] == "failed"]
         _, name, outcome, value, reason = min(failed or judged)
         if failed:
             ordered = sorted(failed) if len(failed) > MOST_LISTED else failed
             listed = several([f"{each[1]}: {each[4]}" for each in ordered], "; ")
-            return self.result(outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}")
-        return self.result(outcome, value, f"all {counted(len(judged), 'group')} pass, closest {name}: {reason}{note}")
+            return outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}"
+        return outcome, value, f"all {counted(len(judged), 'group')} pass, closest {name}: {reason}{note}"
 
     def _absent(self, result: Result) -> str:
         if self.metric in FIGURES:
@@ -244,10 +225,6 @@ class LimitGate(Gate):
             expected = " and ".join(map(str, missed))
             return "failed", value, f"{self.subject} is {number(value)}, expected {expected}{absent}"
         return "passed", value, f"{self.subject} is {number(value)}{absent}"
-
-    def _scores(self, result: Result, rows: Sequence[int] | None) -> "FloatArray | None":
-        scores = result.scores.get(self.metric)
-        return scores if scores is None or rows is None else scores[rows]
 
     def _statistic(self, metric: MetricValue, scores: "FloatArray | None") -> float | None:
         match self.statistic:

@@ -139,7 +139,7 @@ def judge_suite(collected: CollectedSuite, scope: RunScope) -> JudgedSuite:
             gate.max_skipped,
             gate.judge(measured.result, judged.incomplete, unjudged if _declared(gate.metric, suite) in off else ""),
         )
-        for gate in suite.limit_gates
+        for gate in suite.score_gates
     ]
     regressions, watch = _regressions(measured, scope.keeper, snapshot, judged.incomplete, unjudged)
     return replace(judged, snapshot=snapshot, gates=[*gates, *regressions], watch=watch)

@@ -140,7 +140,7 @@ class _Loader(SettingsReader):
         )
         sample = read_sample(self, entry.sample)
         broken = bool(self.faults)
-        if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.limit_gates):
+        if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.score_gates):
             self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
             broken = True
         self.faults += row_faults

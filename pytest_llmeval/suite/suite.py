@@ -28,8 +28,7 @@ from pytest_llmeval.suite.systems import System
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.change import ChangeGate
-    from pytest_llmeval.gates.contract import Gate, GateSource
-    from pytest_llmeval.gates.limit import LimitGate
+    from pytest_llmeval.gates.contract import Gate, GateSource, ScoreGate
     from pytest_llmeval.suite.systems import ModelSystem
 
 
@@ -97,9 +96,9 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         return (*(gate for gate in gates if not gate.system), *own)
 
     @property
-    def limit_gates(self) -> "tuple[LimitGate, ...]":
-        """The gates with limits on scores, for every system and for this one."""
-        return cast("tuple[LimitGate, ...]", self._gates_on("scores"))
+    def score_gates(self) -> "tuple[ScoreGate, ...]":
+        """The gates on scores, for every system and for this one."""
+        return cast("tuple[ScoreGate, ...]", self._gates_on("scores"))
 
     @property
     def regressions(self) -> "tuple[ChangeGate, ...]":
@@ -119,7 +118,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     @property
     def ordered_gates(self) -> "tuple[Gate, ...]":
         """All gates: those with limits first, then those of drops, then those of single systems, each once."""
-        return tuple({id(each): each for each in (*self.limit_gates, *self.regressions, *self.named_gates)}.values())
+        return tuple({id(each): each for each in (*self.score_gates, *self.regressions, *self.named_gates)}.values())
 
     @property
     def judged_metrics(self) -> list[str]:

@@ -13,8 +13,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.limit import LimitGate
+from pytest_llmeval.gates.contract import GateResult, ScoreGate
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.scoring.case_scores import unmet
 from pytest_llmeval.scoring.summary import summarize
@@ -105,13 +104,13 @@ class _Deciding:
         return self.remeasured.get(metric, "")
 
     def _gates(self, outcomes: Mapping[str, CaseOutcome]) -> Iterator[GateResult | None]:
-        if self.other_cases or not self.suite.limit_gates:
-            self.undecided += [f"gate {gate}: {self.other_cases}" for gate in self.suite.limit_gates]
+        if self.other_cases or not self.suite.score_gates:
+            self.undecided += [f"gate {gate}: {self.other_cases}" for gate in self.suite.score_gates]
             return
         result = self._result(outcomes)
         total, run = self.recorded.total, self.recorded.run
         incomplete = f"{run} of {total} cases ran" if run < total else ""
-        for gate in self.suite.limit_gates:
+        for gate in self.suite.score_gates:
             why = self._unknown(gate.metric) or self._unknown_groups(gate, result)
             verdict = None if why else gate.judge(result, incomplete)
             if verdict is not None and verdict.outcome == "not_judged":
@@ -120,7 +119,7 @@ class _Deciding:
                 self.undecided.append(f"gate {gate}: {why}")
             yield verdict
 
-    def _unknown_groups(self, gate: LimitGate, result: Result) -> str:
+    def _unknown_groups(self, gate: ScoreGate, result: Result) -> str:
         if gate.by is None:
             return ""
         there = {name: group.cases for name, group in self.recorded.groups.get(gate.by, {}).items()}

@@ -133,7 +133,7 @@ class Migration:
 
     def gates(self) -> Iterator[tuple[GateResult, GateResult]]:
         """Yield the verdicts on gates by both judges, where they differ; gates on what asking took are left out."""
-        for gate in self.suite.limit_gates:
+        for gate in self.suite.score_gates:
             owned = self.suite.metrics.find(gate.metric)
             if gate.metric != PASS_RATE and (owned is None or owned.label == USAGE):
                 continue

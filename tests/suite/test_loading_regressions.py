@@ -33,7 +33,7 @@ def test_they_stand_beside_other_gates(load: Load) -> None:
     suite = load(
         "[f1 > 0.5, {metric: f1, max_drop: 0.02, by: kind}, {metric: pass_rate, max_drop: 0, cluster_by: talk}]"
     )
-    assert [str(gate) for gate in suite.limit_gates] == ["f1 > 0.5"]
+    assert [str(gate) for gate in suite.score_gates] == ["f1 > 0.5"]
     assert suite.regressions == (
         DropGate("f1", 0.02, by="kind"),
         DropGate("pass_rate", 0.0, cluster_by="talk"),

@@ -202,7 +202,7 @@ class _Look:
 
     def questions(self, name: str) -> Iterator[tuple[str, _GateQuestion]]:
         """Yield the gates with a limit, and those against the baseline."""
-        for gate in self.run.suite.limit_gates:
+        for gate in self.run.suite.score_gates:
             known = gate.metric in self.table.owner
             parts = self._parts(gate) if known else None
             yield name, _GateQuestion(gate, parts, self.table.metric(gate.metric) if known else None)

@@ -12,7 +12,7 @@ from pytest_llmeval.baselines.runs import JudgedSuite
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.views import Mutator
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.limit import LimitGate
+from pytest_llmeval.gates.contract import ScoreGate
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.reports.mutation import POWER, GateNotice, KindOutcome, Survival
 from pytest_llmeval.run.execute import Execution
@@ -81,7 +81,7 @@ class GateWatch:
         self.seed = seed
         self.waits = waits
 
-    def notice(self, gate: LimitGate, unknown: Container[str]) -> GateNotice:
+    def notice(self, gate: ScoreGate, unknown: Container[str]) -> GateNotice:
         """Return from which share of broken answers on a gate fails.
 
         Each case has one mutant, one that the metric of the gate sees if there is any. In each of several random
@@ -103,7 +103,7 @@ class GateWatch:
             {f"{share:g}": sum(each <= share for each in shares) / _MIXTURES for share in _SHARES},
         )
 
-    def _unjudged(self, gate: LimitGate, unknown: Container[str]) -> str:
+    def _unjudged(self, gate: ScoreGate, unknown: Container[str]) -> str:
         owned = self.suite.metrics.find(gate.metric)
         if gate.metric != PASS_RATE and owned is None:
             return "its metric is not computed without judges or targets"
@@ -113,7 +113,7 @@ class GateWatch:
             return "its metric needs a judge"
         return "it fails on the recorded answers that pass" if self._fails(gate, {}) else ""
 
-    def _smallest(self, gate: LimitGate, mixture: int) -> float:
+    def _smallest(self, gate: ScoreGate, mixture: int) -> float:
         """Return with how many broken answers a gate fails in one mixture; infinity if it passes even with all."""
         rng = random.Random(f"{self.seed} {self.suite.name} {mixture}")  # noqa: S311 (no secret)
         order = sorted(self.broken)
@@ -130,7 +130,7 @@ class GateWatch:
                 low = middle
         return high
 
-    def _worst(self, gate: LimitGate) -> dict[str, int]:
+    def _worst(self, gate: ScoreGate) -> dict[str, int]:
         """Return for each case the row of the mutant with the worst score, or of one without any."""
         if gate.metric not in self.table.scores:
             return {name: self._seen(gate, name)[0] for name in self.broken}
@@ -141,20 +141,20 @@ class GateWatch:
             for name, found in self.broken.items()
         }
 
-    def _seen(self, gate: LimitGate, case: str) -> list[int]:
+    def _seen(self, gate: ScoreGate, case: str) -> list[int]:
         """Return the rows of a case's mutants that the metric of a gate sees, or of all if it sees none."""
         found = self.broken[case]
         of_cases = gate.metric == PASS_RATE
         seen = [row for row, each in found.items() if (each.fails if of_cases else gate.metric in each.worse)]
         return seen or list(found)
 
-    def _fails(self, gate: LimitGate, broken: Mapping[str, int]) -> bool:
+    def _fails(self, gate: ScoreGate, broken: Mapping[str, int]) -> bool:
         """Return whether a gate fails where some cases have the rows of mutants."""
         rows = [broken.get(name, row) for row, name in enumerate(self.names)]
         return fails(gate, self.table, rows, self.suite.cluster_by)
 
 
-def fails(gate: LimitGate, table: Table, rows: Sequence[int], cluster_by: str | None = None) -> bool:
+def fails(gate: ScoreGate, table: Table, rows: Sequence[int], cluster_by: str | None = None) -> bool:
     """Return whether a gate fails on some rows of a table."""
     result = summarize_rows(
         table,
@@ -280,7 +280,7 @@ class _MutationResults:
             mutation.path,
             sorted(kinds, key=_worst_first),
             sorted(self._rewrites(), key=_worst_first),
-            [watch.notice(gate, self.unknown) for gate in suite.limit_gates],
+            [watch.notice(gate, self.unknown) for gate in suite.score_gates],
             [
                 name
                 for name, found in by_case.items()
@@ -428,7 +428,7 @@ class _MutationResults:
 
     def _constant(self) -> str | None:
         """Return the most frequent class if no gate fails where every answer is it."""
-        most, cases, gates = self.mutation.most, self.mutation.cases, self.suite.limit_gates
+        most, cases, gates = self.mutation.most, self.mutation.cases, self.suite.score_gates
         if most is None or not gates:
             return None
         made = self.score(self.suite, [case.answered(labelled(case, most)) for case in cases])
