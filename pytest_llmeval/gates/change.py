@@ -9,6 +9,8 @@ from pytest_llmeval.core.evaluator import APPROVED, Metric
 from pytest_llmeval.core.wording import counted, interval, limit, number
 from pytest_llmeval.gates.contract import (
     FIGURES,
+    MAX_ERRORS,
+    MIN_SCORED,
     Adjustment,
     Alternative,
     EarlyWords,
@@ -85,6 +87,8 @@ class ChangeGate(Gate):
     """
 
     max_drop: float = owned(kw_only=False)
+    min_scored: int = owned(default=0, min_scored=MIN_SCORED)
+    max_errors: int = owned(default=0, max_errors=MAX_ERRORS)
     confidence: float = owned(default=0.95, confidence=GateKey(float, "confidence level of the test"))
     cluster_by: str | None = owned(
         default=None,
@@ -238,11 +242,15 @@ class ChangeGate(Gate):
 
     @classmethod
     def check_values(cls, values: Mapping[str, Any]) -> None:
+        super().check_values(values)
         tag = cls.tags[0]
-        change = values[tag]
+        change, against, max_drift = values[tag], values.get("against"), values.get("max_drift")
         if not 0 <= change < math.inf:
             raise ValueError(f"found {tag} {change}, expected a finite number of at least 0")
-        cls.check_systems(values)
+        if against is not None and against == values.get("system"):
+            raise ValueError(f"found {against!r} as system and as against, expected two systems")
+        if against is not None and max_drift is not None:
+            raise ValueError("found max_drift with against, expected neither: it is about a baseline")
         confidence = 0.95 if values.get("confidence") is None else values["confidence"]
         if not 0 < confidence < 1:
             raise ValueError(f"found confidence {confidence}, expected a number between 0 and 1, such as 0.95")
@@ -255,23 +263,8 @@ class ChangeGate(Gate):
             raise ValueError(f"found {name!r} with max_drop, expected a metric or its mean, such as mean(f1)")
         if values.get("test") is not None and values.get("cluster_by") is not None:
             _check_test(values["test"])
-        max_drift = values.get("max_drift")
         if max_drift is not None and not change <= max_drift < math.inf:
             raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
-        super().check_values(values)
-
-    @classmethod
-    def check_systems(cls, values: Mapping[str, Any]) -> None:
-        """Check what the mapping form says about systems.
-
-        Raises:
-            ValueError: It contradicts itself.
-        """
-        against = values.get("against")
-        if against is not None and against == values.get("system"):
-            raise ValueError(f"found {against!r} as system and as against, expected two systems")
-        if against is not None and values.get("max_drift") is not None:
-            raise ValueError("found max_drift with against, expected neither: it is about a baseline")
 
     def clustered(self, cluster_by: str | None) -> Self:
         if cluster_by is None or self.cluster_by is not None:

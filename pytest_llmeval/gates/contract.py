@@ -76,9 +76,13 @@ BY = GateKey(
 )
 MIN_CASES = GateKey(int, "with `by`: groups with fewer cases are listed, not judged", least=1)
 PARTIAL = GateKey(bool, "whether to judge the gate even if some cases did not run")
-_MIN_SCORED = (
-    "the gate fails if fewer cases have a score, or can be compared; 30 keeps three lucky answers from passing"
+MIN_SCORED = GateKey(
+    int,
+    "the gate fails if fewer cases have a score, or can be compared; 30 keeps three lucky answers from passing",
+    "none",
+    least=1,
 )
+MAX_ERRORS = GateKey(int, "number of errored cases that are tolerated", least=0)
 _MAX_SKIPPED = (
     "number of cases that may be skipped at run time, by a target, a fixture or a mark; the tag `skip` is free"
 )
@@ -168,8 +172,8 @@ class Gate:
     statistic: str = owned(default="value")
     by: str | None = owned(default=None)
     min_cases: int = owned(default=1)
-    min_scored: int = owned(default=0, min_scored=GateKey(int, _MIN_SCORED, "none", least=1))
-    max_errors: int = owned(default=0, max_errors=GateKey(int, "number of errored cases that are tolerated", least=0))
+    min_scored: int = owned(default=0)
+    max_errors: int = owned(default=0)
     max_skipped: int = owned(default=0, max_skipped=GateKey(int, _MAX_SKIPPED, least=0))
     partial: bool = owned(default=False)
     cluster_by: str | None = owned(default=None)
@@ -181,6 +185,9 @@ class Gate:
 
     tags: ClassVar[tuple[str, ...]] = ()
     """Keys by which the rule is known; one of them at least is in its mapping form."""
+
+    needs: ClassVar[Mapping[str, str]] = {}
+    """Keys without which its mapping form makes no sense, each with the reason."""
 
     rule: ClassVar[str] = ""
     """The value of the key `rule`; the first rule of the table with the same tags may leave it out."""
@@ -253,6 +260,9 @@ class Gate:
         Raises:
             ValueError: A number of cases is too small, or has no meaning without another key.
         """
+        for name, why in cls.needs.items():
+            if values.get(name) is None:
+                raise ValueError(f"found {cls.tags[0]} without {name}, expected both: {why}")
         for name, key in cls.keys().items():
             count = values.get(name)
             if count is not None and key.least is not None and count < key.least:
@@ -327,8 +337,6 @@ class Gate:
 class ScoreGate(Gate):
     """A gate on the scores of one run; a rule defines `__str__`, `allowed` and `verdict`."""
 
-    by: str | None = owned(default=None, by=BY)
-    min_cases: int = owned(default=1, min_cases=MIN_CASES)
     partial: bool = owned(default=False, partial=PARTIAL)
 
     @property

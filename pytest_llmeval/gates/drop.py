@@ -284,6 +284,7 @@ class GainGate(ClaimGate):
     max_drop: float = owned(kw_only=False, min_gain=GateKey(float, "the gain over another system that is required"))
 
     tags: ClassVar = ("min_gain",)
+    needs: ClassVar = {"against": "a gain is one over another system"}
     rule: ClassVar = "proven_safe"
     meaning: ClassVar = "fail unless the gain is established"
     title: ClassVar = "a gate with min_gain"
@@ -306,12 +307,6 @@ class GainGate(ClaimGate):
     @classmethod
     def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         return {**super().arguments(values), "max_drop": -float(values["min_gain"])}
-
-    @classmethod
-    def check_systems(cls, values: Mapping[str, Any]) -> None:
-        if values.get("against") is None:
-            raise ValueError("found min_gain without against, expected both: a gain is one over another system")
-        super().check_systems(values)
 
     def change_of(self, drop: float | None) -> float | None:
         return None if drop is None else -drop

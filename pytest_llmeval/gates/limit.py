@@ -11,8 +11,12 @@ from pytest_llmeval.core.errors import price_hint
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several, suggest
 from pytest_llmeval.gates.contract import (
+    BY,
     FIGURES,
     GRAMMAR,
+    MAX_ERRORS,
+    MIN_CASES,
+    MIN_SCORED,
     EarlyWords,
     GateKey,
     GateOutcome,
@@ -96,6 +100,10 @@ class LimitGate(ScoreGate):
         min=GateKey(float, "the least value that passes", "no limit; one of the two is required"),
         max=GateKey(float, "the largest value that passes", "as above"),
     )
+    by: str | None = owned(default=None, by=BY)
+    min_cases: int = owned(default=1, min_cases=MIN_CASES)
+    min_scored: int = owned(default=0, min_scored=MIN_SCORED)
+    max_errors: int = owned(default=0, max_errors=MAX_ERRORS)
 
     tags: ClassVar = ("min", "max")
     title: ClassVar = "a gate with a limit"

@@ -130,7 +130,7 @@ def _schema(rule: type[Gate]) -> dict[str, Any]:
     schema: dict[str, Any] = adapter(gate_entry(rule)).json_schema()
     properties = {name: _property(schema["properties"][name], keys[name]) for name in keys}
     named = next(each for each in RULES if each.tags == rule.tags) is not rule
-    required = ["metric", *(["rule"] if named else [])]
+    required = ["metric", *(["rule"] if named else []), *rule.needs]
     tagged = {"anyOf": [{"required": [tag]} for tag in rule.tags]} if len(rule.tags) > 1 else {}
     required += rule.tags if not tagged else ()
     return {
