@@ -1,6 +1,5 @@
 """The commands ``llmeval import`` and ``llmeval export``."""
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,8 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import counted, printable, unknown_name
+from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportOptions
 from pytest_llmeval.exchange.writing import REPORT, planned_files, report_markdown, summary_line, write_files
 
@@ -136,8 +136,8 @@ def _import(options: Namespace) -> int:
         files |= planned_files(source.suite)
     if options.to is not None and sources:
         write_files(options.to, {**files, REPORT: report_markdown(sources, names)}, force=options.force)
-    _say(_lines(sources, names, options.to))
-    _say(map(str, faults), error=True)
+    say(_lines(sources, names, options.to))
+    say(faults, error=True)
     lost = any(each.fate is Fate.NOT_IMPORTED for source in sources for each in source.constructs)
     return 1 if faults or (options.strict and lost) else 0
 
@@ -179,7 +179,3 @@ def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Pat
         yield f"{counted(count, 'source')}, {counted(len(names), 'suite')}, {summary_line(everything)}"
     if folder is not None and count:
         yield f"{(folder / REPORT).as_posix()} lists every construct"
-
-
-def _say(lines: Iterable[str], *, error: bool = False) -> None:
-    (sys.stderr if error else sys.stdout).writelines(f"{printable(each)}\n" for each in lines)

@@ -92,19 +92,20 @@ class SourceLedger:
     Attributes:
         file: The display path of the file.
         data: Its content.
+        line: From a path to its line; 0 if unknown.
     """
 
     def __init__(self, file: str, data: Any, line_of: Callable[[SourcePath], int]) -> None:
         self.file = file
         self.data = data
-        self._line_of = line_of
+        self.line = line_of
         self._by_path: dict[SourcePath, Construct] = {}
 
     def note(self, path: SourcePath, kind: str, fate: Fate, text: str, stub: str = "") -> None:
         """Note the fate of a construct; of one that is noted again, the worse fate counts."""
         known = self._by_path.get(path)
         if known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
-            self._by_path[path] = Construct(self.file, self._line_of(path), path, kind, fate, text, stub)
+            self._by_path[path] = Construct(self.file, self.line(path), path, kind, fate, text, stub)
 
     def same(self, path: SourcePath, kind: str, text: str) -> None:
         """Note a construct that means the same here."""
@@ -127,13 +128,9 @@ class SourceLedger:
         for each in list(self._by_path.values()):
             self.lost(each.path, each.kind, why)
 
-    def line(self, path: SourcePath) -> int:
-        """Return the line of a value; 0 if unknown."""
-        return self._line_of(path)
-
     def fault(self, path: SourcePath, message: str) -> SuiteError:
         """Return an error about a value that cannot be read."""
-        return SuiteError([Fault(self.file, self._line_of(path), 0, render_path(path), message)])
+        return SuiteError([Fault(self.file, self.line(path), 0, render_path(path), message)])
 
     def constructs(self) -> list[Construct]:
         """Return all constructs in the order of the file; those that the importer does not know are not imported."""
@@ -141,7 +138,7 @@ class SourceLedger:
         unknown = [
             Construct(
                 self.file,
-                self._line_of(path),
+                self.line(path),
                 path,
                 str(path[-1]) if path else "the file",
                 Fate.NOT_IMPORTED,
@@ -200,10 +197,40 @@ class ImportedSource:
     ledgers: list[SourceLedger] = field(default_factory=list)
     refusal: str = ""
 
+    def refuse(self, reason: str) -> "ImportedSource":
+        """Return the source without its suite: nothing of it is imported, for a reason."""
+        self.suite, self.refusal = None, reason
+        for ledger in self.ledgers:
+            ledger.lose_all("no case is imported, so there is no suite")
+        return self
+
     @property
     def constructs(self) -> list[Construct]:
         """The constructs of all files."""
         return [each for ledger in self.ledgers for each in ledger.constructs()]
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list unchanged, and an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping unchanged, and an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def is_scalar(value: Any) -> bool:
+    """Return whether a value is text, a number or a boolean, as labels are."""
+    return isinstance(value, str | int | float | bool)
+
+
+def each_of(value: Any, path: SourcePath) -> Iterator[tuple[Any, SourcePath]]:
+    """Yield the items of a list with their paths, or anything else as the only item."""
+    if isinstance(value, list):
+        yield from ((each, (*path, number)) for number, each in enumerate(value))
+    else:
+        yield value, path
 
 
 def read_source(path: Path, display_path: str) -> SourceLedger:

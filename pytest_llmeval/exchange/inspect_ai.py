@@ -16,6 +16,9 @@ from pytest_llmeval.exchange.contract import (
     ImportOptions,
     SourceLedger,
     SourcePath,
+    as_list,
+    as_mapping,
+    is_scalar,
     read_records,
     read_source,
 )
@@ -124,24 +127,21 @@ class _LogReader:
         """Return the suite of the samples of a log."""
         data = self.ledger.data
         source = ImportedSource(self.ledger.file, ledgers=[self.ledger])
-        task = data["eval"].get("task") if isinstance(data["eval"], Mapping) else None
+        task = as_mapping(data["eval"]).get("task")
         if isinstance(task, str):
             self.suite.settings["description"] = task
             self.ledger.same(("eval", "task"), "task", "description of the suite")
         self._read_scorers(data)
-        samples = data.get("samples")
-        for number, sample in enumerate(samples if isinstance(samples, list) else []):
+        for number, sample in enumerate(as_list(data.get("samples"))):
             self._sample(sample, ("samples", number))
         for key, value in data.items():
-            for inner in value if isinstance(value, Mapping) else ():
+            for inner in as_mapping(value):
                 if (key, inner) not in (("eval", "task"), self.scorers):
                     self.ledger.lost(
                         (key, inner), f"{key} {inner}", "figures of a run are computed anew from its answers"
                     )
         if not self.suite.cases:
-            source.refusal = "found no sample in the log, expected one that was written with samples"
-            self.ledger.lose_all("no case is imported, so there is no suite")
-            return source
+            return source.refuse("found no sample in the log, expected one that was written with samples")
         add_evaluators(self.suite)
         source.suite = self.suite
         return source
@@ -149,16 +149,12 @@ class _LogReader:
     def _read_scorers(self, data: Mapping[str, Any]) -> None:
         """Note the scorers, which old logs have with the results; those of plain texts become checks of each case."""
         for section, key in (("eval", "scorers"), ("results", "scores")):
-            inner = data.get(section)
-            scorers = inner.get(key) if isinstance(inner, Mapping) else None
-            if isinstance(scorers, list) and scorers:
+            if scorers := as_list(as_mapping(data.get(section)).get(key)):
                 self.scorers = (section, key)
                 break
-        else:
-            return
         for number, scorer in enumerate(scorers):
             path = (*self.scorers, number)
-            name = str(scorer.get("name", "")).rpartition("/")[2] if isinstance(scorer, Mapping) else ""
+            name = str(as_mapping(scorer).get("name", "")).rpartition("/")[2]
             if name in _PATTERNS:
                 self.checks.append(name)
                 self.ledger.near(path, f"scorer {name}", f"check regex, {_PATTERNS[name][1]}")
@@ -218,13 +214,10 @@ def _check(scorer: str, target: Any) -> dict[str, Any]:
 
 def _question(value: Any) -> Any:
     """Return the input of a sample: text, or messages with roles."""
-    if isinstance(value, list):
-        return [
-            {"role": each.get("role"), "content": _text(each.get("content"))}
-            for each in value
-            if isinstance(each, Mapping)
-        ]
-    return value
+    if not isinstance(value, list):
+        return value
+    messages = (each for each in value if isinstance(each, Mapping))
+    return [{"role": each.get("role"), "content": _text(each.get("content"))} for each in messages]
 
 
 def _text(content: Any) -> str:
@@ -238,24 +231,21 @@ def _text(content: Any) -> str:
 
 def _prediction(output: Any) -> Any:
     """Return the recorded answer of a sample; ``None`` if it has none."""
-    choices = output.get("choices") if isinstance(output, Mapping) else None
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+    choices = as_list(as_mapping(output).get("choices"))
+    if not choices or not isinstance(choices[0], Mapping):
         return None
-    message = choices[0].get("message")
-    answer = _text(message.get("content")) if isinstance(message, Mapping) else ""
-    usage = output.get("usage") if isinstance(output.get("usage"), Mapping) else {}
+    answer = _text(as_mapping(choices[0].get("message")).get("content"))
+    usage = as_mapping(output.get("usage"))
     tokens = {key: usage[key] for key in ("input_tokens", "output_tokens") if isinstance(usage.get(key), int)}
     return {"answer": answer, "usage": tokens} if tokens else answer
 
 
 def _labels(sample: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield metadata and scores of a sample as labels."""
-    metadata = sample.get("metadata")
-    for name, value in metadata.items() if isinstance(metadata, Mapping) else ():
-        if isinstance(value, str | int | float | bool):
+    for name, value in as_mapping(sample.get("metadata")).items():
+        if is_scalar(value):
             yield str(name), value
-    scores = sample.get("scores")
-    for name, score in scores.items() if isinstance(scores, Mapping) else ():
+    for name, score in as_mapping(sample.get("scores")).items():
         value = score.get("value") if isinstance(score, Mapping) else score
-        if isinstance(value, str | int | float | bool):
+        if is_scalar(value):
             yield f"score.{name}", _VALUES.get(value, value) if isinstance(value, str) else value

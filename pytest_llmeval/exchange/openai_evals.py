@@ -17,6 +17,7 @@ from pytest_llmeval.exchange.contract import (
     LeftOutError,
     SourceLedger,
     SourcePath,
+    as_list,
     read_records,
     read_source,
 )
@@ -106,8 +107,7 @@ class _EvalReader:
         items = self._items()
         self.suite = ImportedSuite(self.options.suite_name(str(data.get("name") or self.path.stem)))
         for key in ("testing_criteria", "graders"):
-            graders = data.get(key)
-            for number, each in enumerate(graders if isinstance(graders, list) else []):
+            for number, each in enumerate(as_list(data.get(key))):
                 self._read_grader(each, (key, number))
         for key in data:
             if key == "name":
@@ -117,9 +117,7 @@ class _EvalReader:
             elif key not in ("testing_criteria", "graders", "data_source", "items"):
                 self.ledger.lost((key,), key, "a suite has no such setting")
         if items is None:
-            source.refusal = "found no items in it and no JSONL file beside it or among the sources, expected one"
-            self.ledger.lose_all("no case is imported, so there is no suite")
-            return source
+            return source.refuse("found no items in it and no JSONL file beside it or among the sources, expected one")
         ledger, records = items
         self.add_items(ledger, records)
         if ledger is not self.ledger:
@@ -211,7 +209,7 @@ class _EvalReader:
     def _several(self, raw: Mapping[str, Any], path: SourcePath) -> None:
         """Read the graders of a grader; its formula is code."""
         inner = raw.get("graders")
-        items = inner.items() if isinstance(inner, Mapping) else enumerate(inner if isinstance(inner, list) else [])
+        items = inner.items() if isinstance(inner, Mapping) else enumerate(as_list(inner))
         for key, each in items:
             self._read_grader(each, (*path, "graders", key))
         formula = raw.get("calculate_output")

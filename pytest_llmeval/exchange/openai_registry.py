@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from pytest_llmeval.exchange.contract import (
     ImportOptions,
     SourceLedger,
     SourcePath,
+    as_mapping,
     read_records,
     read_source,
 )
@@ -34,13 +36,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 def is_registry(data: Any) -> bool:
     """Return whether a file is of the registry: evals by name, or specs of graders with choices."""
-    return (
-        isinstance(data, Mapping)
-        and bool(data)
-        and any(
-            isinstance(each, Mapping) and ({"class", "id", "choice_strings"} & each.keys()) for each in data.values()
-        )
-    )
+    return any({"class", "id", "choice_strings"} & as_mapping(each).keys() for each in as_mapping(data).values())
 
 
 def is_samples(records: Sequence[Mapping[str, Any]]) -> bool:
@@ -55,17 +51,12 @@ def import_registry(path: Path, ledger: SourceLedger, options: ImportOptions) ->
     for name, each in ledger.data.items():
         if isinstance(each, Mapping) and "class" not in each:
             _note_alias(ledger, name, each)
-    reasons = []
-    for name in evals:
-        reason = _import_eval(path, ledger, name, source, options)
-        if reason:
-            reasons.append(reason)
-    if source.suite is None:
-        source.refusal = (
-            "; ".join(reasons) or "found no eval with a class, expected one: a spec of a grader has no cases"
-        )
-        ledger.lose_all("no case is imported, so there is no suite")
-    return source
+    reasons = [reason for name in evals if (reason := _import_eval(path, ledger, name, source, options))]
+    if source.suite is not None:
+        return source
+    return source.refuse(
+        "; ".join(reasons) or "found no eval with a class, expected one: a spec of a grader has no cases"
+    )
 
 
 def _note_alias(ledger: SourceLedger, name: str, entry: Mapping[str, Any]) -> None:
@@ -83,7 +74,7 @@ def _import_eval(path: Path, ledger: SourceLedger, name: str, source: ImportedSo
     """Import one eval; return why it could not be."""
     entry = ledger.data[name]
     kind = str(entry["class"]).rpartition(":")[2]
-    args = entry["args"] if isinstance(entry.get("args"), Mapping) else {}
+    args = as_mapping(entry.get("args"))
     if source.suite is not None:
         ledger.lost((name,), "eval", "a file becomes one suite; import a file with this eval alone")
         return ""
@@ -149,7 +140,7 @@ def _judged(path: Path, suite: ImportedSuite, args: Mapping[str, Any], source: I
     if file is None:
         return f"found no modelgraded spec {name!r}, expected {name}.yaml beside the file, or in modelgraded/"
     inner = read_source(file, file.as_posix())
-    spec = inner.data.get(name) if isinstance(inner.data, Mapping) else None
+    spec = as_mapping(inner.data).get(name)
     if not isinstance(spec, Mapping) or not isinstance(spec.get("prompt"), str):
         return f"found no prompt in the spec {name!r}, expected a text"
     outputs = spec.get("input_outputs")
@@ -161,30 +152,20 @@ def _judged(path: Path, suite: ImportedSuite, args: Mapping[str, Any], source: I
         return f"found no choice_scores in the spec {name!r}, expected a score for each choice"
 
     def placeholder(match: re.Match[str]) -> str:
-        key = match[1]
-        return (
-            "{{ answer }}"
-            if key == answers[0]
-            else "{{ expected }}"
-            if key == "ideal"
-            else f"{{{{ {_INPUTS.get(key, f'input.{key}')} }}}}"
-        )
+        places = {"input": "question", "ideal": "expected", answers[0]: "answer"}
+        return f"{{{{ {places.get(match[1], f'input.{match[1]}')} }}}}"
 
     suite.files[f"{suite.name}/grader.md"] = _PLACEHOLDER.sub(placeholder, spec["prompt"]) + "\n"
     reply = {"reason": "text", "score": {"choices": choices}}
     suite.settings["evaluators"] = [{"judge": {"prompt": f"{suite.name}/grader.md", "reply": reply}}]
     suite.settings["judge"] = {"model": _JUDGE}
     for key in spec:
-        known = key in ("prompt", "choice_strings", "choice_scores", "input_outputs")
-        if known:
+        if key in ("prompt", "choice_strings", "choice_scores", "input_outputs"):
             inner.near((name, key), f"spec {key}", "prompt and reply of evaluator judge")
         else:
             inner.lost((name, key), f"spec {key}", "a prompt for judges has no such setting")
     source.ledgers.append(inner)
     return ""
-
-
-_INPUTS: Final = {"input": "question"}
 
 
 def _choices(spec: Mapping[str, Any]) -> dict[str, float] | None:
@@ -194,11 +175,16 @@ def _choices(spec: Mapping[str, Any]) -> dict[str, float] | None:
     if isinstance(scores, Mapping) and all(isinstance(each, int | float) for each in scores.values()):
         return {str(each): float(scores.get(str(each), 0.0)) for each in names or scores}
     if scores == "from_strings":
-        try:
+        with suppress(ValueError):
             return {str(each): float(each) for each in names}
-        except ValueError:
-            return None
     return None
+
+
+_COLUMNS: Final = {
+    "id": "the id of the case",
+    "ideal": "the right answers",
+    "input": "the input: a text, or messages for the model",
+}
 
 
 def samples_suite(
@@ -232,11 +218,8 @@ def samples_suite(
                 ledger.lost(("ideal", number), "ideal", "it is no JSON, or empty, so it is no check")
         suite.cases.append(case)
     for column in ledger.data:
-        text = {"input": "the input: a text, or messages for the model", "ideal": "the right answers"}.get(column)
-        if text:
+        if text := _COLUMNS.get(column):
             ledger.same((column,), f"column {column}", text)
-        elif column == "id":
-            ledger.same((column,), "column id", "the id of the case")
         else:
             ledger.lost((column,), f"column {column}", "a sample has input and ideal")
     if kind == "":

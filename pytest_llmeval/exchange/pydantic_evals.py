@@ -15,6 +15,8 @@ from pytest_llmeval.exchange.contract import (
     LeftOutError,
     SourceLedger,
     SourcePath,
+    as_list,
+    is_scalar,
     read_source,
 )
 from pytest_llmeval.exchange.records import add_evaluators
@@ -95,8 +97,7 @@ class _DatasetReader:
 
     def read(self, data: Mapping[str, Any]) -> None:
         """Read the cases, and the evaluators of all and of each."""
-        evaluators = data.get("evaluators")
-        for number, spec in enumerate(evaluators if isinstance(evaluators, list) else []):
+        for number, spec in enumerate(as_list(data.get("evaluators"))):
             self._shared_evaluator(spec, ("evaluators", number))
         ids = CaseIds()
         for number, raw in enumerate(data["cases"]):
@@ -106,14 +107,16 @@ class _DatasetReader:
             settings["judge"] = {"model": self.judge}
         if self.shared:
             settings["checks"] = self.shared
-        if not self.by_case and not any("checks" in case for case in self.suite.cases) and not self.shared:
+        if self.shared or any("checks" in case for case in self.suite.cases):
+            return
+        if self.by_case:
+            settings["checks"] = [{"not_empty": True}]
+        else:
             add_evaluators(self.suite)
             text = (
                 "evaluators that suit the expected outputs, or a check not_empty: the dataset has none that is imported"
             )
             self.ledger.near(("evaluators", "none"), "no evaluator", text)
-        elif not any("checks" in case for case in self.suite.cases) and not self.shared:
-            settings["checks"] = [{"not_empty": True}]
 
     def _shared_evaluator(self, spec: Any, path: SourcePath) -> None:
         """Make an evaluator of the dataset a check of the suite; one that reads the case waits for the cases."""
@@ -143,16 +146,15 @@ class _DatasetReader:
             elif key != "evaluators":
                 self.ledger.lost(place, key, "a case has no such setting")
         checks = [self._check(spec, raw, place) for spec, place in self.by_case]
-        own = raw.get("evaluators")
-        for number, spec in enumerate(own if isinstance(own, list) else []):
-            checks.append(self._check(spec, raw, (*path, "evaluators", number)))
+        own = enumerate(as_list(raw.get("evaluators")))
+        checks += [self._check(spec, raw, (*path, "evaluators", number)) for number, spec in own]
         if case_checks := [each for each in checks if each is not None]:
             case["checks"] = case_checks
         self.suite.cases.append(case)
 
     def _labels(self, case: dict[str, Any], value: Mapping[str, Any], path: SourcePath) -> None:
         for name, each in value.items():
-            if isinstance(each, str | int | float | bool):
+            if is_scalar(each):
                 case.setdefault("labels", {})[name] = each
                 self.ledger.same((*path, name), "metadata", "a label")
             elif each is not None:

@@ -4,6 +4,7 @@ import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,9 @@ from pytest_llmeval.exchange.contract import (
     ImportedSuite,
     ImportOptions,
     SourceLedger,
+    as_list,
+    as_mapping,
+    is_scalar,
     read_records,
 )
 
@@ -118,9 +122,9 @@ def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds
         case["prediction"] = present["answer"] if present.keys() == {"answer"} else present
     if (criterion := _first(parts, "criterion")) is not None:
         case["checks"] = [{"judge": str(criterion)}]
-    labels = {name: value for name, value in parts.get("label", {}).items() if _is_scalar(value)}
+    labels = {name: value for name, value in parts.get("label", {}).items() if is_scalar(value)}
     for value in parts.get("labels", {}).values():
-        labels |= {str(name): each for name, each in _mapping(value).items() if _is_scalar(each)}
+        labels |= {str(name): each for name, each in as_mapping(_written(value)).items() if is_scalar(each)}
     if labels:
         case["labels"] = labels
     return case
@@ -128,15 +132,6 @@ def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds
 
 def _first(parts: Mapping[ColumnPart, Mapping[str, Any]], part: ColumnPart) -> Any:
     return next(iter(parts.get(part, {}).values()), None)
-
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, str | int | float | bool)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    data = _written(value)
-    return data if isinstance(data, Mapping) else {}
 
 
 def _written(value: Any) -> Any:
@@ -163,10 +158,7 @@ def written_list(value: Any) -> list[Any] | None:
 
 def _calls(value: Any) -> list[Any] | None:
     """Return tool calls with names and arguments."""
-    data = written_list(value)
-    if not data:
-        return None
-    return [_call(each) for each in data]
+    return [_call(each) for each in written_list(value) or ()] or None
 
 
 def _call(call: Any) -> Any:
@@ -180,10 +172,8 @@ def _call(call: Any) -> Any:
 
 def _script(value: Any) -> list[Any] | None:
     """Return the turns of a conversation as a script: what the user says."""
-    data = _written(value)
-    if not isinstance(data, list):
-        return None
-    contents = [each.get("content") for each in data if isinstance(each, Mapping) and each.get("role") == "user"]
+    turns = map(as_mapping, as_list(_written(value)))
+    contents = [each.get("content") for each in turns if each.get("role") == "user"]
     return [each for each in contents if isinstance(each, str) and each.strip()] or None
 
 
@@ -209,7 +199,7 @@ def _has_part(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    return _is_scalar(value) or (isinstance(value, list) and bool(value) and all(map(_is_scalar, value)))
+    return is_scalar(value) or (isinstance(value, list) and bool(value) and all(map(is_scalar, value)))
 
 
 _CONTEXT = "what the answer should rest on; evaluator claims reads contexts of predictions"
@@ -290,55 +280,14 @@ LANGSMITH: Final = {
 }
 
 
-def import_deepeval(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return goldens, or test cases, as a suite.
-
-    Raises:
-        SuiteError: The file cannot be read.
-    """
-    return _imported(path, display_path, options, DEEPEVAL, ("goldens", "testCases", "conversationalGoldens"))
-
-
-def import_ragas(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return a dataset of ragas as a suite.
-
-    Raises:
-        SuiteError: The file cannot be read.
-    """
-    return _imported(path, display_path, options, RAGAS, ("samples", "data"))
-
-
-def import_braintrust(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return a dataset of braintrust as a suite.
-
-    Raises:
-        SuiteError: The file cannot be read, or is a template of autoevals.
-    """
-    return _imported(path, display_path, options, BRAINTRUST, ("events", "data"))
-
-
-def import_langsmith(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return examples of LangSmith as a suite.
-
-    Raises:
-        SuiteError: The file cannot be read.
-    """
-    return _imported(path, display_path, options, LANGSMITH, ("examples", "data"))
-
-
-def import_table(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return a table as a suite, by the columns that the user names.
+def _imported(
+    path: Path, display_path: str, options: ImportOptions, columns: Mapping[str, Column], keys: tuple[str, ...]
+) -> ImportedSource:
+    """Return the suite of a file of records; columns that the user names come first.
 
     Raises:
         SuiteError: The file cannot be read, or lacks a column.
     """
-    return _imported(path, display_path, options, {"id": Column("id")}, ())
-
-
-def _imported(
-    path: Path, display_path: str, options: ImportOptions, columns: Mapping[str, Column], keys: tuple[str, ...]
-) -> ImportedSource:
-    """Return the suite of a file of records; columns that the user names come first."""
     ledger, records, beside = read_records(path, display_path, keys)
     named = options.columns()
     if absent := sorted(named.keys() - ledger.data.keys()):
@@ -349,8 +298,13 @@ def _imported(
     suite = suite_of_records(options.suite_name(path.stem), ledger, records, chosen)
     source = ImportedSource(display_path, suite, [ledger, *beside])
     if not any({"input", "messages"} & case.keys() for case in suite.cases):
-        source.suite = None
-        source.refusal = f"found no column of an input among {', '.join(ledger.data)}, expected one: --input COLUMN"
-        for each in source.ledgers:
-            each.lose_all("no case is imported, so there is no suite")
+        source.refuse(f"found no column of an input among {', '.join(ledger.data)}, expected one: --input COLUMN")
     return source
+
+
+import_deepeval = partial(_imported, columns=DEEPEVAL, keys=("goldens", "testCases", "conversationalGoldens"))
+import_ragas = partial(_imported, columns=RAGAS, keys=("samples", "data"))
+import_braintrust = partial(_imported, columns=BRAINTRUST, keys=("events", "data"))
+import_langsmith = partial(_imported, columns=LANGSMITH, keys=("examples", "data"))
+import_table = partial(_imported, columns={"id": Column("id")}, keys=())
+"""From file, display path and options to a suite: by the columns of a tool, or by those that the user names."""

@@ -248,6 +248,7 @@ def test_code_gets_a_stub_that_has_it_as_a_comment(folder: Path, capsys: pytest.
 def test_assertions_after_a_transform_are_not_imported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_source(folder, "suite.yaml", config(defaultTest={"options": {"transform": "output.trim()"}}))
     report = run_import(capsys, "promptfoo", "suite.yaml").report
+    assert "\nWritten: suite.eval.yaml, 1 case.\n" in report
     assert "options.transform changes the answer by code" in report
 
 

@@ -340,8 +340,8 @@ def _bare(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key not in ("name", "weight")}
 
 
-def _contains(assertion: Assertion) -> Outcome:
-    return assertion.check(assertion.kind, assertion.text_value())
+def _with_text(assertion: Assertion) -> Outcome:
+    return assertion.check(assertion.kind.replace("-", "_"), assertion.text_value())
 
 
 def _contains_several(assertion: Assertion) -> Outcome:
@@ -358,10 +358,6 @@ def _equals(assertion: Assertion) -> Outcome:
     if assertion.value is None:
         raise LeftOutError("it has no value")
     return assertion.check("equals", plain_text(assertion.value))
-
-
-def _begins(assertion: Assertion) -> Outcome:
-    return assertion.check(assertion.kind.replace("-", "_"), assertion.text_value())
 
 
 def _regex(assertion: Assertion) -> Outcome:
@@ -511,9 +507,8 @@ def _overlap(assertion: Assertion) -> Outcome:
 
 
 _KINDS: Final[Mapping[str, Callable[[Assertion], Outcome]]] = {
-    **dict.fromkeys(("contains", "icontains"), _contains),
+    **dict.fromkeys(("contains", "icontains", "starts-with", "ends-with"), _with_text),
     **dict.fromkeys(("contains-all", "contains-any", "icontains-all", "icontains-any"), _contains_several),
-    **dict.fromkeys(("starts-with", "ends-with"), _begins),
     **dict.fromkeys(("is-json", "contains-json"), _json),
     **dict.fromkeys(
         (

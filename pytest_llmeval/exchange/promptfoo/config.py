@@ -15,6 +15,8 @@ from pytest_llmeval.exchange.contract import (
     LeftOutError,
     SourceLedger,
     SourcePath,
+    as_list,
+    as_mapping,
     read_source,
 )
 from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader, Outcome
@@ -93,8 +95,7 @@ class _ConfigImport:
         self.data: Mapping[str, Any] = ledger.data
         self.files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix())
         self.suite = ImportedSuite(options.suite_name(_wanted_name(path)))
-        templates = self.data.get("assertionTemplates")
-        self.tests = TestReader(self.files, templates if isinstance(templates, Mapping) else {})
+        self.tests = TestReader(self.files, as_mapping(self.data.get("assertionTemplates")))
         self.assertions = AssertionReader(self.files)
         self.prompt_reader = PromptReader(self.files)
         self.provider_reader = ProviderReader(self.files)
@@ -125,11 +126,8 @@ class _ConfigImport:
         if self.suite.cases:
             self._write_settings()
             source.suite = self.suite
-        else:
-            source.refusal = _NO_CASE
-            for ledger in ledgers:
-                ledger.lose_all("no case is imported, so there is no suite")
-        return source
+            return source
+        return source.refuse(_NO_CASE)
 
     def _read_top(self) -> None:
         """Read everything but the tests."""
@@ -189,8 +187,7 @@ class _ConfigImport:
         """Yield all tests."""
         if self.data.get("tests") is not None:
             yield from self.tests.rows(self.data["tests"], ("tests",), self.ledger)
-        scenarios = self.data.get("scenarios")
-        for number, each in enumerate(scenarios if isinstance(scenarios, list) else []):
+        for number, each in enumerate(as_list(self.data.get("scenarios"))):
             yield from self._of_scenario(each, ("scenarios", number))
 
     def _of_scenario(self, scenario: Any, path: SourcePath) -> Iterator[TestRow]:
@@ -343,7 +340,7 @@ class _ConfigImport:
     def _of_set(self, noted: Noted, variables: Mapping[str, Any], changed: str) -> Outcome | None:
         """Return the check that an assert-set becomes."""
         raw, path, ledger = noted
-        members = raw["assert"] if isinstance(raw.get("assert"), list) else []
+        members = as_list(raw.get("assert"))
         outcomes = []
         for number, each in enumerate(members):
             place = (*path, "assert", number)

@@ -12,7 +12,7 @@ from pytest_llmeval.data.files.documents import parse_csv, read_text
 from pytest_llmeval.data.files.folders import matching_files
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.yaml import load_yaml
-from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, read_source
+from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, each_of, read_source
 from pytest_llmeval.exchange.templates import TemplateError, names_in, rewritten
 
 CODE_SUFFIXES = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go", ".sh"})
@@ -179,8 +179,7 @@ class PromptReader:
             for name, label in value.items():
                 self._read(name, str(label), (*path, name), ledger)
             return
-        for number, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            place = path if number is None else (*path, number)
+        for each, place in each_of(value, path):
             if isinstance(each, str):
                 self._read(each, "", place, ledger)
             elif isinstance(each, Mapping):

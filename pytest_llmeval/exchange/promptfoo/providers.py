@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import excerpt
-from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
+from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath, each_of
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -182,8 +182,7 @@ class ProviderReader:
 
     def read(self, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
         """Read ``providers``: one, or a list."""
-        for number, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            place = path if number is None else (*path, number)
+        for each, place in each_of(value, path):
             if isinstance(each, str):
                 self._named(each, place, ledger)
             elif isinstance(each, Mapping):

@@ -12,6 +12,8 @@ from pytest_llmeval.exchange.contract import (
     ImportOptions,
     SourceLedger,
     SourcePath,
+    as_list,
+    as_mapping,
 )
 from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
@@ -76,13 +78,13 @@ class _ResultReader:
 
     def read(self, result: Any, path: SourcePath) -> None:
         """Read one result."""
-        response = result.get("response") if isinstance(result, Mapping) else None
-        if not isinstance(response, Mapping) or response.get("output") is None:
+        response = as_mapping(as_mapping(result).get("response"))
+        if response.get("output") is None:
             self.ledger.lost(path, "result", "it has no output; its case has no answer of this system")
             return
-        variables = _mapping(result.get("vars"))
-        test = _mapping(result.get("testCase"))
-        asserts = test["assert"] if isinstance(test.get("assert"), list) else []
+        variables = as_mapping(result.get("vars"))
+        test = as_mapping(result.get("testCase"))
+        asserts = as_list(test.get("assert"))
         key = json.dumps([variables, asserts], sort_keys=True)
         checks = self._checks(asserts, variables, (*path, "testCase", "assert"))
         case = self.cases.get(key)
@@ -157,10 +159,6 @@ class _ResultReader:
         return {"predictions": name, **only}
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}
-
-
 def _system(result: Mapping[str, Any]) -> str:
     """Return the name of the system that a result is of."""
     provider, prompt = result.get("provider"), result.get("prompt")
@@ -175,7 +173,7 @@ def _system(result: Mapping[str, Any]) -> str:
 
 def _prediction(response: Mapping[str, Any]) -> Any:
     """Return an answer, with its usage where it is known."""
-    output, usage = response["output"], _mapping(response.get("tokenUsage"))
+    output, usage = response["output"], as_mapping(response.get("tokenUsage"))
     if not isinstance(output, str):
         return output
     names = {"prompt": "input_tokens", "completion": "output_tokens"}

@@ -1,5 +1,6 @@
 """Test cases of promptfoo: from YAML, JSON, JSONL and CSV."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, read_records
+from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, each_of, is_scalar, read_records
 from pytest_llmeval.exchange.promptfoo.assertions import TYPES
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, filled, is_template
@@ -52,6 +53,14 @@ _OPTIONS: Final = {
     "storeOutputAs": "a case does not see answers of others; write a conversation (messages)",
     "suffix": "write it into the prompt",
     "transformVars": "it is code, which is never executed; write the final values into the cases",
+}
+
+
+_COLUMNS: Final = {
+    "__description": "ids of the cases",
+    "__metric": "names of the checks",
+    "__providerOutput": "predictions of the cases",
+    "__threshold": "how many checks must be met",
 }
 
 
@@ -134,8 +143,7 @@ class TestReader:
 
     def rows(self, value: Any, path: SourcePath, ledger: SourceLedger) -> Iterator[TestRow]:
         """Yield the tests of ``tests``: one, a list, or names of files."""
-        for number, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            place = path if number is None else (*path, number)
+        for each, place in each_of(value, path):
             if isinstance(each, str):
                 yield from self._named(each, place, ledger)
             elif isinstance(each, Mapping) and isinstance(each.get("path"), str) and "vars" not in each:
@@ -184,34 +192,27 @@ class TestReader:
         metric = {"metric": record["__metric"]} if record.get("__metric") else {}
         for column, cell in record.items():
             path: SourcePath = (column, number)
+            text = _COLUMNS.get(column, "")
             if column.startswith("__expected"):
+                text = "checks of the cases"
                 if cell.strip():
                     row.asserts.append(Noted({**assertion_of_cell(cell), **metric}, path, ledger))
-                else:
-                    ledger.same((column,), f"column {column}", "checks of the cases")
+                    continue
             elif column == "__description":
                 row.description = cell
-                ledger.same((column,), f"column {column}", "ids of the cases")
             elif column == "__providerOutput":
                 row.prediction = cell or None
-                ledger.same((column,), f"column {column}", "predictions of the cases")
-            elif column == "__metric":
-                ledger.same((column,), f"column {column}", "names of the checks")
             elif column == "__threshold":
                 row.threshold = Noted(_number(cell), path, ledger) if cell.strip() else None
-                ledger.same((column,), f"column {column}", "how many checks must be met")
             elif column.startswith("__metadata:"):
-                row.labels[column.partition(":")[2]] = cell
-                ledger.same((column,), f"column {column}", "a label")
-            elif column.startswith("__"):
-                ledger.lost(
-                    (column,),
-                    f"column {column}",
-                    "there is no such column; " + _OPTIONS.get(column[2:], "see the checks"),
-                )
+                row.labels[column.partition(":")[2]], text = cell, "a label"
+            elif not column.startswith("__"):
+                row.variables[column], text = cell, f"input.{column}"
+            if text:
+                ledger.same((column,), f"column {column}", text)
             else:
-                row.variables[column] = cell
-                ledger.same((column,), f"column {column}", f"input.{column}")
+                advice = _OPTIONS.get(column[2:], "see the checks")
+                ledger.lost((column,), f"column {column}", f"there is no such column; {advice}")
         return row
 
     def row(self, raw: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> TestRow:
@@ -247,8 +248,7 @@ class TestReader:
 
     def _asserts(self, value: Any, path: SourcePath, ledger: SourceLedger) -> list[Noted]:
         assertions = []
-        for number, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            place = path if number is None else (*path, number)
+        for each, place in each_of(value, path):
             if isinstance(each, str) and each.startswith("file://"):
                 try:
                     inner = self.files.data(self.files.path(each))
@@ -273,7 +273,7 @@ class TestReader:
             place = (*path, name)
             if name == "conversationId":
                 ledger.lost(place, name, "each case is a conversation of its own; write it as messages of one case")
-            elif isinstance(each, str | int | float | bool):
+            elif is_scalar(each):
                 row.labels[name] = each
                 ledger.same(place, f"metadata {name}", "a label")
             else:
@@ -317,9 +317,7 @@ class TestReader:
                 values[name] = self._alternatives(value) if row.expands else [value]
             except LeftOutError as error:
                 lost[name] = str(error)
-        number = 1
-        for each in values.values():
-            number *= len(each)
+        number = math.prod(map(len, values.values()))
         if number > _MOST_EXPANDED:
             yield {}, {"vars": f"they stand for {number} cases, more than {_MOST_EXPANDED}"}
             return
