@@ -54,7 +54,6 @@ from pytest_llmeval.tasks.emotion_cause.scores import (
     step_counts,
     step_scores,
     support,
-    utterance_counts,
 )
 
 if TYPE_CHECKING:
@@ -366,7 +365,8 @@ class EmotionCause(Evaluator):
     def _counts(self, gold: Sequence[Pair], predicted: Predicted, pairs: Sequence[Pair]) -> dict[str, int]:
         if self.subtask == 1:
             spans = span_counts(cast("Sequence[SpanPair]", gold), cast("Sequence[SpanPair]", pairs), self.matching)
-            return spans | (utterance_counts(*map(_without_spans, (gold, pairs))) if self.utterance_level else {})
+            plain = (_without_spans(gold), _without_spans(pairs))
+            return spans | pair_counts(*plain, "utterances") if self.utterance_level else spans
         right, candidates = cast("Sequence[UtterancePair]", gold), cast("Sequence[UtterancePair]", predicted.candidates)
         counts = pair_counts(right, cast("Sequence[UtterancePair]", pairs))
         return counts | step_counts(right, candidates, predicted.keep) if self.two_step else counts

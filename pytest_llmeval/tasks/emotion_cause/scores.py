@@ -98,20 +98,15 @@ def span_counts(
     return counts | {name: number for name, number in tokens.items() if number}
 
 
-def pair_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTuple]) -> dict[str, int]:
+def pair_counts(
+    gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTuple], family: str = "pair"
+) -> dict[str, int]:
     """Count the pairs of one conversation whose causes are utterances (Subtask 2); both sides are made unique.
 
     Returns:
-        Counts by emotion for ``pair`` of `FAMILIES`; absent ones are 0.
+        Counts by emotion for ``pair`` of `FAMILIES`, or for ``utterances``; absent ones are 0.
     """
-    right, answers = set(gold), set(predicted)
-    return _by_emotion({"gold": right, "predicted": answers, "pair": right & answers})
-
-
-def utterance_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTuple]) -> dict[str, int]:
-    """Count pairs as `pair_counts` does, for ``utterances`` of `FAMILIES`, next to counts of spans."""
-    right, answers = set(gold), set(predicted)
-    columns = FAMILIES["utterances"]
+    right, answers, columns = set(gold), set(predicted), FAMILIES[family]
     return _by_emotion({columns.gold: right, columns.predicted: answers, columns.hits: right & answers})
 
 
@@ -139,14 +134,8 @@ def step_counts(
 
 
 def _by_emotion(groups: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for group, pairs in groups.items():
-        numbers: dict[str, int] = {}
-        for pair in pairs:
-            numbers[pair[-1]] = numbers.get(pair[-1], 0) + 1
-        for emotion, number in numbers.items():
-            counts[count_name(group, emotion)] = number
-    return counts
+    totals = {group: Counter(pair[-1] for pair in pairs) for group, pairs in groups.items()}
+    return {count_name(group, emotion): n for group, numbers in totals.items() for emotion, n in numbers.items()}
 
 
 def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span]]:

@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -208,8 +208,7 @@ def _from_object(data: Mapping[str, Any], note: str) -> Answer:
         faults.append(f"verdict: found {describe_found(verdict)}, expected text")
     key = next((key for key in _JUSTIFICATION if not _is_blank(data.get(key))), _JUSTIFICATION[0])
     justification = data.get(key)
-    if justification is not None and not isinstance(justification, str):
-        faults.append(f"{key}: found {describe_found(justification)}, expected text")
+    faults += _text_faults(data, [key])
     return Answer(
         verdict=verdict,
         justification=justification if isinstance(justification, str) else "",
@@ -221,25 +220,12 @@ def _from_object(data: Mapping[str, Any], note: str) -> Answer:
 
 
 def _sources(value: Any, faults: list[str]) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, (list, tuple)):
-        faults.append(f"evidence_sources: found {describe_found(value)}, expected a list")
-        return ()
-    for place, entry in enumerate(value):
-        if not isinstance(entry, (str, Mapping)):
-            description = describe_found(entry)
-            faults.append(
-                f"evidence_sources[{place}]: found {description}, expected text or an object with content and url"
-            )
-    return tuple(value)
+    faults += _source_faults(value, deep=False)
+    return tuple(value) if isinstance(value, (list, tuple)) else ()
 
 
 def _is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
-
-
-_TEXTS: Final = ("claim", "justification")
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,27 +276,27 @@ def claim_faults(expected: Any, *, strict: bool) -> Iterator[str]:
     wrong = None if verdict is None else verdict_fault(verdict, strict=strict)
     if wrong is not None:
         yield f"verdict: {wrong}"
-    for key in _TEXTS:
-        value = expected.get(key)
-        if value is not None and not isinstance(value, str):
-            yield f"{key}: found {describe_found(value)}, expected text"
+    yield from _text_faults(expected, ("claim", "justification"))
     yield from _source_faults(expected.get("evidence_sources"))
 
 
-def _source_faults(sources: Any) -> Iterator[str]:
+def _source_faults(sources: Any, *, deep: bool = True) -> Iterator[str]:
+    """Yield the faults of a list of sources, with `deep` also those inside its objects."""
     if sources is None:
         return
     if not isinstance(sources, (list, tuple)):
         yield f"evidence_sources: found {describe_found(sources)}, expected a list"
         return
     for place, source in enumerate(sources):
-        if isinstance(source, str):
-            continue
-        if not isinstance(source, Mapping):
-            description = describe_found(source)
-            yield f"evidence_sources[{place}]: found {description}, expected text or an object with content and url"
-            continue
-        for key in ("content", "url"):
-            value = source.get(key)
-            if value is not None and not isinstance(value, str):
-                yield f"evidence_sources[{place}].{key}: found {describe_found(value)}, expected text"
+        where = f"evidence_sources[{place}]"
+        if not isinstance(source, (str, Mapping)):
+            yield f"{where}: found {describe_found(source)}, expected text or an object with content and url"
+        elif deep and isinstance(source, Mapping):
+            yield from _text_faults(source, ("content", "url"), f"{where}.")
+
+
+def _text_faults(data: Mapping[str, Any], keys: Iterable[str], prefix: str = "") -> Iterator[str]:
+    for key in keys:
+        value = data.get(key)
+        if value is not None and not isinstance(value, str):
+            yield f"{prefix}{key}: found {describe_found(value)}, expected text"

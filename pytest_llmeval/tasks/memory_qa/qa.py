@@ -426,39 +426,23 @@ def to_table(systems: Mapping[str, Mapping[str, Any]], metric: str = "judge_scor
     there = {kind for metrics in systems.values() for kind in metrics["by_type"]}
     kinds = [kind.value for kind in QuestionType if kind.value in there]
     rows = [
-        [
-            name,
-            *(
-                _cell(metrics["by_type"].get(kind, {}), metric, _judged_count(metrics, metric, kind), digits)
-                for kind in kinds
-            ),
-            _cell(
-                {**metrics["overall"], "count": sum(each["count"] for each in metrics["by_type"].values())},
-                metric,
-                _judged_count(metrics, metric, None),
-                digits,
-            ),
-        ]
-        for name, metrics in systems.items()
+        [name, *(_cell(metrics, metric, kind, digits) for kind in (*kinds, None))] for name, metrics in systems.items()
     ]
     align = ("left", *["right"] * (len(kinds) + 1))
     return tabulate(rows, ["system", *kinds, "overall"], tablefmt="pipe", disable_numparse=True, colalign=align)
 
 
-def _judged_count(metrics: Mapping[str, Any], metric: str, kind: str | None) -> int | None:
-    """Return the number of verdicts of a judge score; ``None`` for other metrics."""
-    judged = metrics.get("judged") if metric == "judge_score" else None
-    if judged is None:
-        return None
-    count: int | None = judged["overall"] if kind is None else judged["by_type"].get(kind)
-    return count
-
-
-def _cell(scores: Mapping[str, Any], metric: str, judged: int | None, digits: int) -> str:
-    value = scores.get(metric)
+def _cell(metrics: Mapping[str, Any], metric: str, kind: str | None, digits: int) -> str:
+    """Return the score of a question type, or over all; a judge score with the number of its verdicts if some lack."""
+    by_type = metrics["by_type"]
+    value = (metrics["overall"] if kind is None else by_type.get(kind, {})).get(metric)
     if value is None:
         return _ABSENT
-    few = "" if judged is None or judged == scores["count"] else f" ({judged}/{scores['count']})"
+    few, judged = "", metrics.get("judged") if metric == "judge_score" else None
+    if judged is not None:
+        verdicts = judged["overall"] if kind is None else judged["by_type"].get(kind)
+        count = sum(each["count"] for each in by_type.values()) if kind is None else by_type[kind]["count"]
+        few = "" if verdicts in (None, count) else f" ({verdicts}/{count})"
     return f"{value:.{digits}f}{few}"
 
 

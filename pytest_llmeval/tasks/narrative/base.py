@@ -14,6 +14,7 @@ from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
 from pytest_llmeval.tasks.narrative.document import (
     PARTS,
@@ -260,11 +261,14 @@ def _read_prediction(data: Mapping[str, Any]) -> Story:
     return replace(story, faults=(fault,))
 
 
+def rates(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "tuple[FloatArray, ...]":
+    """Return precision, recall and F1 of summed counts."""
+    return precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold)
+
+
 def mean_of_present(columns: "Mapping[str, FloatArray]", weights: Mapping[str, float] | None = None) -> "FloatArray":
     """Return the weighted mean over columns, row by row, ignoring NaN; NaN where no weight is left."""
     import numpy as np
-
-    from pytest_llmeval.evaluators.measures.confusion import ratio
 
     values = np.array(list(columns.values()))
     weight = np.array([1.0 if weights is None else weights[name] for name in columns])[:, np.newaxis]

@@ -9,7 +9,7 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, EventPair, NameMatch, Pairing, RelationshipPair
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, read_gold
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, rates, read_gold
 from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Event, Relationship
 from pytest_llmeval.tasks.narrative.explaining import (
     action_lines,
@@ -289,8 +289,8 @@ _EXTRA = "extra_events"
 
 def describe_events(signature: str) -> list[Metric]:
     """Return the metrics of events."""
-    rates = [Metric(name, signature=signature) for name in (*_RATES, _JUDGED)]
-    return [*rates, Metric(_EXTRA, higher_is_better=False, high=None, signature=signature)]
+    shares = [Metric(name, signature=signature) for name in (*_RATES, _JUDGED)]
+    return [*shares, Metric(_EXTRA, higher_is_better=False, high=None, signature=signature)]
 
 
 def observe_events(stories: Alignment) -> Observation:
@@ -325,10 +325,10 @@ def summarize_events(sums: "Sums") -> "Mapping[str, FloatArray]":
     import numpy as np
 
     gold, matched, predicted = sums["events"], sums["events.matched"], sums["events.predicted"]
-    shares = (precision(matched, predicted, gold), recall(matched, gold), f1(matched, predicted, gold))
-    rates = dict(zip(_RATES, (ratio(sums["events.correct"], gold), *shares), strict=True))
-    rates |= {_JUDGED: ratio(sums["events.known.correct"], sums["events.known"])}
-    return rates | {_EXTRA: np.where(sums["events.judged"] > 0, predicted - matched, np.nan)}
+    shares = (ratio(sums["events.correct"], gold), *rates(matched, predicted, gold))
+    metrics = dict(zip(_RATES, shares, strict=True))
+    metrics |= {_JUDGED: ratio(sums["events.known.correct"], sums["events.known"])}
+    return metrics | {_EXTRA: np.where(sums["events.judged"] > 0, predicted - matched, np.nan)}
 
 
 def _is_correct(
@@ -347,7 +347,6 @@ def _feels_the_same(right: Relationship, answer: Relationship) -> bool:
     return not right.sentiments or right.sentiments == answer.sentiments
 
 
-_CHARACTER_RATES = ("character_precision", "character_recall", "character_f1")
 _ARCHETYPE = "character_archetype_accuracy"
 _NO_CHARACTERS = "the ground truth has no characters"
 
@@ -367,7 +366,7 @@ class Characters(NarrativeEvaluator):
     """
 
     name = "narrative.characters"
-    metrics = (*_CHARACTER_RATES, _ARCHETYPE)
+    metrics = ("character_precision", "character_recall", "character_f1", _ARCHETYPE)
 
     fuzzy: float | None = None
     match: NameMatch = field(default="aliases", kw_only=True)
@@ -415,6 +414,5 @@ class Characters(NarrativeEvaluator):
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all characters pooled, and the share of right archetypes."""
         matched, predicted, gold = sums["matched"], sums["predicted"], sums["gold"]
-        rates = (precision(matched, predicted, gold), recall(matched, gold), f1(matched, predicted, gold))
         accuracy = ratio(sums["archetypes.right"], sums["archetypes"])
-        return dict(zip(_CHARACTER_RATES, rates, strict=True)) | {_ARCHETYPE: accuracy}
+        return dict(zip(self.metrics, (*rates(matched, predicted, gold), accuracy), strict=True))

@@ -1,7 +1,8 @@
 """Mutators of story annotations: characters, events, relationships, labels and spans."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from pytest_llmeval.core.case import Case
@@ -44,8 +45,8 @@ class _Annotation:
         return self.stories.gold
 
 
-def _of_document(change: Callable[[_Annotation, Neighbours], bool]) -> AnswerChange:
-    """Return a change of a document; it says whether it applied."""
+def _of_document(changes: Callable[[_Annotation, Neighbours], Iterable[Callable[[], object]]]) -> AnswerChange:
+    """Return a change of a document: one of several possible ones, if any."""
 
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = next(each for each in near.evaluators.values() if isinstance(each, NarrativeEvaluator))
@@ -54,126 +55,109 @@ def _of_document(change: Callable[[_Annotation, Neighbours], bool]) -> AnswerCha
         if data is None or not case.expected:
             return None
         annotation = _Annotation(data, evaluator.aligned(case))
-        if not change(annotation, near):
+        possible = list(changes(annotation, near))
+        if not possible:
             return None
+        near.rng.choice(possible)()
         return json.dumps(annotation.data, ensure_ascii=False) if isinstance(prediction, str) else annotation.data
 
     return changed
 
 
-def _character_renamed(annotation: _Annotation, near: Neighbours) -> bool:
-    pairs = annotation.stories.characters
-    if not pairs:
-        return False
-    name = near.rng.choice(pairs)[1].name
-    for each in annotation.data["characters"]:
-        if isinstance(each, dict) and str(each.get("name", "")).strip() == name:
-            each.update(name=_NOBODY, alias="")
-    return True
+def _character_renamed(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
+    del near
+
+    def rename(name: str) -> None:
+        for each in annotation.data["characters"]:
+            if isinstance(each, dict) and str(each.get("name", "")).strip() == name:
+                each.update(name=_NOBODY, alias="")
+
+    for _, character in annotation.stories.characters:
+        yield partial(rename, character.name)
 
 
-def _event_dropped(annotation: _Annotation, near: Neighbours) -> bool:
-    if not annotation.events:
-        return False
-    _, _, raw = near.rng.choice(annotation.events)
-    annotation.data["narrative_events"] = [each for each in annotation.data["narrative_events"] if each is not raw]
-    return True
+def _event_dropped(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
+    del near
+    events = annotation.data.get("narrative_events")
+    for _, _, raw in annotation.events:
+        others = [each for each in events or () if each is not raw]
+        yield partial(annotation.data.update, narrative_events=others)
 
 
-def _event_added(annotation: _Annotation, near: Neighbours) -> bool:
+def _event_added(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
     """Add an event that shares nothing with a right one."""
     del near
-    if not annotation.events:
-        return False
-    length = len(annotation.stories.text)
-    span = {"start": length + 10, "end": length + 20}
-    annotation.data["narrative_events"].append({"id": "no such event", "time_order": 10**6, "text_span": span})
-    return True
+    if annotation.events:
+        length = len(annotation.stories.text)
+        span = {"start": length + 10, "end": length + 20}
+        event = {"id": "no such event", "time_order": 10**6, "text_span": span}
+        yield partial(annotation.data["narrative_events"].append, event)
 
 
-def _roles_swapped(annotation: _Annotation, near: Neighbours) -> bool:
+def _right_relationships(
+    annotation: _Annotation,
+) -> Iterator[tuple[Event, tuple[str, str], _Document]]:
+    """Yield the relationships of the prediction with the right event and the keys of agent and target."""
+    for right, _, raw in annotation.events:
+        values = raw.get("relationships")
+        for each in values if isinstance(values, list) else ():
+            if isinstance(each, dict):
+                yield right, (name_key(str(each.get("agent", ""))), name_key(str(each.get("target", "")))), each
+
+
+def _roles_swapped(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
     """Swap agent and target of a right relationship, if the reverse is not also right."""
-    candidates = []
-    for right, _, raw in annotation.events:
-        ends = {(name_key(each.agent), name_key(each.target)) for each in right.relationships}
-        for each in _relationships(raw):
-            own = name_key(str(each.get("agent", ""))), name_key(str(each.get("target", "")))
-            if own in ends and own[::-1] not in ends:
-                candidates.append(each)
-    if not candidates:
-        return False
-    chosen = near.rng.choice(candidates)
-    chosen["agent"], chosen["target"] = chosen["target"], chosen["agent"]
-    return True
+    del near
+    for right, own, each in _right_relationships(annotation):
+        ends = {(name_key(pair.agent), name_key(pair.target)) for pair in right.relationships}
+        if own in ends and own[::-1] not in ends:
+            yield partial(each.update, agent=each["target"], target=each["agent"])
 
 
-def _relationships(event: _Document) -> list[_Document]:
-    values = event.get("relationships")
-    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
-
-
-def _sentiment(annotation: _Annotation, near: Neighbours) -> bool:
+def _sentiment(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
     """Give a right relationship the sentiment of another one, which it has nowhere in its event."""
-    every = {
-        each
-        for event in annotation.gold.events
-        for relationship in event.relationships
-        for each in relationship.sentiments
-    }
-    candidates = []
-    for right, _, raw in annotation.events:
-        here = {each for relationship in right.relationships for each in relationship.sentiments}
-        ends = {(name_key(each.agent), name_key(each.target)) for each in right.relationships if each.sentiments}
-        for each in _relationships(raw):
-            own = name_key(str(each.get("agent", ""))), name_key(str(each.get("target", "")))
-            sentiment = each.get("sentiment")
-            free = sorted(every - here)
-            if own in ends and free and isinstance(sentiment, str) and sentiment.strip() in here:
-                candidates.append((each, free))
-    if not candidates:
-        return False
-    chosen, free = near.rng.choice(candidates)
-    chosen["sentiment"] = near.rng.choice(free)
-    return True
+    every = _sentiments(annotation.gold.events)
+    for right, own, each in _right_relationships(annotation):
+        here = _sentiments([right])
+        ends = {(name_key(pair.agent), name_key(pair.target)) for pair in right.relationships if pair.sentiments}
+        sentiment, free = each.get("sentiment"), sorted(every - here)
+        if own in ends and free and isinstance(sentiment, str) and sentiment.strip() in here:
+            yield partial(_set_one, each, "sentiment", free, near)
 
 
-def _action(annotation: _Annotation, near: Neighbours) -> bool:
+def _set_one(data: _Document, key: str, values: Sequence[str], near: Neighbours) -> None:
+    """Set a key to one of several values."""
+    data[key] = near.rng.choice(values)
+
+
+def _sentiments(events: Iterable[Event]) -> set[str]:
+    return {sentiment for event in events for each in event.relationships for sentiment in each.sentiments}
+
+
+def _action(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
     """Give a right action the type of another event."""
     types = {each.action["type"] for each in annotation.gold.events if "type" in each.action}
-    candidates = []
     for right, event, raw in annotation.events:
         own = right.action.get("type")
         if own is not None and event.action.get("type") == own and (free := sorted(types - {own})):
-            candidates.append((raw, free))
-    if not candidates:
-        return False
-    raw, free = near.rng.choice(candidates)
-    raw["action_layer"]["type"] = near.rng.choice(free)
-    return True
+            yield partial(_set_one, raw["action_layer"], "type", free, near)
 
 
-def _label(annotation: _Annotation, near: Neighbours) -> bool:
+def _label(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
     """Name a label that no taxonomy has, in the place of a right one."""
-    candidates = [
-        raw
-        for right, event, raw in annotation.events
-        if "category" in right.action and event.action.get("category") == right.action["category"]
-    ]
-    if not candidates:
-        return False
-    near.rng.choice(candidates)["action_layer"]["category"] = _NO_LABEL
-    return True
+    del near
+    for right, event, raw in annotation.events:
+        if "category" in right.action and event.action.get("category") == right.action["category"]:
+            yield partial(raw["action_layer"].update, category=_NO_LABEL)
 
 
-def _span(annotation: _Annotation, near: Neighbours) -> bool:
+def _span(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
     """Move the span of a right event to where no right event is."""
-    spans = [each.span for each in annotation.gold.events if each.span is not None]
-    candidates = [raw for right, event, raw in annotation.events if right.span is not None and event.span is not None]
-    if not candidates:
-        return False
-    start = max(end for _, end in spans) + 10
-    near.rng.choice(candidates)["text_span"] = {"start": start, "end": start + 10}
-    return True
+    del near
+    start = 10 + max((each.span[1] for each in annotation.gold.events if each.span is not None), default=0)
+    for right, event, raw in annotation.events:
+        if right.span is not None and event.span is not None:
+            yield partial(raw.update, text_span={"start": start, "end": start + 10})
 
 
 def _mutator(name: str, why: str, advice: str, change: Any, *components: str) -> Mutator:

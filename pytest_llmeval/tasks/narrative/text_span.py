@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
+from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.segmentation import match_boundaries, pk, window_diff
 from pytest_llmeval.evaluators.measures.spans import Span, assign_spans, end_mark_spans, sentence_index, span_faults
 from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_boundaries, summarize_boundaries
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing, RelationshipPair
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, rates
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
 from pytest_llmeval.tasks.narrative.explaining import gap_counts, gap_details, sentiment_lines, span_lines
 from pytest_llmeval.tasks.narrative.labelling import describe_drift, drifted_spans
@@ -105,8 +105,8 @@ class TextSpan(NarrativeEvaluator):
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return everything for the boundaries and the spans of all stories pooled."""
-        rates = {name: ratio(sums[f"{name}.errors"], sums[f"{name}.windows"]) for name in _WINDOWED}
-        return summarize_boundaries(sums) | rates | {_OVERLAP: ratio(sums["overlap"], sums["spans"])}
+        windowed = {name: ratio(sums[f"{name}.errors"], sums[f"{name}.windows"]) for name in _WINDOWED}
+        return summarize_boundaries(sums) | windowed | {_OVERLAP: ratio(sums["overlap"], sums["spans"])}
 
 
 def _judged(stories: Alignment) -> tuple[list[Event], list[str]]:
@@ -172,7 +172,6 @@ def _details(
     }
 
 
-_SENTIMENT_RATES = ("sentiment_precision", "sentiment_recall", "sentiment_f1")
 _POLARITY = "sentiment_polarity_accuracy"
 _NO_SENTIMENT = "the ground truth has no sentiment of a relationship with agent and target"
 _NO_POLARITY = "no paired relationship has a sentiment of known polarity in the ground truth"
@@ -197,7 +196,7 @@ class Sentiment(NarrativeEvaluator):
     """
 
     name = "narrative.sentiment"
-    metrics = (*_SENTIMENT_RATES, _POLARITY)
+    metrics = ("sentiment_precision", "sentiment_recall", "sentiment_f1", _POLARITY)
     lines = staticmethod(sentiment_lines)
 
     fuzzy: float | None = None
@@ -224,9 +223,8 @@ class Sentiment(NarrativeEvaluator):
         """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""
         hits, gold = sums["true_positives"], sums["true_positives"] + sums["false_negatives"]
         predicted = hits + sums["false_positives"]
-        rates = (precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold))
         accuracy = ratio(sums["polarity_correct"], sums["polarity_total"])
-        return dict(zip(_SENTIMENT_RATES, rates, strict=True)) | {_POLARITY: accuracy}
+        return dict(zip(self.metrics, (*rates(hits, predicted, gold), accuracy), strict=True))
 
 
 class _Tally:

@@ -265,15 +265,10 @@ def _inner(line: str) -> str:
     return line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
 
 
-_POLARITIES: dict[str, Polarity] = {
-    "positive": "positive",
-    "正": "positive",
-    "积极": "positive",
-    "neutral": "neutral",
-    "中": "neutral",
-    "negative": "negative",
-    "负": "negative",
-    "消极": "negative",
+_POLARITIES: dict[Polarity, tuple[str, ...]] = {
+    "positive": ("positive", "正", "积极"),
+    "neutral": ("neutral", "中"),
+    "negative": ("negative", "负", "消极"),
 }
 _HEADINGS = {"status": ("status", "状态"), "function": ("function", "功能")}
 _SEPARATORS = re.compile(r"[,;，；、]")
@@ -326,10 +321,7 @@ def sentiments_of(rows: list[LabelRow], faults: FaultLog) -> Sentiments:
         polarity = _polarity(row, faults) if "polarity" in row.cells else None
         level = _level(row, faults)
         if wrong is None and faults.found == faulty:
-            base = _label(row, "label")
-            sentiments.append(
-                Sentiment(label=base.label, zh=base.zh, aliases=base.aliases, polarity=polarity, level=level)
-            )
+            sentiments.append(Sentiment(**vars(_label(row, "label")), polarity=polarity, level=level))
     return Sentiments(sentiments=tuple(sentiments))
 
 
@@ -439,9 +431,8 @@ def _label(row: LabelRow, column: str) -> Label:
 
 
 def _action_type(row: LabelRow) -> ActionType:
-    base = _label(row, "type")
     names = (name for part in _parts(row.cells.get("contexts", "")) for name in split_name(part))
-    return ActionType(label=base.label, zh=base.zh, aliases=base.aliases, contexts=tuple(filter(None, names)))
+    return ActionType(**vars(_label(row, "type")), contexts=tuple(filter(None, names)))
 
 
 def _parts(cell: str) -> tuple[str, ...]:
@@ -452,9 +443,9 @@ def _parts(cell: str) -> tuple[str, ...]:
 def _polarity(row: LabelRow, faults: FaultLog) -> Polarity | None:
     """Return the one polarity that a cell such as ``High Positive`` speaks of."""
     text = row.cells["polarity"]
-    meant = {polarity for word, polarity in _POLARITIES.items() if word in text.casefold()}
+    meant = [polarity for polarity, words in _POLARITIES.items() if any(word in text.casefold() for word in words)]
     if len(meant) == 1:
-        return meant.pop()
+        return meant[0]
     faults.add(row.line, 1, "polarity", f"found {describe(text)}, expected positive, neutral or negative")
     return None
 
