@@ -1,4 +1,4 @@
-"""Report files for other tools: Every Eval Ever, the Common Test Report Format (CTRF), Parquet."""
+"""Report files for other programs: CSV, Parquet, the Common Test Report Format (CTRF), Every Eval Ever."""
 
 import io
 import re
@@ -11,7 +11,7 @@ from typing import Any, Final
 from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.writing import write_bytes
+from pytest_llmeval.data.files.writing import csv_lines, write_bytes, write_text
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.json import write_data
 
@@ -247,3 +247,21 @@ def write_parquet(report: RunReport, path: Path) -> None:
     written = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema), written)
     write_bytes(path, written.getvalue())
+
+
+_CSV_COLUMNS = ("suite", "path", "variant", "case", "outcome")
+
+
+def csv_rows(report: RunReport) -> Iterator[Sequence[str | float | None]]:
+    """Yield the header and a row for each case; a case without a score, or of a suite without the metric, has none."""
+    metrics = list(dict.fromkeys(name for suite in report.suites for name in suite.metrics))
+    yield [*_CSV_COLUMNS, *(f"metric:{name}" if name in _CSV_COLUMNS else name for name in metrics)]
+    for suite in report.suites:
+        first = (suite.base_name, suite.path, suite.variant)
+        for case in suite.cases:
+            yield [*first, case.id, case.outcome, *(case.metrics.get(name) for name in metrics)]
+
+
+def write_csv(report: RunReport, path: Path) -> None:
+    """Write the scores to a file row by row."""
+    write_text(path, csv_lines(csv_rows(report)))

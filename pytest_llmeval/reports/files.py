@@ -4,7 +4,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,29 +15,37 @@ if TYPE_CHECKING:
 ERROR_ANALYSIS = "errors.json"
 CTRF = "ctrf.json"
 EVERY_EVAL_EVER = "every_eval_ever.json"
-FORMATS = {
-    ".csv": "pytest_llmeval.reports.csv:write_csv",
-    ".html": "pytest_llmeval.reports.html.page:write_html",
-    ".json": "pytest_llmeval.reports.json:write_json",
-    ".md": "pytest_llmeval.reports.markdown:write_markdown",
-    ".parquet": "pytest_llmeval.exchange.report_files:write_parquet",
-    ".txt": "pytest_llmeval.reports.terminal:write_plain_text",
-    ERROR_ANALYSIS: "pytest_llmeval.reports.json:write_errors",
-    CTRF: "pytest_llmeval.exchange.report_files:write_ctrf",
-    EVERY_EVAL_EVER: "pytest_llmeval.exchange.report_files:write_every_eval_ever",
-}
-"""Suffix, or end of the name, to what writes a report to a path; it returns a note on what the file lacks, or nothing.
 
-A further format is a module with such a function, and a line here."""
+
+class ReportFormat(NamedTuple):
+    """A format of reports.
+
+    Attributes:
+        writer: ``module:function`` that writes a report to a path, and returns a note on what the file lacks, if
+            anything.
+        names: Pattern of the ends of JSON files in this format, before ``.json``; empty if the suffix decides.
+    """
+
+    writer: str
+    names: str = ""
+
+
+FORMATS = {
+    ".csv": ReportFormat("pytest_llmeval.exchange.report_files:write_csv"),
+    ".html": ReportFormat("pytest_llmeval.reports.html.page:write_html"),
+    ".json": ReportFormat("pytest_llmeval.reports.json:write_json"),
+    ".md": ReportFormat("pytest_llmeval.reports.markdown:write_markdown"),
+    ".parquet": ReportFormat("pytest_llmeval.exchange.report_files:write_parquet"),
+    ".txt": ReportFormat("pytest_llmeval.reports.terminal:write_plain_text"),
+    ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports.json:write_errors", "errors|error[_-]analysis"),
+    CTRF: ReportFormat("pytest_llmeval.exchange.report_files:write_ctrf", "ctrf(?:[_-]report)?"),
+    EVERY_EVAL_EVER: ReportFormat(
+        "pytest_llmeval.exchange.report_files:write_every_eval_ever", "every[_-]eval[_-]ever"
+    ),
+}
+"""Suffix, or usual name of the file, to format. A further format is a function and a line here."""
 
 SUFFIXES = tuple(name for name in FORMATS if name.startswith("."))
-_ERRORS_NAME = r"(?:.*[^A-Za-z])?(?:errors|error[_-]analysis)\.json"
-_NAMES = {
-    _ERRORS_NAME: ERROR_ANALYSIS,
-    r"(?:.*[^A-Za-z])?ctrf(?:[_-]report)?\.json": CTRF,
-    r"(?:.*[^A-Za-z])?every[_-]eval[_-]ever\.json": EVERY_EVAL_EVER,
-}
-"""Pattern of names to what they ask for; the suffix decides about all others."""
 
 SUITE = "{suite}"
 """Stands for the name of a suite in the path of a report."""
@@ -48,11 +56,11 @@ _DEVICE = re.compile(r"(aux|com\d|con|lpt\d|nul|prn)(\.|$)", re.IGNORECASE)
 
 
 class WrittenReports(NamedTuple):
-    """What came of writing reports.
+    """The result of writing reports.
 
     Attributes:
         written: The files.
-        missing: Why one is missing.
+        missing: Why a report was not written.
         notes: What a file lacks, or that it is large.
     """
 
@@ -61,17 +69,18 @@ class WrittenReports(NamedTuple):
     notes: list[str]
 
 
-def is_error_report(path: Path) -> bool:
-    """Return whether a path asks for the error analysis: its name ends in ``errors.json`` or ``error_analysis.json``.
+def report_format(path: Path) -> str:
+    """Return the key in `FORMATS` of a path: by the end of its name, else by its suffix.
 
-    >>> [is_error_report(Path(name)) for name in ("out/errors.json", "my_error_analysis.json", "terrors.json")]
-    [True, True, False]
+    >>> [report_format(Path(name)) for name in ("out/errors.json", "my_error_analysis.json", "terrors.json")]
+    ['errors.json', 'errors.json', '.json']
     """
-    return re.fullmatch(_ERRORS_NAME, path.name) is not None
+    patterns = {key: rf"(?:.*[^A-Za-z])?(?:{each.names})\.json" for key, each in FORMATS.items() if each.names}
+    return next((key for key, pattern in patterns.items() if re.fullmatch(pattern, path.name)), path.suffix)
 
 
 def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
-    """Write the report files, and GitHub's job summary where there is one.
+    """Write the report files, and GitHub's job summary if a variable names it.
 
     Args:
         report: The run.
@@ -86,7 +95,8 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
     for path, part in _files(report, paths):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            note = _writer(path)(part, path)
+            module, _, name = FORMATS[report_format(path)].writer.partition(":")
+            note = getattr(import_module(module), name)(part, path)
             written.append(path)
             notes += [f"{path}: {note}"] if note else []
         except OSError as error:
@@ -102,14 +112,6 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
         except OSError as error:
             missing.append(f"job summary NOT written to {summary}: {error.strerror}")
     return WrittenReports(written, missing, notes)
-
-
-def _writer(path: Path) -> Callable[["RunReport", Path], str | None]:
-    """Return what writes a report; only then is it imported."""
-    kind = next((each for pattern, each in _NAMES.items() if re.fullmatch(pattern, path.name)), path.suffix)
-    module, _, name = FORMATS[kind].partition(":")
-    write: Callable[[RunReport, Path], str | None] = getattr(import_module(module), name)
-    return write
 
 
 def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "RunReport"]]:

@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
 from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.reports.files import is_error_report
+from pytest_llmeval.reports.files import ERROR_ANALYSIS, report_format
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_errors, to_json, write_errors
 from pytest_llmeval.reports.making import fill_buckets, suite_report
@@ -125,7 +125,7 @@ def test_the_file_can_be_read_whatever_models_said(tmp_path: Path) -> None:
     ],
 )
 def test_the_name_of_the_file_asks_for_the_error_analysis(name: str, asked: bool) -> None:
-    assert is_error_report(Path(name)) == asked
+    assert (report_format(Path(name)) == ERROR_ANALYSIS) == asked
 
 
 def test_the_json_report_lists_buckets_with_the_ids_of_their_cases() -> None:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.data.files.writing import csv_lines
-from pytest_llmeval.reports.csv import csv_rows, write_csv
+from pytest_llmeval.exchange.report_files import csv_rows, write_csv
 from pytest_llmeval.reports.form import RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports.making import suite_report
 
