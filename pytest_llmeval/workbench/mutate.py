@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.workbench.mutation.mutants import JudgedScorer, Mutation
 
 _WIDTH = 120
-_CACHE = Path(".llmeval", "mutants.sqlite3")
+_CACHE = ".llmeval/mutants.sqlite3"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--judges", action="store_true", help="let judges score mutants; the plan of it is shown first")
     parser.add_argument("--yes", action="store_true", help="with --judges: do not ask before calling them")
     predictions = OPTIONS["predictions"]._replace(help="answers recorded by --llmeval-predictions")
-    help_of_cache = f"cache of their verdicts; default: {_CACHE.as_posix()}"
+    help_of_cache = f"cache of their verdicts; default: {_CACHE}"
     cache = OPTIONS["cache"]._replace(default=_CACHE, command_help=help_of_cache)
     add_options(parser, predictions, "budget", "concurrency", cache)
     parser.set_defaults(run=_mutate)

@@ -68,24 +68,29 @@ class FaultLog:
     def __init__(self, file: str) -> None:
         self.file = file
         self.found = 0
-        self._listed: list[Fault] = []
+        self.first: list[Fault] = []
 
     def add(self, line: int, column: int, path: str, message: str, *, spares_case: bool = False) -> None:
         """Add a fault; `line` 0 means the whole file."""
         self.found += 1
         if self.found <= MAX_LISTED:
-            self._listed.append(Fault(self.file, line, column, path, message, spares_case))
+            self.first.append(Fault(self.file, line, column, path, message, spares_case))
 
     def extend(self, faults: Iterable[Fault]) -> None:
         """Add faults that were found elsewhere."""
         for each in faults:
             self.add(each.line, each.column, each.path, each.message, spares_case=each.spares_case)
 
+    def include(self, log: "FaultLog") -> None:
+        """Add the faults of another log of the file, listed or counted."""
+        self.extend(log.first)
+        self.found += log.found - len(log.first)
+
     def listed(self) -> list[Fault]:
         """Return the faults, and one that counts those not listed."""
-        rest = self.found - len(self._listed)
+        rest = self.found - len(self.first)
         more = [Fault(self.file, 0, 0, "", f"... and {rest} more")] if rest else []
-        return [*self._listed, *more]
+        return [*self.first, *more]
 
     def check(self) -> None:
         """Raise `SuiteError` with all the faults, if there are any."""

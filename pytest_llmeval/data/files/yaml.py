@@ -354,6 +354,13 @@ def _stand_ins(text: str) -> dict[int, str]:
     return {ord(mark): stand_in for mark, stand_in in zip(found, free, strict=False)}
 
 
+_LIBYAML_TOO_DEEP = "nesting depth"
+
+
+class _TooDeepForLibyamlError(Exception):
+    """libyaml read ahead to its own limit before its events reached ours; the parser in Python does not."""
+
+
 def load_yaml(text: str, faults: FaultLog) -> tuple[Any, FilePlace | None]:
     """Read one YAML document; faults are added to `faults`.
 
@@ -363,15 +370,30 @@ def load_yaml(text: str, faults: FaultLog) -> tuple[Any, FilePlace | None]:
     Returns:
         The data and its place; twice ``None`` where there is no document. After a fault both are incomplete.
     """
+    parsers = [yaml.CSafeLoader, yaml.SafeLoader] if hasattr(yaml, "CSafeLoader") else [yaml.SafeLoader]
+    for parser in parsers:
+        attempt = FaultLog(faults.file)
+        try:
+            loaded = _load(text, attempt, parser)
+        except _TooDeepForLibyamlError:
+            continue
+        break
+    faults.include(attempt)
+    return loaded
+
+
+def _load(text: str, faults: FaultLog, parser: Any) -> tuple[Any, FilePlace | None]:
     stand_ins = _stand_ins(text)
     builder = _Builder(faults, {ord(stand_in): chr(code) for code, stand_in in stand_ins.items()})
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text.translate(stand_ins) if stand_ins else text)
+        loader = parser(text.translate(stand_ins) if stand_ins else text)
         while not builder.ended:
             builder.take(loader.get_event())
     except _StopError:
         pass
     except yaml.YAMLError as error:
+        if parser is not yaml.SafeLoader and _LIBYAML_TOO_DEEP in str(getattr(error, "problem", "")):
+            raise _TooDeepForLibyamlError from error
         add_yaml_fault(text, error, faults)
     except (ValueError, OverflowError) as error:
         # Only the parser in Python: it turns an escape such as "\U00110000" into a character without a check.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.places import MAX_LISTED, FaultLog
 from pytest_llmeval.data.files.yaml import load_yaml
 
 
@@ -173,6 +173,13 @@ def test_all_faults_are_listed_up_to_a_syntax_fault() -> None:
         ":4:1",
         ":5:4",
     ]
+
+
+@pytest.mark.usefixtures("parser")
+def test_faults_before_a_deep_nesting_are_listed_once() -> None:
+    many = "a: 1\n" * 1000
+    assert faults_of(f"{many}b: {'[' * 3000}")[-1].endswith(f"... and {1000 - MAX_LISTED} more")
+    assert [fault.partition("  ")[0] for fault in faults_of("a: 1\na: 2\nb: " + "[" * 3000)] == [":2:1", ":3:103"]
 
 
 @pytest.mark.usefixtures("parser")
