@@ -16,7 +16,7 @@ from pytest_llmeval import Observation
 from pytest_llmeval.core.case import ShownPrints
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.people import excess_counts, weight_counts
+from pytest_llmeval.evaluators.judge.judged_case import excess_counts, weight_counts
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.workbench.reviews.items import ReviewItem, inclusion_probabilities, picked
 

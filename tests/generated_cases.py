@@ -14,7 +14,7 @@ from evaluator_examples import EXAMPLES
 
 from pytest_llmeval import Evaluator, get_checks, get_evaluator
 from pytest_llmeval.evaluators.judge.claims import ClaimMetric
-from pytest_llmeval.evaluators.semantic.evaluator import Semantic
+from pytest_llmeval.evaluators.semantic import Semantic
 from pytest_llmeval.judge.contract import JudgeRequest
 
 LABELS = ("joy", "anger", "neutral")

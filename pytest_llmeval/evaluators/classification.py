@@ -1,7 +1,5 @@
 """Evaluator ``classification``: a label, or a sequence of labels, compared with the right ones."""
 
-__all__ = ("Classification",)
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

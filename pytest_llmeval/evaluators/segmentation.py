@@ -1,7 +1,5 @@
 """Evaluator ``segmentation``: segment boundaries compared with the expected ones."""
 
-__all__ = ("Segmentation", "boundary_counts", "describe_boundaries", "summarize_boundaries")
-
 import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,14 +12,14 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.measures.segmentation import (
+from pytest_llmeval.evaluators.measures.spans import (
     BoundaryMatch,
     boundary_score,
+    end_mark_spans,
     match_boundaries,
     pk,
     window_diff,
 )
-from pytest_llmeval.evaluators.measures.spans import end_mark_spans
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

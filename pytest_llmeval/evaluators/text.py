@@ -1,7 +1,5 @@
 """Evaluator ``text``: answers compared with reference answers by their words."""
 
-__all__ = ("METRICS", "TextEvaluator")
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -162,7 +162,7 @@ def execute_repeats(
 
     A case one of whose repeats could not be scored is errored: a mean over the others would hide it.
     """
-    from pytest_llmeval.evaluators.tools.trajectory import first_parting
+    from pytest_llmeval.evaluators.tools.calls import first_parting
 
     parts = [execute(suite, answer, measure, explains_all=explains_all, started=started) for answer in answers]
     if len(parts) == 1:

@@ -28,7 +28,7 @@ EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
-    "checklist": "pytest_llmeval.evaluators.judge.checklist:Checklist",
+    "checklist": "pytest_llmeval.evaluators.judge.claims:Checklist",
     "claims": "pytest_llmeval.evaluators.judge.claims:Claims",
     "classification": "pytest_llmeval.evaluators.classification:Classification",
     "conversation": "pytest_llmeval.evaluators.conversation:Conversation",
@@ -38,7 +38,7 @@ _SHIPPED = {
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
     "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
-    "semantic": "pytest_llmeval.evaluators.semantic.evaluator:Semantic",
+    "semantic": "pytest_llmeval.evaluators.semantic:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
     "tools": "pytest_llmeval.evaluators.tools.evaluator:Tools",
 }

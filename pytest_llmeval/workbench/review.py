@@ -17,7 +17,7 @@ from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, listed, number
 from pytest_llmeval.data.formats.human_labels import HumanLabel
-from pytest_llmeval.evaluators.judge.people import HumanLabels
+from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 from pytest_llmeval.workbench.reviews.items import ReviewItem
 

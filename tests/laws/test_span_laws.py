@@ -9,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Totals
-from pytest_llmeval.evaluators.measures.segmentation import BoundaryMatch, match_boundaries, pk, window_diff
 from pytest_llmeval.evaluators.measures.spans import (
+    BoundaryMatch,
     Span,
     assign_spans,
     end_mark_spans,
+    match_boundaries,
     overlap_ratio,
     pair_spans,
+    pk,
     sentence_index,
+    window_diff,
 )
 from pytest_llmeval.evaluators.segmentation import Segmentation
 

@@ -1,3 +1,1 @@
 """Checks: assertions on one answer, written as data."""
-
-__all__ = ()

@@ -1,7 +1,5 @@
 """Checks of what an answer holds: a number, a language, a refusal, quotations, personal data."""
 
-__all__ = ("CONTENT_KINDS", "Number", "numbers_in")
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Evaluator ``checks``: the share of assertions that answers meet."""
 
-__all__ = ("Checks", "JudgedChecks", "checks_evaluator")
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Reading of ``checks``: entries of a suite file or a case become checks that are ready to run, or faults."""
 
-__all__ = ("CheckReader", "Host", "Unlocated")
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ from pytest_llmeval.evaluators.checks.contract import (
     composed,
     quoted,
 )
-from pytest_llmeval.evaluators.measures.segmentation import split_sentences
+from pytest_llmeval.evaluators.measures.spans import split_sentences
 
 Text: TypeAlias = str | int | float | bool
 """Texts; numbers and booleans are read as their JSON text, as YAML tells them from texts by their looks."""

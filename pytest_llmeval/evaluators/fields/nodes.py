@@ -1,20 +1,5 @@
 """Comparators of structures: objects field by field, lists element by element, and what they found."""
 
-__all__ = (
-    "AnyValue",
-    "Elements",
-    "FieldNode",
-    "FieldsOutcome",
-    "Found",
-    "Plain",
-    "Record",
-    "Whole",
-    "assign",
-    "compare",
-    "element_path",
-    "field_path",
-)
-
 import json
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque

@@ -1,18 +1,5 @@
 """Comparators of single values, dates included: two agree if their normal forms are equal, or numbers are close."""
 
-__all__ = (
-    "EXACT",
-    "SCALARS",
-    "Day",
-    "Exact",
-    "Folded",
-    "Members",
-    "Numeral",
-    "ValueComparator",
-    "exact_key",
-    "read_date",
-)
-
 import math
 import re
 from collections.abc import Hashable

@@ -1,3 +1,1 @@
 """Evaluators that use a judge, and one that compares a judge with people."""
-
-__all__ = ()

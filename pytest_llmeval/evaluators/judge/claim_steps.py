@@ -1,22 +1,5 @@
 """Judging claims: what is read of a case, which questions it needs, in which order, what people see of the verdicts."""
 
-__all__ = (
-    "ANSWER_IN_CONTEXTS",
-    "ANSWER_IN_REFERENCE",
-    "ANSWER_RELEVANCE",
-    "CITATIONS",
-    "CONTEXT_RELEVANCE",
-    "REFERENCE_IN_ANSWER",
-    "REFERENCE_IN_CONTEXTS",
-    "ClaimTexts",
-    "Findings",
-    "Items",
-    "Step",
-    "Unknown",
-    "claim_details",
-    "claim_texts",
-)
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +11,7 @@ from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.wording import excerpt, quotation
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
-from pytest_llmeval.evaluators.measures.segmentation import cited_by, split_sentences
+from pytest_llmeval.evaluators.measures.spans import cited_by, split_sentences
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.questions.items import (
     ask_for_citations,

@@ -1,7 +1,5 @@
 """Evaluator ``judge``: a model grades the answer in one of several modes."""
 
-__all__ = ("Judge", "ModeName")
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,24 +16,22 @@ from pytest_llmeval.core.evaluator import Basis, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.judge.judged_case import (
     GRADES_OF_FIELDS,
+    OTHER_ANSWER,
+    HumanLabels,
     JudgedCase,
+    PeopleScores,
     case_texts,
+    corrected_basis,
+    corrected_mean,
     defect_counts,
     defect_rates,
+    excess_counts,
+    is_labelled,
+    people_fault,
     prompt_texts,
     reason_lines,
     unnamed_defects,
     verdict_details,
-)
-from pytest_llmeval.evaluators.judge.people import (
-    OTHER_ANSWER,
-    HumanLabels,
-    PeopleScores,
-    corrected_basis,
-    corrected_mean,
-    excess_counts,
-    is_labelled,
-    people_fault,
     weight_counts,
     without_people,
 )

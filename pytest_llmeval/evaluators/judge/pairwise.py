@@ -1,7 +1,5 @@
 """Evaluator ``pairwise``: which of two answers is better, asked in both orders."""
 
-__all__ = ("REFERENCE", "SYSTEMS", "Pairwise", "pairs_of_systems")
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice

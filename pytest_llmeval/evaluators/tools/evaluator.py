@@ -1,7 +1,5 @@
 """Evaluator ``tools``: tool calls and trajectories compared with the expected ones."""
 
-__all__ = ("Tools",)
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +16,16 @@ from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record,
 from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
 from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
 from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, CallPairing, ToolSchemas, pair_calls, read_schemas
-from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, in_turns, read_expected, read_trace
+from pytest_llmeval.evaluators.tools.calls import (
+    MissingTraceError,
+    Order,
+    ToolCall,
+    common_subsequence,
+    follows,
+    in_turns,
+    read_expected,
+    read_trace,
+)
 from pytest_llmeval.evaluators.tools.policies import (
     ApprovalRule,
     ApprovalRules,
@@ -26,7 +33,6 @@ from pytest_llmeval.evaluators.tools.policies import (
     PolicyVerdict,
     ToolPolicies,
 )
-from pytest_llmeval.evaluators.tools.trajectory import Order, common_subsequence, follows
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

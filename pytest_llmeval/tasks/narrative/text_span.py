@@ -9,8 +9,16 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.segmentation import match_boundaries, pk, window_diff
-from pytest_llmeval.evaluators.measures.spans import Span, assign_spans, end_mark_spans, sentence_index, span_faults
+from pytest_llmeval.evaluators.measures.spans import (
+    Span,
+    assign_spans,
+    end_mark_spans,
+    match_boundaries,
+    pk,
+    sentence_index,
+    span_faults,
+    window_diff,
+)
 from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_boundaries, summarize_boundaries
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, rates

@@ -16,8 +16,7 @@ from pytest_llmeval.evaluators.answer_forms import (
     relevant_ids,
     structure,
 )
-from pytest_llmeval.evaluators.tools.calls import read_expected
-from pytest_llmeval.evaluators.tools.trajectory import follows
+from pytest_llmeval.evaluators.tools.calls import follows, read_expected
 
 _FREE_ORDERS: Final = ("any_order", "superset", "subset")
 _FREE_LISTS: Final = ("list", "set", "ignore")

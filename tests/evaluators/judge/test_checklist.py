@@ -11,7 +11,7 @@ from llm_server import LlmServer, reply
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, get_evaluator, score
 from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.judge.checklist import Checklist
+from pytest_llmeval.evaluators.judge.claims import Checklist
 from pytest_llmeval.judge.questions.suite_modes import checklist_mode, read_checklist
 from pytest_llmeval.judge.spec import JudgeSpec
 

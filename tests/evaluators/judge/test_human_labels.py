@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line, read_labels
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.people import OTHER_ANSWER, HumanLabels
+from pytest_llmeval.evaluators.judge.judged_case import OTHER_ANSWER, HumanLabels
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
 from pytest_llmeval.workbench.reviews.items import inclusion_probabilities, picked

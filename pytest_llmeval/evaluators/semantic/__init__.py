@@ -1,3 +1,0 @@
-"""Similarity by sentence embeddings and BERTScore."""
-
-__all__ = ()
