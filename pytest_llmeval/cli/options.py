@@ -115,7 +115,7 @@ def report_path(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
 
 
 def _cache_place(text: str) -> Any:
-    from pytest_llmeval.judge.replies import CachePlace
+    from pytest_llmeval.judge.options import CachePlace
 
     return CachePlace.parse(text)
 

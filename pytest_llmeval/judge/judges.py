@@ -38,15 +38,6 @@ class OwnJudge(Protocol):
         """Return the judge; ``None`` for the one that the suite names."""
 
 
-class _NoOwnJudge:
-    def client(self) -> None:
-        """Return nothing."""
-
-
-NO_OWN_JUDGE: OwnJudge = _NoOwnJudge()
-"""Of a test without the fixture ``judge_client``."""
-
-
 @dataclass
 class SuiteJudges:
     """Where the questions of a process go.
@@ -54,10 +45,12 @@ class SuiteJudges:
     Attributes:
         options: Of the run.
         background: Where calls are made.
+        activity: Of this process.
     """
 
     options: JudgeOptions
     background: Background
+    activity: Activity = field(default_factory=Activity)
     _by_file: "dict[Path, JudgePanel]" = field(default_factory=dict)
     _recorded: "dict[Path, Judgements]" = field(default_factory=dict)
     _users: "dict[Path, JudgePanel]" = field(default_factory=dict)
@@ -74,10 +67,10 @@ class SuiteJudges:
     def calls(self) -> RunCalls:
         """What the calls of the run, to judges and targets, know of each other."""
         if not self.options.shares:
-            return RunCalls()
+            return RunCalls(self.activity)
         from pytest_llmeval.judge.run_store import RunNotes
 
-        return RunCalls(Activity(), Refusals(RunNotes(self._working, self.options.run)))
+        return RunCalls(self.activity, Refusals(RunNotes(self._working, self.options.run)))
 
     @cached_property
     def limit(self) -> "CallLimit":
@@ -87,7 +80,7 @@ class SuiteJudges:
 
         options = self.options
         shared = RunSlots(self._working, options.run, self.owner, options.concurrency) if options.shares else None
-        return CallLimit(options.concurrency, shared, self.calls.activity)
+        return CallLimit(options.concurrency, shared, self.activity)
 
     @cached_property
     def service(self) -> "JudgeService":
@@ -164,7 +157,7 @@ class SuiteJudges:
             self._users.setdefault(asking, JudgePanel.of_one(juror))
         return self._users[asking]
 
-    def open_user(self, asking: Path, spec: JudgeSpec, own: OwnJudge) -> None:
+    def open_user(self, asking: Path, spec: JudgeSpec, own: OwnJudge | None) -> None:
         """Connect the model that plays the user; the fixture ``judge_client`` plays it for the provider fixture.
 
         Raises:
@@ -172,7 +165,8 @@ class SuiteJudges:
         """
         __tracebackhide__ = True
         (juror,) = self._users[asking].jurors.values()
-        self._connect(juror, spec, own.client() if spec.provider == "fixture" else None, (asking, _USER))
+        judge = own.client() if own is not None and spec.provider == "fixture" else None
+        self._connect(juror, spec, judge, (asking, _USER))
 
     def _juror(
         self, chosen: JudgeSpec, recordings: "Judgements", display_path: str, place: str, priced: bool
@@ -198,13 +192,13 @@ class SuiteJudges:
             fault = f"does not fit --llmeval-judge-model or --llmeval-judge-base-url: {error}"
             raise SuiteError([Fault(display_path, 0, 0, "judge", fault)]) from None
 
-    def open(self, asking: Path, spec: "JudgeSpec | PanelSpec", own: OwnJudge) -> None:
+    def open(self, asking: Path, spec: "JudgeSpec | PanelSpec", own: OwnJudge | None) -> None:
         """Connect a judge, or the jurors of a panel, to their clients.
 
         Args:
             asking: The file.
             spec: The judge in the suite file.
-            own: The user's own judge, which stands in for every juror: the request names the model.
+            own: The user's own judge, if any, which stands in for every juror: the request names the model.
 
         Raises:
             JudgeError: The fixture returned something that cannot judge.
@@ -215,7 +209,8 @@ class SuiteJudges:
         jurors = self._by_file[asking].jurors.values()
         asked_for = self.options.model
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
-        judge = own.client() if asked_for is None or asked_for.startswith("fixture:") else None
+        is_own = asked_for is None or asked_for.startswith("fixture:")
+        judge = own.client() if own is not None and is_own else None
         for number, (juror, chosen) in enumerate(zip(jurors, jurors_of(self.options.chosen(spec)), strict=True)):
             self._connect(juror, chosen, judge, (asking, number))
 
@@ -271,10 +266,10 @@ class SuiteJudges:
     def _slow_down(self, _wait: float | None) -> None:
         self.limit.slow_down()
 
-    def activity(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """Return what the processes of the run do, as far as they have shown it."""
         if not self._has_others:
-            return self.calls.activity.snapshot()
+            return self.activity.snapshot()
         if not self.options.cache.coordination.exists():
             return Snapshot()
         from pytest_llmeval.judge.run_store import ACTIVITY
@@ -317,14 +312,14 @@ class JudgeAccess:
         judges: Connect it.
         asking: The file.
         spec: The judge in the suite file.
-        own: The user's own judge.
+        own: The user's own judge, if any.
     """
 
     panel: "JudgePanel"
     judges: SuiteJudges
     asking: Path
     spec: "JudgeSpec | PanelSpec"
-    own: OwnJudge = NO_OWN_JUDGE
+    own: OwnJudge | None = None
 
     def panel_for(self, evaluator: "Evaluator") -> "JudgePanel":
         """Return where the questions of an evaluator go."""
@@ -351,14 +346,14 @@ class UserAccess:
         judges: Connect it.
         asking: The file.
         spec: The model.
-        own: The user's own judge.
+        own: The user's own judge, if any.
     """
 
     panel: "JudgePanel"
     judges: SuiteJudges
     asking: Path
     spec: JudgeSpec
-    own: OwnJudge = NO_OWN_JUDGE
+    own: OwnJudge | None = None
 
     def open(self) -> None:
         """Connect the model to its client if a model may be asked at all.

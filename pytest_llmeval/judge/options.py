@@ -2,16 +2,107 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.replies import DEFAULT_PLACE, CachePlace
+from pytest_llmeval.core.wording import counted, unknown_name
+from pytest_llmeval.data.files.folders import WORKING_FOLDER
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.replies import ReplyStore
 
 _CENTS = 2
 _PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
+
+
+class _Store(NamedTuple):
+    """A kind of store.
+
+    Attributes:
+        module: Has the class.
+        name: Of the class, which is called with the path.
+        coordination: The database of the processes of a run, by the path of the store.
+    """
+
+    module: str
+    name: str
+    coordination: str
+
+
+STORES: Final[Mapping[str, _Store]] = {
+    "sqlite": _Store("pytest_llmeval.judge.replies.sqlite", "SqliteReplies", ""),
+    "directory": _Store(
+        "pytest_llmeval.judge.replies.directory", "DirectoryReplies", f"{WORKING_FOLDER}/cache.sqlite3"
+    ),
+}
+"""The stores by the name that precedes a path in ``llmeval_cache``."""
+
+
+_PREFIX = re.compile("([a-z]{2,}):(.+)", re.DOTALL)
+
+
+class CachePlace(NamedTuple):
+    """The place of a store, as the setting ``llmeval_cache`` names it.
+
+    Attributes:
+        path: A file or directory.
+        store: A name in `STORES`.
+    """
+
+    path: Path
+    store: str = "sqlite"
+
+    @classmethod
+    def parse(cls, text: str) -> "CachePlace":
+        """Read ``PATH`` or ``STORE:PATH``.
+
+        Raises:
+            ValueError: There is no such store.
+        """
+        if (parts := _PREFIX.fullmatch(text)) is None:
+            return cls(Path(text))
+        if parts[1] not in STORES:
+            raise ValueError(unknown_name("store", parts[1], STORES))
+        return cls(Path(parts[2]), parts[1])
+
+    def within(self, folder: Path) -> "CachePlace":
+        """Return the place for a relative path in a folder."""
+        return self._replace(path=folder / self.path)
+
+    def exists(self) -> bool:
+        """Return whether anything has been stored."""
+        return self.path.exists()
+
+    def size(self) -> int:
+        """Return the bytes of the stored verdicts."""
+        files = self.path.glob("*.json") if self.path.is_dir() else [self.path]
+        return sum(each.stat().st_size for each in files)
+
+    def __str__(self) -> str:
+        return str(self.path) if self.store == "sqlite" else f"{self.store}:{self.path}"
+
+    @property
+    def coordination(self) -> Path:
+        """The database of the processes of a run, which is never committed."""
+        return self.path / STORES[self.store].coordination
+
+    def open(self) -> "ReplyStore":
+        """Open the store, and create it first if it is absent.
+
+        Raises:
+            LlmevalError: It cannot be created or opened.
+        """
+        kind = STORES[self.store]
+        opened: ReplyStore = getattr(import_module(kind.module), kind.name)(self.path)
+        return opened
+
+
+DEFAULT_PLACE: Final = CachePlace(Path(WORKING_FOLDER, "cache.sqlite3"))
+"""The place of a configuration without one."""
 
 
 @dataclass(frozen=True, slots=True)

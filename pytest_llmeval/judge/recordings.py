@@ -131,7 +131,7 @@ def write_judgements(path: Path, entries: "Iterable[StoredJudgement]") -> bool:
 def _rewrite(path: Path, entries: "Callable[[], Iterable[StoredJudgement]]") -> bool:
     def text() -> str:
         single = {entry.key: entry for entry in entries()}.values()
-        return "".join(recorded_line(entry) for entry in sorted(single, key=_order))
+        return "".join(recorded_line(entry) for entry in sorted(single, key=lambda entry: entry.place))
 
     try:
         return rewrite(path, text)
@@ -155,10 +155,6 @@ def _merged(path: Path, used: "Iterable[StoredJudgement]", lacking: Collection[s
     old = Judgements.read(path).entries.values()
     forget = {entry.case for entry in old}.difference(lacking) if lacking is not None else ()
     return merge_judgements(old, used, forget)
-
-
-def _order(entry: "StoredJudgement") -> tuple[str, str, int, str]:
-    return entry.case, entry.components["mode"], entry.components["repeat"], entry.key
 
 
 def _grouped(pairs: "Iterable[tuple[str, StoredJudgement]]") -> "dict[str, list[StoredJudgement]]":
@@ -223,7 +219,7 @@ def _parse(text: str) -> Any:
 
 
 class Written(NamedTuple):
-    """What came of one file of recordings.
+    """The result of writing a file of recordings.
 
     Attributes:
         path: The file.
@@ -241,48 +237,28 @@ def encode_judgements(used: "Iterable[tuple[Path, StoredJudgement]]") -> str:
     return json.dumps([(str(asking), entry.to_json()) for asking, entry in used])
 
 
-class UsedJudgements:
-    """Judgements by the file that they are recorded in."""
+def record_used(
+    used: "Mapping[Path, list[StoredJudgement]]", renewed: Mapping[Path, Collection[str]]
+) -> Iterator[Written]:
+    """Write recordings, in the order of their files.
 
-    def __init__(self) -> None:
-        self._used: dict[Path, list[StoredJudgement]] = {}
+    Args:
+        used: The judgements that a run used, by the file that they are recorded in.
+        renewed: Suites that renewed all verdicts, to their cases without a score: what the others did not
+            use is forgotten.
 
-    def take(self, text: str) -> None:
-        """Add what `encode_judgements` wrote."""
-        from pytest_llmeval.judge.stored_judgement import StoredJudgement
-
-        for asking, entry in json.loads(text):
-            self.add(judgements_of(Path(asking)), StoredJudgement.from_json(entry))
-
-    def add(self, path: Path, entry: "StoredJudgement") -> None:
-        """Add a judgement that is recorded in a file."""
-        self._used.setdefault(path, []).append(entry)
-
-    def __iter__(self) -> "Iterator[tuple[Path, StoredJudgement]]":
-        """Iterate over the judgements, each with the file that it is recorded in, in an order of their content."""
-        for path, entries in sorted(self._used.items()):
-            for entry in sorted(entries, key=lambda entry: (*_order(entry), entry.reply)):
-                yield path, entry
-
-    def write(self, renewed: Mapping[Path, Collection[str]]) -> Iterator[Written]:
-        """Write recordings, in the order of their files.
-
-        Args:
-            renewed: Suites that renewed all verdicts, to their cases without a score: what the others did not
-                use is forgotten.
-
-        Yields:
-            What came of each file.
-        """
-        anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
-        for path, used in sorted(self._used.items()):
-            try:
-                # If cases share a verdict, the first by name is recorded, whichever was reported first.
-                used.sort(key=lambda entry: entry.case, reverse=True)
-                changed = _rewrite(path, partial(_merged, path, used, anew.get(path)))
-                yield Written(path, len({entry.key for entry in used}) if changed else 0)
-            except LlmevalError as error:
-                yield Written(path, 0, str(error))
+    Yields:
+        What was written to each file.
+    """
+    anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
+    for path, entries in sorted(used.items()):
+        try:
+            # If cases share a verdict, the first by name is recorded, whichever was reported first.
+            entries.sort(key=lambda entry: entry.case, reverse=True)
+            changed = _rewrite(path, partial(_merged, path, entries, anew.get(path)))
+            yield Written(path, len({entry.key for entry in entries}) if changed else 0)
+        except LlmevalError as error:
+            yield Written(path, 0, str(error))
 
 
 _DIGITS = 16

@@ -22,7 +22,8 @@ from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.coordination import Coordination, Reservation
-    from pytest_llmeval.judge.replies import CachePlace, ReplyStore
+    from pytest_llmeval.judge.options import CachePlace
+    from pytest_llmeval.judge.replies import ReplyStore
 
 LEASE_S = 30.0
 ACTIVITY = "activity "

@@ -88,6 +88,11 @@ class StoredJudgement(Struct, frozen=True):
     seconds: float = 0.0
     cost_usd: float | None = None
 
+    @property
+    def place(self) -> tuple[str, str, int, str]:
+        """The place among the judgements of a file."""
+        return self.case, self.components["mode"], self.components["repeat"], self.key
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data: first what people read, digests last."""
         read, written = self.usage.input_tokens, self.usage.output_tokens

@@ -71,14 +71,14 @@ class CaseItem(pytest.Function):
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
         executions = [skipped(case) for case in self.bulk if is_skipped(case)]
-        runner.judges.calls.activity.done += len(executions)
+        runner.activity.done += len(executions)
         try:
             for number, loaded in enumerate(every, 1):
                 execution = runner.run(loaded, given, _from(every, number), self.early)
                 executions.append(as_expected(runner.excused(loaded, execution)))
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
-                runner.judges.calls.activity.done += 1
+                runner.activity.done += 1
         except BudgetError as error:
             self.session.shouldstop = str(error)
             pytest.skip(str(error))

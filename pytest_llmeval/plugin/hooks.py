@@ -107,7 +107,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
 
     runner = make_runner(config)
     judges_off = runner.options.mode == "off"
-    loader = SuiteLoader(config, runner.judges, partial(ordered, config=config, judges_off=judges_off))
+    loader = SuiteLoader(config, runner, partial(ordered, config=config, judges_off=judges_off))
     config.stash[RUNNER], config.stash[LOADER] = runner, loader
     items = ItemHooks(config, runner, loader)
     config.pluginmanager.register(items, "llmeval_items")
@@ -117,7 +117,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(stops, "llmeval_stops")
     shows_progress = config.get_verbosity() >= 0
     if shows_progress:
-        config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
+        config.pluginmanager.register(CaseCounter(runner.activity), "llmeval_case_counter")
     if config.option.llmeval_plan:
         from pytest_llmeval.plugin.plan import PlanHooks, refuse_without_meaning, stay_in_one_process
 
@@ -140,7 +140,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         config.pluginmanager.register(StopWatchHooks(run, stops.board), "llmeval_stop_watch")
         config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
         if shows_progress:
-            config.pluginmanager.register(Progress(config, runner.judges.activity), "llmeval_progress")
+            config.pluginmanager.register(Progress(config, runner.snapshot), "llmeval_progress")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

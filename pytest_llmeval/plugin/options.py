@@ -17,8 +17,7 @@ from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, report_path
 from pytest_llmeval.reports.files import SUFFIXES
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.replies import CachePlace
+    from pytest_llmeval.judge.options import CachePlace, JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.run.shards.selection import Shard
     from pytest_llmeval.run.stages import RunTerms

@@ -335,4 +335,4 @@ class _Suites:
         return self.loader.registry(path)
 
     def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
-        return judges_of(suite, self.runner.judges, key.display_path)
+        return judges_of(suite, self.runner.judges, key.display_path) if suite.judged else {}

@@ -9,7 +9,6 @@ from msgspec import Struct, field
 
 from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.services.secrets import presentable
@@ -27,7 +26,7 @@ class SuiteLoader(Struct):
 
     Attributes:
         config: Of the session.
-        judges: Of the process.
+        runner: Of the process.
         ordered: Returns a suite as the run orders its cases.
         refused: How many collectors could not be collected because of a suite.
         offered: Suites and variants of which items were made.
@@ -40,7 +39,7 @@ class SuiteLoader(Struct):
     """
 
     config: pytest.Config
-    judges: SuiteJudges
+    runner: CaseRunner
     ordered: Callable[[Suite], Suite]
     refused: int = 0
     offered: set[SuiteKey] = set()
@@ -79,9 +78,9 @@ class SuiteLoader(Struct):
             suite = named.load(registry, root=self.config.rootpath)
         if suite.judged:
             # Faults of judge and recordings are faults of the suite.
-            self.judges.judge_of(path, suite.judge, shown, priced=suite.asks_judge)
+            self.runner.judges.judge_of(path, suite.judge, shown, priced=suite.asks_judge)
         if suite.conversation.user is not None:
-            self.judges.user_of(path, suite.conversation.user, shown)
+            self.runner.judges.user_of(path, suite.conversation.user, shown)
         self.check_answers(suite, suite.systems or [""])
         for tag in sorted({tag for case in suite.cases for tag in case.tags}):
             self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")

@@ -15,11 +15,11 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import APPROVED
 from pytest_llmeval.core.parts import ITSELF, Itself, NoAnswer
-from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.execute import Execution, as_approved, execute_repeats, is_xfail
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
+from pytest_llmeval.services.activity import Activity, Snapshot
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines.answers import ApprovedAnswers
     from pytest_llmeval.baselines.failures import KnownFailures
     from pytest_llmeval.judge.clients import AsyncJudge
+    from pytest_llmeval.judge.judges import OwnJudge, SuiteJudges
     from pytest_llmeval.run.answering import Answering, Prefetch
     from pytest_llmeval.suite.systems import ModelSystem
     from pytest_llmeval.targets.python import Target
@@ -59,11 +60,11 @@ class FromFixtures(Struct, frozen=True):
 
     Attributes:
         target: Answers; ``None`` for the suite's own.
-        judge: Judges.
+        judge: Judges; ``None`` for the model that the suite names.
     """
 
     target: "Target | None" = None
-    judge: OwnJudge = NO_OWN_JUDGE
+    judge: "OwnJudge | None" = None
 
 
 @dataclass
@@ -80,7 +81,7 @@ class CaseRunner:
         approves: Whether the run approves scores, and failures where a suite says so.
         mutates: Whether the end of the run changes its answers, to see what suites do not notice.
         background: Where calls are made.
-        judges: Of all suites.
+        activity: What the process does.
     """
 
     options: JudgeOptions = field(default_factory=JudgeOptions)
@@ -95,8 +96,19 @@ class CaseRunner:
     def __post_init__(self) -> None:
         self._known: dict[SuiteKey, KnownFailures] = {}  # read where a case fails
         self.background = Background()
-        self.judges = SuiteJudges(self.options, self.background)
+        self.activity = Activity()
         self._measured = MeasuredBlocks()
+
+    @cached_property
+    def judges(self) -> "SuiteJudges":
+        """The judges of all suites."""
+        from pytest_llmeval.judge.judges import SuiteJudges
+
+        return SuiteJudges(self.options, self.background, self.activity)
+
+    def snapshot(self) -> Snapshot:
+        """Return what the processes of the run do, as far as they have shown it."""
+        return self.judges.snapshot() if "judges" in vars(self) else self.activity.snapshot()
 
     @cached_property
     def _prefetch(self) -> "Prefetch":
@@ -220,11 +232,15 @@ class CaseRunner:
         target = GivenTarget(fixtures.target) if fixtures.target is not None else SuiteTarget(self._targets, suite)
         judge = None
         if suite.judged:
+            from pytest_llmeval.judge.judges import JudgeAccess
+
             display_path, priced = loaded.key.display_path, suite.asks_judge
             panel = self.judges.judge_of(suite.path, suite.judge, display_path, priced=priced)
             judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, fixtures.judge)
         player, user = suite.conversation.user, None
         if player is not None:
+            from pytest_llmeval.judge.judges import UserAccess
+
             playing = self.judges.user_of(suite.path, player, loaded.key.display_path)
             user = UserAccess(playing, self.judges, suite.path, player, fixtures.judge)
         shared = self.options.shares and early.target and not loaded.key.test
@@ -249,7 +265,8 @@ class CaseRunner:
             whole_run: Whether the run ends, not only this process.
         """
         self.background.close()
-        self.judges.close(whole_run=whole_run)
+        if "judges" in vars(self):
+            self.judges.close(whole_run=whole_run)
         if whole_run and self.recordings is not None:
             with suppress(OSError, LlmevalError):  # then the next run merges them
                 self.recordings.close()

@@ -1,9 +1,10 @@
 """All that the main process of a run learns: results by item, and how the run went."""
 
+import json
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import structs
@@ -11,11 +12,46 @@ from msgspec import structs
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.codec import JsonNumber
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.records import as_reported
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.suite.suite import SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.recordings import Written
+    from pytest_llmeval.judge.stored_judgement import StoredJudgement
+
+
+class UsedJudgements:
+    """Judgements by the file that they are recorded in."""
+
+    def __init__(self) -> None:
+        self._used: dict[Path, list[StoredJudgement]] = {}
+
+    def take(self, text: str) -> None:
+        """Add what `pytest_llmeval.judge.recordings.encode_judgements` wrote."""
+        from pytest_llmeval.judge.recordings import judgements_of
+        from pytest_llmeval.judge.stored_judgement import StoredJudgement
+
+        for asking, entry in json.loads(text):
+            self.add(judgements_of(Path(asking)), StoredJudgement.from_json(entry))
+
+    def add(self, path: Path, entry: "StoredJudgement") -> None:
+        """Add a judgement that is recorded in a file."""
+        self._used.setdefault(path, []).append(entry)
+
+    def __iter__(self) -> "Iterator[tuple[Path, StoredJudgement]]":
+        """Iterate over the judgements, each with the file that it is recorded in, in an order of their content."""
+        for path, entries in sorted(self._used.items()):
+            for entry in sorted(entries, key=lambda entry: (*entry.place, entry.reply)):
+                yield path, entry
+
+    def write(self, renewed: Mapping[Path, Collection[str]]) -> "Iterator[Written]":
+        """Write recordings, if any judgement was used; see `pytest_llmeval.judge.recordings.record_used`."""
+        if self._used:
+            from pytest_llmeval.judge.recordings import record_used
+
+            yield from record_used(self._used, renewed)
 
 
 class ItemReport(Protocol):

@@ -21,7 +21,6 @@ from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.making import ReportedTexts
@@ -32,6 +31,7 @@ from pytest_llmeval.suite.registry import Registry, extensions_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.reports.tables import Line
 
 SuiteVerdict: TypeAlias = tuple[SuiteKey, GateResult | SnapshotVerdict]
@@ -310,7 +310,7 @@ def fault_of(error: Exception) -> str:
     return str(error) if isinstance(error, LlmevalError) else format_error(error) + origin(error)
 
 
-def judges_of(suite: Suite, judges: SuiteJudges, shown: str) -> dict[str, dict[str, str]]:
+def judges_of(suite: Suite, judges: "SuiteJudges", shown: str) -> dict[str, dict[str, str]]:
     """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
     if not suite.judged:
         return {}

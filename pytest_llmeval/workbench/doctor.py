@@ -24,7 +24,7 @@ from pytest_llmeval.cli.suite_file import notes, open_suite, suite_files
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, seconds
 from pytest_llmeval.data.files.folders import own_file
-from pytest_llmeval.judge.replies import DEFAULT_PLACE, CachePlace
+from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
 from pytest_llmeval.judge.spec import jurors_of
 
 if TYPE_CHECKING:

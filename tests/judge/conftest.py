@@ -8,9 +8,8 @@ import pytest
 from judge_service import OneJudge, Scripted
 
 from pytest_llmeval.judge.asking import Juror
-from pytest_llmeval.judge.options import JudgeMode
+from pytest_llmeval.judge.options import CachePlace, JudgeMode
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.judge.run_store import RunStore, WorkingCache
 from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.judge.spec import Price

@@ -14,7 +14,7 @@ from working_caches import Clock
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge import run_store as module
 from pytest_llmeval.judge.coordination import Coordination
-from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.options import CachePlace
 from pytest_llmeval.judge.run_store import LeaseWatch, WorkingCache
 
 _NAME = "from pytest_llmeval.services.machine import process_name; print(process_name())"

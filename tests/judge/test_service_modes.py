@@ -15,10 +15,9 @@ from stored_judgements import question
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.judge.asking import Juror, JurorVerdict
 from pytest_llmeval.judge.contract import JudgeReply, Usage, Verdict
-from pytest_llmeval.judge.options import Budget, JudgeMode
+from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode
 from pytest_llmeval.judge.options import records as records_judgements
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.judge.run_store import RunStore, WorkingCache
 from pytest_llmeval.judge.service import CallLimit, JudgeOffError
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from msgspec.structs import replace
 from stored_judgements import entry
 
-from pytest_llmeval.judge.recordings import Judgements, UsedJudgements, Written, encode_judgements, judgements_of
+from pytest_llmeval.judge.recordings import Judgements, Written, encode_judgements, judgements_of
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.run.run_record import UsedJudgements
 
 
 def used(asking: Path, *entries: StoredJudgement) -> UsedJudgements:

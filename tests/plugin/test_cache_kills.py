@@ -12,7 +12,7 @@ from llm_server import PATIENCE
 from stored_judgements import entry
 
 from pytest_llmeval.judge.coordination import Coordination
-from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.options import CachePlace
 
 _SETUP = """
 import sys
@@ -20,7 +20,7 @@ from pathlib import Path
 from stored_judgements import entry
 from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.judge.coordination import Coordination
-from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.options import CachePlace
 
 place, name = CachePlace.parse(sys.argv[1]), sys.argv[2]
 path = place.path

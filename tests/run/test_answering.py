@@ -18,8 +18,7 @@ from pytest_llmeval import Case, Evaluator, LlmevalError, Metric, Observation, P
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.options import Budget, JudgeMode, JudgeOptions
-from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase

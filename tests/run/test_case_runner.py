@@ -11,8 +11,7 @@ import pytest
 from lengths import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Observation
-from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.options import CachePlace, JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures, Signals
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.suite.suite import Suite

@@ -13,8 +13,7 @@ from loading import load_text
 
 from pytest_llmeval import JudgeRequest
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.options import CachePlace, JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase

@@ -14,8 +14,7 @@ from loading import load_text
 
 from pytest_llmeval import Case
 from pytest_llmeval.judge.contract import JudgeRequest
-from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.replies import CachePlace
+from pytest_llmeval.judge.options import CachePlace, JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.services.background import Background

@@ -17,9 +17,8 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.judge.asking import Juror, JurorQuestion
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Usage, Verdict
-from pytest_llmeval.judge.options import Budget, JudgeMode, JudgeOptions
+from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, write_judgements
-from pytest_llmeval.judge.replies import CachePlace
 from pytest_llmeval.judge.replies.sqlite import SqliteReplies
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.run.case_runner import CaseRunner

@@ -11,9 +11,6 @@ from typing import Any, get_args
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, format_error
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.judge.clients.base import AsyncJudge, OnRateLimit, Patience, is_count
-from pytest_llmeval.judge.clients.embeddings import EmbeddingJudge, OpenAIEmbeddings
-from pytest_llmeval.judge.clients.http import Anthropic, HttpJudge, OpenAI
-from pytest_llmeval.judge.clients.pydantic_ai import PydanticAiJudge
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judge.questions.replies import are_probabilities
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -145,11 +142,13 @@ def connect(
     __tracebackhide__ = True
     patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
     match spec.provider:
-        case "openai":
-            return HttpJudge(spec, OpenAI(), patience)
-        case "anthropic":
-            return HttpJudge(spec, Anthropic(), patience)
+        case "openai" | "anthropic":
+            from pytest_llmeval.judge.clients.http import DIALECTS, HttpJudge
+
+            return HttpJudge(spec, DIALECTS[spec.provider], patience)
         case "pydantic-ai":
+            from pytest_llmeval.judge.clients.pydantic_ai import PydanticAiJudge
+
             return PydanticAiJudge(spec, patience)
         case "fixture":
             raise JudgeError(
@@ -174,6 +173,9 @@ def connect_embeddings(
         sleep: As for `connect`.
         calls: As for `connect`.
     """
+    from pytest_llmeval.judge.clients.embeddings import EmbeddingJudge, OpenAIEmbeddings
+    from pytest_llmeval.judge.clients.http import HttpJudge
+
     patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
     return EmbeddingJudge(spec, HttpJudge(spec, OpenAIEmbeddings(), patience))
 
@@ -184,7 +186,9 @@ def key_variable(spec: JudgeSpec) -> str | None:
     Returns:
         ``None`` for a server of one's own without `api_key_env`, for a fixture, and where a library looks for the key.
     """
-    dialects = {"openai": OpenAI.key_variable, "anthropic": Anthropic.key_variable}
-    if spec.api_key_env is not None or spec.base_url is None:
-        return spec.api_key_env or dialects.get(spec.provider or "")
-    return None
+    from pytest_llmeval.judge.clients.http import DIALECTS
+
+    if spec.api_key_env is not None or spec.base_url is not None:
+        return spec.api_key_env
+    dialect = DIALECTS.get(spec.provider or "")
+    return None if dialect is None else dialect.key_variable

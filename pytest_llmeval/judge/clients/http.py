@@ -317,3 +317,7 @@ class Anthropic:
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about the tool."""
         return "tool" in text.lower() or "schema" in text.lower()
+
+
+DIALECTS: Final[Mapping[str, Dialect]] = {"anthropic": Anthropic(), "openai": OpenAI()}
+"""The dialects by the name of the provider."""

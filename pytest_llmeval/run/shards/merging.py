@@ -13,7 +13,6 @@ from pytest_llmeval.baselines.stamp import head_commit
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.judge.recordings import judgements_of
 from pytest_llmeval.run.checkout import (
     Checkout,
     digest_of,
@@ -124,6 +123,8 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
                 if fault:
                     yield f"{shard.path}: {suite.path} cannot be judged here: {fault}"
         for path in dict.fromkeys(path for path, _ in shard.run.judgements):
+            from pytest_llmeval.judge.recordings import judgements_of
+
             asking = path.parent.parent
             if not (
                 asking.is_dir() and any(judgements_of(each) == path for each in asking.iterdir() if each.is_file())

@@ -18,7 +18,8 @@ from working_caches import Clock
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.judge.coordination import Coordination
-from pytest_llmeval.judge.replies import STORES, CachePlace, ReplyStore
+from pytest_llmeval.judge.options import STORES, CachePlace
+from pytest_llmeval.judge.replies import ReplyStore
 from pytest_llmeval.judge.replies.directory import DirectoryReplies
 
 DAY_S = 86_400
@@ -62,7 +63,7 @@ def test_a_judgement_comes_back_whatever_the_judge_replied(store: Opened) -> Non
 def test_another_process_reads_a_judgement(store: Opened) -> None:
     store.put(entry())
     code = (
-        "import sys; from pytest_llmeval.judge.replies import CachePlace; "
+        "import sys; from pytest_llmeval.judge.options import CachePlace; "
         "print(CachePlace.parse(sys.argv[1]).open().get(sys.argv[2]).reply)"
     )
     place = f"{store.place.store}:{store.place.path}"
