@@ -119,6 +119,21 @@ class SourceLedger:
         """Note a construct that is not imported."""
         self.note(path, kind, Fate.NOT_IMPORTED, text, stub)
 
+    def note_keys(
+        self, keys: Iterable[str], path: SourcePath, kind: str, known: Mapping[str, tuple[Fate, str]], otherwise: str
+    ) -> None:
+        """Note keys below a path.
+
+        Args:
+            keys: The keys.
+            path: Where they are.
+            kind: Stands before a key in its kind.
+            known: Key to fate and text.
+            otherwise: Why other keys are not imported.
+        """
+        for key in keys:
+            self.note((*path, key), f"{kind}{key}", *known.get(key, (Fate.NOT_IMPORTED, otherwise)))
+
     def knows(self, path: SourcePath) -> bool:
         """Return whether a construct has been noted."""
         return path in self._by_path

@@ -38,7 +38,7 @@ _DATASET: Final = {
 }
 _LARGEST = 256 << 20
 """Bytes that all samples of a log may have, unpacked."""
-_SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json")
+_SAMPLE_FILE = re.compile(r"samples/.+_epoch_\d+\.json")
 _VALUES: Final = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _PATTERNS: Final = {
     "choice": (r"(?i)ANSWER\s*:\s*TARGET\b", "of ANSWER: and the letter of the target"),
@@ -47,14 +47,18 @@ _PATTERNS: Final = {
 }
 """Scorers of plain texts: pattern, and what it looks for."""
 
-_TEXTS: Final = {
-    "choices": "part of the input",
-    "id": "the id of the case",
-    "input": "the input of the case",
-    "metadata": "labels: texts, numbers and booleans",
-    "output": "the prediction of the case, with its tokens",
-    "target": "the right answer of the case",
+_SAMPLE_KEYS: Final = {
+    "choices": (Fate.SAME, "part of the input"),
+    "epoch": (Fate.NEAR, "each epoch is a case; repeats asks a case several times"),
+    "id": (Fate.SAME, "the id of the case"),
+    "input": (Fate.SAME, "the input of the case"),
+    "metadata": (Fate.SAME, "labels: texts, numbers and booleans"),
+    "output": (Fate.SAME, "the prediction of the case, with its tokens"),
+    "scores": (Fate.NEAR, "labels score.NAME, to compare the metrics of this suite with"),
+    "target": (Fate.SAME, "the right answer of the case"),
 }
+_MESSAGES: Final = {"input": (Fate.NEAR, "its messages are the input, as a list")}
+_OTHERS: Final = "the record of the run; import reads input, target, output and scores"
 
 
 def import_inspect(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
@@ -88,7 +92,7 @@ def _read_eval(path: Path, display_path: str) -> SourceLedger:
     """Read a log in the packed form: a zip file with a header and a file for each sample."""
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if _SAMPLE.fullmatch(name)]
+            names = [name for name in archive.namelist() if _SAMPLE_FILE.fullmatch(name)]
             size = sum(archive.getinfo(name).file_size for name in names)
             if size > _LARGEST:
                 raise _fault(display_path, f"found samples of more than {_LARGEST >> 20} MiB, expected fewer")
@@ -181,27 +185,11 @@ class _LogReader:
                 case["checks"] = checks
         if (prediction := _prediction(sample.get("output"))) is not None:
             case["prediction"] = prediction
-        labels = dict(_labels(sample))
-        if labels:
+        if labels := dict(_labels(sample)):
             case["labels"] = labels
         self.suite.cases.append(case)
-        self._note(sample, path)
-
-    def _note(self, sample: Mapping[str, Any], path: SourcePath) -> None:
-        for key in sample:
-            place = (*path, key)
-            if key == "scores":
-                self.ledger.near(place, "sample scores", "labels score.NAME, to compare the metrics of this suite with")
-            elif key == "epoch":
-                self.ledger.near(place, "sample epoch", "each epoch is a case; repeats asks a case several times")
-            elif key == "input" and isinstance(sample[key], list):
-                self.ledger.near(place, "sample input", "its messages are the input, as a list")
-            elif key in _TEXTS:
-                self.ledger.note(place, f"sample {key}", Fate.SAME, _TEXTS[key])
-            else:
-                self.ledger.lost(
-                    place, f"sample {key}", "the record of the run; import reads input, target, output and scores"
-                )
+        known = _SAMPLE_KEYS | (_MESSAGES if isinstance(sample["input"], list) else {})
+        self.ledger.note_keys(sample, path, "sample ", known, _OTHERS)
 
 
 def _check(scorer: str, target: Any) -> dict[str, Any]:

@@ -32,6 +32,10 @@ _SIMILARITY: Final = {
     "rouge_2": "rouge2",
     "rouge_l": "rougeL",
 }
+_TOP: Final = {
+    "name": (Fate.SAME, "name of the suite"),
+    "data_source_config": (Fate.NEAR, "the items are the inputs of the cases; their schema is not checked"),
+}
 _EMBEDDINGS = "openai:text-embedding-3-large"
 
 
@@ -109,13 +113,8 @@ class _EvalReader:
         for key in ("testing_criteria", "graders"):
             for number, each in enumerate(as_list(data.get(key))):
                 self._read_grader(each, (key, number))
-        for key in data:
-            if key == "name":
-                self.ledger.same((key,), key, "name of the suite")
-            elif key == "data_source_config":
-                self.ledger.near((key,), key, "the items are the inputs of the cases; their schema is not checked")
-            elif key not in ("testing_criteria", "graders", "data_source", "items"):
-                self.ledger.lost((key,), key, "a suite has no such setting")
+        others = data.keys() - {"testing_criteria", "graders", "data_source", "items"}
+        self.ledger.note_keys(others, (), "", _TOP, "a suite has no such setting")
         if items is None:
             return source.refuse("found no items in it and no JSONL file beside it or among the sources, expected one")
         ledger, records = items
@@ -175,7 +174,8 @@ class _EvalReader:
                 case.setdefault("checks", []).append(check)
             elif grader.evaluator is not None:
                 case["expected"] = filled(grader.reference, values)
-                case["thresholds"] = {**case.get("thresholds", {}), **grader.limit}
+                if grader.limit:
+                    case["thresholds"] = {**case.get("thresholds", {}), **grader.limit}
         except TemplateError as error:
             raise _fault(place, str(error)) from None
 
@@ -306,9 +306,6 @@ class _EvalReader:
                 merged.append({name: options})
         if metrics:
             merged.append({"text": {"metrics": [*dict.fromkeys(metrics)]}})
-        for case in self.suite.cases:
-            if case.get("thresholds") == {}:
-                del case["thresholds"]
         if merged:
             settings["evaluators"] = merged
         if self.judge is not None:

@@ -14,7 +14,6 @@ from pytest_llmeval.exchange.contract import (
     ImportedSuite,
     ImportOptions,
     SourceLedger,
-    SourcePath,
     as_mapping,
     read_records,
     read_source,
@@ -29,6 +28,23 @@ _CLASSES: Final = {
     "JsonMatch": (Fate.SAME, "check json_equals, any_of several"),
     "Match": (Fate.SAME, "check starts_with, any_of several"),
     "ModelBasedClassify": (Fate.NEAR, "evaluator judge with the prompt of its spec, where texts follow as data"),
+}
+_ALIAS_KEYS: Final = {
+    **dict.fromkeys(("id", "description"), (Fate.SAME, "name or description of the suite")),
+    "metrics": (Fate.NEAR, "check_rate, the share of the checks that are met"),
+}
+_ARGUMENTS: Final = {
+    **dict.fromkeys(("samples_jsonl", "modelgraded_spec", "ignore_case"), (Fate.SAME, "read")),
+    **dict.fromkeys(("max_tokens", "temperature"), (Fate.NOT_IMPORTED, "set it with the model, under systems")),
+    "eval_type": (Fate.NEAR, "the judge gives its reason before its choice"),
+}
+_SPEC: Final = dict.fromkeys(
+    ("prompt", "choice_strings", "choice_scores", "input_outputs"), (Fate.NEAR, "prompt and reply of evaluator judge")
+)
+_COLUMNS: Final = {
+    "id": (Fate.SAME, "the id of the case"),
+    "ideal": (Fate.SAME, "the right answers"),
+    "input": (Fate.SAME, "the input: a text, or messages for the model"),
 }
 _JUDGE = "openai:gpt-4o"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -50,24 +66,13 @@ def import_registry(path: Path, ledger: SourceLedger, options: ImportOptions) ->
     evals = [name for name, each in ledger.data.items() if isinstance(each, Mapping) and "class" in each]
     for name, each in ledger.data.items():
         if isinstance(each, Mapping) and "class" not in each:
-            _note_alias(ledger, name, each)
+            ledger.note_keys(each, (name,), "", _ALIAS_KEYS, "a spec of a grader, which an eval has to use")
     reasons = [reason for name in evals if (reason := _import_eval(path, ledger, name, source, options))]
     if source.suite is not None:
         return source
     return source.refuse(
         "; ".join(reasons) or "found no eval with a class, expected one: a spec of a grader has no cases"
     )
-
-
-def _note_alias(ledger: SourceLedger, name: str, entry: Mapping[str, Any]) -> None:
-    for key in entry:
-        path = (name, key)
-        if key in ("id", "description"):
-            ledger.same(path, key, "name or description of the suite")
-        elif key == "metrics":
-            ledger.near(path, key, "check_rate, the share of the checks that are met")
-        else:
-            ledger.lost(path, key, "a spec of a grader, which an eval has to use")
 
 
 def _import_eval(path: Path, ledger: SourceLedger, name: str, source: ImportedSource, options: ImportOptions) -> str:
@@ -99,25 +104,12 @@ def _import_eval(path: Path, ledger: SourceLedger, name: str, source: ImportedSo
             ledger.lost((name,), f"class {kind}", reason)
             return reason
     ledger.note((name, "class"), f"class {kind}", *_CLASSES[kind])
-    for key in args:
-        _note_argument(ledger, (name, "args", key), key)
-    for key in entry.keys() - {"class", "args"}:
-        ledger.lost((name, key), key, "a suite has no such setting")
+    ledger.note_keys(args, (name, "args"), "argument ", _ARGUMENTS, "an eval has no such setting here")
+    ledger.note_keys(entry.keys() - {"class", "args"}, (name,), "", {}, "a suite has no such setting")
     samples_suite(suite, inner, records, kind, ignore_case=bool(args.get("ignore_case")))
     source.suite = suite
     source.ledgers.append(inner)
     return ""
-
-
-def _note_argument(ledger: SourceLedger, path: SourcePath, key: str) -> None:
-    if key in ("samples_jsonl", "modelgraded_spec", "ignore_case"):
-        ledger.same(path, f"argument {key}", "read")
-    elif key == "eval_type":
-        ledger.near(path, f"argument {key}", "the judge gives its reason before its choice")
-    elif key in ("max_tokens", "temperature"):
-        ledger.lost(path, f"argument {key}", "set it with the model, under systems")
-    else:
-        ledger.lost(path, f"argument {key}", "an eval has no such setting here")
 
 
 def _find(path: Path, folder: str, name: str) -> Path | None:
@@ -159,11 +151,7 @@ def _judged(path: Path, suite: ImportedSuite, args: Mapping[str, Any], source: I
     reply = {"reason": "text", "score": {"choices": choices}}
     suite.settings["evaluators"] = [{"judge": {"prompt": f"{suite.name}/grader.md", "reply": reply}}]
     suite.settings["judge"] = {"model": _JUDGE}
-    for key in spec:
-        if key in ("prompt", "choice_strings", "choice_scores", "input_outputs"):
-            inner.near((name, key), f"spec {key}", "prompt and reply of evaluator judge")
-        else:
-            inner.lost((name, key), f"spec {key}", "a prompt for judges has no such setting")
+    inner.note_keys(spec, (name,), "spec ", _SPEC, "a prompt for judges has no such setting")
     source.ledgers.append(inner)
     return ""
 
@@ -178,13 +166,6 @@ def _choices(spec: Mapping[str, Any]) -> dict[str, float] | None:
         with suppress(ValueError):
             return {str(each): float(each) for each in names}
     return None
-
-
-_COLUMNS: Final = {
-    "id": "the id of the case",
-    "ideal": "the right answers",
-    "input": "the input: a text, or messages for the model",
-}
 
 
 def samples_suite(
@@ -217,11 +198,7 @@ def samples_suite(
             else:
                 ledger.lost(("ideal", number), "ideal", "it is no JSON, or empty, so it is no check")
         suite.cases.append(case)
-    for column in ledger.data:
-        if text := _COLUMNS.get(column):
-            ledger.same((column,), f"column {column}", text)
-        else:
-            ledger.lost((column,), f"column {column}", "a sample has input and ideal")
+    ledger.note_keys(ledger.data, (), "column ", _COLUMNS, "a sample has input and ideal")
     if kind == "":
         suite.settings["evaluators"] = [{"text": {"metrics": ["exact_match", "f1"]}}]
     elif "evaluators" not in suite.settings and not any("checks" in case for case in suite.cases):

@@ -96,11 +96,11 @@ def _metrics(suite: SuiteReport) -> Sequence[tuple[str, MetricValue]]:
 
 
 def _uncertainty(suite: SuiteReport, metric: MetricValue) -> dict[str, Any]:
-    found: dict[str, Any] = {"num_samples": metric.scored}
+    limits: dict[str, Any] = {"num_samples": metric.scored}
     if metric.low is not None and metric.high is not None and suite.confidence is not None:
         interval = {"lower": metric.low, "upper": metric.high, "confidence_level": suite.confidence}
-        found["confidence_interval"] = interval
-    return found
+        limits["confidence_interval"] = interval
+    return limits
 
 
 def write_every_eval_ever(report: RunReport, path: Path) -> str | None:

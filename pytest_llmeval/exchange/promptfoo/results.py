@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pytest_llmeval.exchange.contract import (
     CaseIds,
+    Fate,
     ImportedSource,
     ImportedSuite,
     ImportOptions,
@@ -19,12 +20,12 @@ from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 
 _ANEW = "verdicts and figures are computed anew from the answer"
-_SAME: Final = {
-    "description": "the id of the case",
-    "prompt": "part of the name of the system",
-    "provider": "part of the name of the system",
-    "response": "the prediction of the case, with tokens and cost where they are known",
-    "vars": "the input of the case",
+_PARTS: Final = {
+    "description": (Fate.SAME, "the id of the case"),
+    "prompt": (Fate.SAME, "part of the name of the system"),
+    "provider": (Fate.SAME, "part of the name of the system"),
+    "response": (Fate.SAME, "the prediction of the case, with tokens and cost where they are known"),
+    "vars": (Fate.SAME, "the input of the case"),
 }
 _LONGEST_NAME = 80
 
@@ -120,18 +121,11 @@ class _ResultReader:
         for key, value in result.items():
             place = (*path, key)
             if key == "testCase" and isinstance(value, Mapping):
-                for name in value.keys() - {"assert"}:
-                    self._note_part(name, (*place, name))
+                self.ledger.note_keys(value.keys() - {"assert"}, place, "result ", _PARTS, _ANEW)
                 if not isinstance(value.get("assert"), list | None):
                     self.ledger.lost((*place, "assert"), "assertions", "found no list")
             else:
-                self._note_part(key, place)
-
-    def _note_part(self, key: str, path: SourcePath) -> None:
-        if key in _SAME:
-            self.ledger.same(path, f"result {key}", _SAME[key])
-        else:
-            self.ledger.lost(path, f"result {key}", _ANEW)
+                self.ledger.note_keys([key], path, "result ", _PARTS, _ANEW)
 
     def finish(self) -> None:
         """Write the systems with their answers: one into the cases, several into files."""

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.evaluators.answers import describe_found, json_in
 from pytest_llmeval.tasks.emotion_cause.pairs import (
+    CANDIDATES,
+    ID,
+    KEEP,
+    PAIRS,
     Pair,
     PairFault,
     SpanPair,
@@ -22,6 +26,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     parse_pair,
     quoted,
     two_items,
+    whole_fault,
 )
 from pytest_llmeval.tasks.emotion_cause.scores import PARTS, prf
 
@@ -92,15 +97,13 @@ def gold_pair(
     return SpanPair(utterance, cause, *span, emotion)
 
 
-_ID, _PAIRS, _KEEP = "conversation_ID", "emotion-cause_pairs", "keep"
-_CANDIDATES = ("candidates", "candidate_pairs")
-_GOLD_FORM = f"expected a list of pairs, or an object with {_PAIRS}"
-_FORM = f"{_GOLD_FORM}, or with {_CANDIDATES[0]} and {_KEEP}"
+_GOLD_FORM = f"expected a list of pairs, or an object with {PAIRS}"
+_FORM = f"{_GOLD_FORM}, or with {CANDIDATES[0]} and {KEEP}"
 
 LABELS = ("emotions", "causes")
 """Keys of objects with a label for each utterance."""
 
-OBJECT_KEYS = (_PAIRS, *_CANDIDATES, *LABELS)
+OBJECT_KEYS = (PAIRS, *CANDIDATES, *LABELS)
 """Keys of the objects that are predictions."""
 
 
@@ -152,7 +155,7 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, 
     """
     if expected is None or (labels and _only_labels(expected)):
         return Gold(None)
-    raw = expected.get(_PAIRS) if isinstance(expected, Mapping) else expected
+    raw = expected.get(PAIRS) if isinstance(expected, Mapping) else expected
     name = _name(expected, name)
     if not isinstance(raw, (list, tuple)):
         return Gold((), [_form_fault(name, expected, raw, _GOLD_FORM)])
@@ -188,13 +191,13 @@ def read_prediction(
     if labels and _only_labels(prediction):
         return Predicted()
     name = _name(prediction, name)
-    step = next((key for key in _CANDIDATES if isinstance(prediction, Mapping) and key in prediction), None)
+    step = next((key for key in CANDIDATES if isinstance(prediction, Mapping) and key in prediction), None)
     stepped = step is not None
-    raw = prediction.get(step or _PAIRS) if isinstance(prediction, Mapping) else prediction
+    raw = prediction.get(step or PAIRS) if isinstance(prediction, Mapping) else prediction
     if not isinstance(raw, (list, tuple)):
         return Predicted(faults=[_form_fault(name, prediction, raw, _FORM)])
     faults: list[SubmissionFault] = []
-    flags = _flags(prediction.get(_KEEP), len(raw), name, faults) if stepped else [True] * len(raw)
+    flags = _flags(prediction.get(KEEP), len(raw), name, faults) if stepped else [True] * len(raw)
     candidates: list[Pair] = []
     keep: list[bool] = []
     read = _InternalRows()
@@ -215,7 +218,7 @@ def read_prediction(
 
 def _only_labels(value: Any) -> bool:
     """Return whether a value is an object with labels of utterances and without pairs."""
-    return isinstance(value, Mapping) and any(key in value for key in LABELS) and _PAIRS not in value
+    return isinstance(value, Mapping) and any(key in value for key in LABELS) and PAIRS not in value
 
 
 class _InternalRows:
@@ -242,7 +245,7 @@ class _InternalRows:
 
 
 def _name(value: Any, name: Any) -> Any:
-    identifier = value.get(_ID) if isinstance(value, Mapping) else None
+    identifier = value.get(ID) if isinstance(value, Mapping) else None
     for each in (identifier, name):
         number = conversation_number(each)
         if number is not None:
@@ -257,8 +260,8 @@ def utterances_of(expected: Any, conversation: Any) -> list[str] | None:
 
 
 def _form_fault(name: Any, value: Any, raw: Any, expected: str) -> SubmissionFault:
-    excerpt = f"{quoted(raw)} as {_PAIRS}" if isinstance(value, Mapping) and _PAIRS in value else quoted(value)
-    return SubmissionFault(name, 0, None, "pair list", f"found {excerpt}, {expected}")
+    excerpt = f"{quoted(raw)} as {PAIRS}" if isinstance(value, Mapping) and PAIRS in value else quoted(value)
+    return whole_fault(name, "pair list", f"found {excerpt}, {expected}")
 
 
 def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> list[bool]:
@@ -266,8 +269,8 @@ def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> 
     values = keep if isinstance(keep, (list, tuple)) else ()
     flags = [each in (0, 1) and bool(each) for each in values][:length]
     if len(values) != length or not _all_flags(values):
-        message = f"found {quoted(keep)} as {_KEEP}, expected {length} times 0 or 1, one for each candidate"
-        faults.append(SubmissionFault(name, 0, None, "pair list", message))
+        message = f"found {quoted(keep)} as {KEEP}, expected {length} times 0 or 1, one for each candidate"
+        faults.append(whole_fault(name, "pair list", message))
     return flags + [False] * (length - len(flags))
 
 
@@ -277,7 +280,7 @@ def _all_flags(values: Iterable[Any]) -> bool:
 
 def internal_rows(value: Any) -> dict[int, Any] | None:
     """Return conversation to its part of an internal list of pairs, in any form of prediction; ``None`` for others."""
-    key = next((key for key in (*_CANDIDATES, _PAIRS) if isinstance(value, Mapping) and key in value), None)
+    key = next((key for key in (*CANDIDATES, PAIRS) if isinstance(value, Mapping) and key in value), None)
     rows = value[key] if key is not None else value
     numbers = [internal_number(row) for row in rows] if isinstance(rows, (list, tuple)) else [None]
     conversations = [number for number in numbers if number is not None]
@@ -291,8 +294,8 @@ def internal_rows(value: Any) -> dict[int, Any] | None:
 def _part(value: Any, key: str | None, chosen: Sequence[bool]) -> Any:
     if key is None:
         return list(compress(value, chosen))
-    keep = value.get(_KEEP)
-    flags = {_KEEP: list(compress(keep, chosen))} if isinstance(keep, (list, tuple)) else {}
+    keep = value.get(KEEP)
+    flags = {KEEP: list(compress(keep, chosen))} if isinstance(keep, (list, tuple)) else {}
     return {**value, key: list(compress(value[key], chosen)), **flags}
 
 

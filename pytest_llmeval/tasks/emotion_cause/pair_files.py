@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import Fault, SuiteError
@@ -17,6 +17,10 @@ from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.places import FaultLog, render_path
 from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pairs import (
+    CANDIDATES,
+    ID,
+    KEEP,
+    PAIRS,
     Pair,
     PairFault,
     Rule,
@@ -28,20 +32,10 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     parse_internal,
     parse_pair,
     quoted,
+    validate_submission,
 )
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
-if TYPE_CHECKING:
-    from pytest_llmeval.tasks.emotion_cause.pairs import SubmissionFault, Subtask
-
-
-ID: Final = "conversation_ID"
-PAIRS: Final = "emotion-cause_pairs"
-
-CANDIDATES: Final = ("candidates", "candidate_pairs")
-"""Keys of the pairs in a file of a second step, which also lists which of them it keeps."""
-
-KEEP: Final = "keep"
 _DEPTH = 4
 
 Steps: TypeAlias = tuple[str | int, ...]
@@ -309,7 +303,6 @@ def _add_subtask(parser: ArgumentParser) -> None:
 
 
 def _convert(options: Namespace) -> int:
-
     file = _read(options.file)
     conversations = _read_official(options.conversations) if options.conversations is not None else None
     converted = convert_pairs(file, options.source, options.subtask, conversations)
@@ -327,8 +320,6 @@ def _convert(options: Namespace) -> int:
 
 
 def _validate(options: Namespace) -> int:
-    from pytest_llmeval.tasks.emotion_cause.pairs import validate_submission
-
     file = _read(options.file)
     gold = _read_official(options.gold) if options.gold is not None else None
     expected = [{ID: number} for number in gold.conversations] if gold is not None else None
@@ -344,7 +335,7 @@ def _validate(options: Namespace) -> int:
     return 0
 
 
-def _placed(file: PairFile, fault: "SubmissionFault") -> Fault:
+def _placed(file: PairFile, fault: SubmissionFault) -> Fault:
     """Return a fault, with its place in the file if it is about one pair."""
     line = column = 0
     if fault.position and not file.internal:
@@ -353,10 +344,8 @@ def _placed(file: PairFile, fault: "SubmissionFault") -> Fault:
     return Fault(file.document.file, line, column, "", str(fault))
 
 
-def _respelled(pairs: Iterable[Any], subtask: "Subtask") -> Iterator[str]:
+def _respelled(pairs: Iterable[Any], subtask: Subtask) -> Iterator[str]:
     """Yield a note if pairs are spelled otherwise than in official files: the official script may not read them."""
-    from pytest_llmeval.tasks.emotion_cause.pairs import PairFault, format_pair, parse_pair, quoted
-
     variants = []
     for raw in pairs:
         with suppress(PairFault):  # of a conversation without gold, which is not scored

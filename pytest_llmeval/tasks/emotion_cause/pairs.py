@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from string import punctuation
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.wording import excerpt, suggest
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
@@ -31,9 +31,16 @@ Rule: TypeAlias = Literal[
 
 _SPELLED = {spelling: emotion for emotion in EMOTIONS for spelling in (emotion, emotion.capitalize())}
 _UTTERANCE = 'expected the number of an utterance, such as "1"'
-_INTERNAL = 4
-_WITH_SPAN = 6
+INTERNAL = 4
+WITH_SPAN = 6
 _LONGEST = 60
+
+ID: Final = "conversation_ID"
+PAIRS: Final = "emotion-cause_pairs"
+KEEP: Final = "keep"
+
+CANDIDATES: Final = ("candidates", "candidate_pairs")
+"""Keys of the pairs of a second step, which also lists which of them it keeps."""
 
 _LAST_TOKEN = 10**12
 """Larger numbers of tokens could not be added up exactly, and no utterance has so many."""
@@ -118,7 +125,7 @@ def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
     Raises:
         PairFault: It is not a list of so many whole numbers, or there is no emotion of that number.
     """
-    sizes = (_WITH_SPAN,) if subtask == 1 else (_INTERNAL, _WITH_SPAN)
+    sizes = (WITH_SPAN,) if subtask == 1 else (INTERNAL, WITH_SPAN)
     if not isinstance(raw, (list, tuple)) or len(raw) not in sizes or not all(type(each) is int for each in raw):
         count, span = ("six", "first token, the token after the last, ") if subtask == 1 else ("four", "")
         raise PairFault(
@@ -136,7 +143,7 @@ def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
 
 def internal_number(raw: Any) -> int | None:
     """Return the conversation of a list of four or six whole numbers; ``None`` for anything else."""
-    right = isinstance(raw, (list, tuple)) and len(raw) in (_INTERNAL, _WITH_SPAN)
+    right = isinstance(raw, (list, tuple)) and len(raw) in (INTERNAL, WITH_SPAN)
     return raw[0] if right and all(type(each) is int for each in raw) else None
 
 
@@ -312,9 +319,6 @@ def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
     return 0, 0
 
 
-_ID, _PAIRS = "conversation_ID", "emotion-cause_pairs"
-
-
 class SubmissionFault(NamedTuple):
     """One fault of a submission.
 
@@ -339,6 +343,11 @@ class SubmissionFault(NamedTuple):
         return f"{', '.join(place) or 'submission'}: {self.rule}: {self.message}"
 
 
+def whole_fault(conversation: Any, rule: Rule, message: str) -> SubmissionFault:
+    """Return a fault of a whole conversation, or of a submission."""
+    return SubmissionFault(conversation, 0, None, rule, message)
+
+
 def validate_submission(
     data: Any, subtask: Subtask, gold: Sequence[Mapping[str, Any]] | None = None
 ) -> list[SubmissionFault]:
@@ -355,20 +364,20 @@ def validate_submission(
     Raises:
         ValueError: A conversation of `gold` has no number.
     """
-    if isinstance(data, dict) and _ID in data:
+    if isinstance(data, dict) and ID in data:
         data = [data]
     if not isinstance(data, list):
-        return [SubmissionFault(None, 0, None, "submission form", f"found {quoted(data)}, expected a list")]
+        return [whole_fault(None, "submission form", f"found {quoted(data)}, expected a list")]
     expected = None if gold is None else dict.fromkeys(map(_gold_number, gold))
     faults: list[SubmissionFault] = []
     seen: dict[int, int] = {}
     for place, entry in enumerate(data, start=1):
-        number = conversation_number(entry.get(_ID)) if isinstance(entry, dict) else None
+        number = conversation_number(entry.get(ID)) if isinstance(entry, dict) else None
         if number is None:
             faults.append(_unnumbered(entry, place))
         elif number in seen:
             message = f"found it twice, again as entry {place} (first as entry {seen[number]}), expected it once"
-            faults.append(SubmissionFault(number, 0, None, "conversation repeated", message))
+            faults.append(whole_fault(number, "conversation repeated", message))
         else:
             seen[number] = place
             if expected is None or number in expected:
@@ -388,30 +397,28 @@ def conversation_number(value: Any) -> int | None:
 
 
 def _gold_number(conversation: Mapping[str, Any]) -> int:
-    number = conversation_number(conversation.get(_ID))
+    number = conversation_number(conversation.get(ID))
     if number is None:
-        raise ValueError(f"gold: found {_ID} {quoted(conversation.get(_ID))}, expected a whole number")
+        raise ValueError(f"gold: found {ID} {quoted(conversation.get(ID))}, expected a whole number")
     return number
 
 
 def _unnumbered(entry: Any, place: int) -> SubmissionFault:
-    expected = f"expected an object with {_ID} and {_PAIRS}"
+    expected = f"expected an object with {ID} and {PAIRS}"
     if not isinstance(entry, dict):
-        return SubmissionFault(
-            None, 0, None, "conversation form", f"found {quoted(entry)} as entry {place}, {expected}"
-        )
-    if _ID not in entry:
-        message = f"found no {_ID} in entry {place}, {expected}"
-        return SubmissionFault(None, 0, None, "conversation form", message)
-    message = f"found {_ID} {quoted(entry[_ID])} in entry {place}, expected a whole number"
-    return SubmissionFault(entry[_ID], 0, None, "conversation id", message)
+        return whole_fault(None, "conversation form", f"found {quoted(entry)} as entry {place}, {expected}")
+    if ID not in entry:
+        message = f"found no {ID} in entry {place}, {expected}"
+        return whole_fault(None, "conversation form", message)
+    message = f"found {ID} {quoted(entry[ID])} in entry {place}, expected a whole number"
+    return whole_fault(entry[ID], "conversation id", message)
 
 
 def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Iterator[SubmissionFault]:
-    pairs = entry.get(_PAIRS)
+    pairs = entry.get(PAIRS)
     if not isinstance(pairs, list):
-        excerpt = f"{quoted(pairs)} as {_PAIRS}" if _PAIRS in entry else f"no key {_PAIRS}"
-        yield SubmissionFault(number, 0, None, "pair list", f"found {excerpt}, expected a list of pairs")
+        excerpt = f"{quoted(pairs)} as {PAIRS}" if PAIRS in entry else f"no key {PAIRS}"
+        yield whole_fault(number, "pair list", f"found {excerpt}, expected a list of pairs")
         return
     for position, pair in enumerate(pairs, start=1):
         try:
@@ -424,7 +431,7 @@ def _missing(expected: Iterable[int], seen: Mapping[int, int]) -> Iterator[Submi
     for number in expected:
         if number not in seen:
             message = "found no entry, expected one, with an empty list if there are no pairs"
-            yield SubmissionFault(number, 0, None, "conversation missing", message)
+            yield whole_fault(number, "conversation missing", message)
 
 
 def _conversation_text(conversation: Any) -> str:

@@ -10,12 +10,22 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
-from pytest_llmeval.tasks.emotion_cause.pair_files import KEEP, PAIRS, PairConversation, PairFile, read_pair_file
-from pytest_llmeval.tasks.emotion_cause.pairs import Pair, Subtask, format_pair, parse_internal, quoted
+from pytest_llmeval.tasks.emotion_cause.pair_files import PairConversation, PairFile, read_pair_file
+from pytest_llmeval.tasks.emotion_cause.pairs import (
+    CANDIDATES,
+    INTERNAL,
+    KEEP,
+    PAIRS,
+    WITH_SPAN,
+    Pair,
+    Subtask,
+    format_pair,
+    parse_internal,
+    quoted,
+)
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
-_UTTERANCES, _CANDIDATES = "conversation", "candidates"
-_INTERNAL, _WITH_SPAN = 4, 6
+_UTTERANCES = "conversation"
 
 
 @dataclass(frozen=True)
@@ -126,14 +136,14 @@ def _answer(answers: PairFile, number: int, subtask: Subtask) -> Any:
         return [] if answers.internal else MISSING
     if answers.internal:
         pairs = [_official(raw, subtask) for _, raw in conversation.rows]
-        return {_CANDIDATES: pairs, KEEP: conversation.keep} if conversation.keep else pairs
+        return {CANDIDATES[0]: pairs, KEEP: conversation.keep} if conversation.keep else pairs
     entry = conversation.entry
-    return entry[PAIRS] if PAIRS in entry and _CANDIDATES not in entry else entry
+    return entry[PAIRS] if PAIRS in entry and CANDIDATES[0] not in entry else entry
 
 
 def _official(row: list[Any], subtask: Subtask) -> Any:
     """Write a row of an internal list as an official pair, without fixing it."""
-    if len(row) not in (_INTERNAL, _WITH_SPAN):
+    if len(row) not in (INTERNAL, WITH_SPAN):
         return row
     _, utterance, cause, *span, number = row
     known = type(number) is int and 0 <= number < len(EMOTIONS)

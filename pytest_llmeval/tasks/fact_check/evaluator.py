@@ -336,10 +336,8 @@ class FactCheck(JudgedEvaluator):
             if self.evidence_from == "auto" and not sources:
                 return None, "no expected evidence_sources, and the expected justification cites nothing"
         if sources is None:
-            return (
-                None,
-                f"no expected {'justification' if self.evidence_from == 'justification' else 'evidence_sources'}",
-            )
+            absent = "justification" if self.evidence_from == "justification" else "evidence_sources"
+            return None, f"no expected {absent}"
         return self._matcher.match(self._matcher.sources(answer.justification, answer.sources), sources, claim.text), ""
 
     def _tally_explanation(self, tally: Tally, verdict: "Verdict | JudgeError | None") -> None:

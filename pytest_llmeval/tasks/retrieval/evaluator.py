@@ -349,13 +349,12 @@ class Retrieval(Evaluator):
         gold: Mapping[str, Mapping[str, float]],
     ) -> dict[str, Any]:
         """Return the details for people, without empty ones."""
-        details: dict[str, Any] = {"relevant_ranks": {}, "n_results": len(entries.items)}
-        for task, each in ranks.items():
-            details["relevant_ranks"][task] = list(each)
-        if results.itself:
-            details["n_self"] = results.itself
-        if entries.junk:
-            details["n_skipped"] = entries.junk
+        numbers = {"n_self": results.itself, "n_skipped": entries.junk}
+        details: dict[str, Any] = {
+            "relevant_ranks": {task: list(each) for task, each in ranks.items()},
+            "n_results": len(entries.items),
+            **{name: number for name, number in numbers.items() if number},
+        }
         for task, gains in gold.items():
             by = self._gold[task].by
             keys = results.keys[by]
