@@ -14,8 +14,7 @@ from tabulate import tabulate
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.judged_case import corrected_mean
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.families import judge_together
+from pytest_llmeval.gates.drop import DropGate, judge_together
 from pytest_llmeval.gates.statistics.anytime import Watch, WatchedRun, watch
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences

@@ -12,7 +12,7 @@ from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, Sums, s
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.families import judge_together
+from pytest_llmeval.gates.drop import judge_together
 from pytest_llmeval.gates.rules import RULES, read_gate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing

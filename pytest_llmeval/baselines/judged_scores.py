@@ -227,7 +227,7 @@ def _gated(measured: MeasuredSuite) -> Callable[[str], bool]:
 
 def _undecided(measured: MeasuredSuite, metric: str) -> bool:
     """Return whether none of the gates on a metric could have established a drop: then its snapshot speaks."""
-    from pytest_llmeval.gates.families import judge_together
+    from pytest_llmeval.gates.drop import judge_together
 
     gates = measured.suite.regressions
     verdicts = judge_together([gate.examine(measured.pairing) for gate in gates])

@@ -26,7 +26,7 @@ from pytest_llmeval.gates.contract import (
     owned,
     split_statistic,
 )
-from pytest_llmeval.gates.faults import drop_fault
+from pytest_llmeval.gates.limit import drop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.results import MetricIndex

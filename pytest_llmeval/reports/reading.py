@@ -29,7 +29,7 @@ from pytest_llmeval.reports.form import (
 )
 from pytest_llmeval.reports.json import FormField, form_fields, is_form
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 
 def read_report(path: Path) -> RunReport:

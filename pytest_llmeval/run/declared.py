@@ -348,7 +348,7 @@ class DeclaredSuite:
         from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
         from pytest_llmeval.run.execute import as_expected, is_skipped, skipped
         from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-        from pytest_llmeval.scoring.summary import summarize
+        from pytest_llmeval.scoring.table import summarize
 
         whole = self.load()
         if whole.systems and system not in whole.systems:

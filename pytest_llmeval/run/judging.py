@@ -21,7 +21,7 @@ from pytest_llmeval.reports.making import fill_buckets, fill_tables
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, Judged, RunScope, RunTerms, SuiteVerdict, fault_of
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey, stop_fault
 
@@ -152,7 +152,7 @@ def _regressions(
     if not measured.suite.regressions:
         return [], None
     from pytest_llmeval.baselines.baselines import examine_regressions
-    from pytest_llmeval.gates.families import judge_together
+    from pytest_llmeval.gates.drop import judge_together
 
     evidence, watch = examine_regressions(measured, keeper, snapshot, incomplete, unjudged)
     gates = []
@@ -242,7 +242,7 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     suite = variants[first].suite
     if not (suite.named_gates or suite.between):
         return {}
-    from pytest_llmeval.gates.families import judge_together
+    from pytest_llmeval.gates.drop import judge_together
 
     results: dict[str, list[GateResult]] = {}
     for gate in suite.named_gates:

@@ -23,7 +23,7 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.run.records import SharedRecords
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:

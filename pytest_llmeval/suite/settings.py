@@ -17,7 +17,8 @@ from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, check_regular, read_json
 from pytest_llmeval.data.files.validation import STRICT, describe
 from pytest_llmeval.data.formats.base import shown_path
-from pytest_llmeval.gates.faults import (
+from pytest_llmeval.gates.limit import (
+    GateFormError,
     gate_form_fault,
     limit_form_fault,
     mapping_form_fault,
@@ -328,7 +329,6 @@ class SettingsReader(JudgeReader):
             self.fault((*place, key) if key else place, fault)
 
     def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> "Gate | None":
-        from pytest_llmeval.gates.limit import GateFormError
         from pytest_llmeval.gates.rules import GateFault, known_keys, read_gate
 
         if isinstance(entry, Mapping) and (fault := mapping_form_fault(entry, list(known_keys()), self.metrics)):

@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _compare(options: Namespace) -> int:
     from pytest_llmeval.cli.paired import pair_suites
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.gates.families import judge_together
+    from pytest_llmeval.gates.drop import judge_together
 
     try:
         here, there = (_chosen(report) for report in (options.report, options.baseline))

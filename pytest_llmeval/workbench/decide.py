@@ -16,7 +16,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import GateResult, ScoreGate
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.scoring.case_scores import unmet
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:

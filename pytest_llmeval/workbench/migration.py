@@ -30,7 +30,7 @@ from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.stages import judges_of
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

@@ -10,8 +10,7 @@ from scipy import stats
 
 from pytest_llmeval import Case, Result, get_evaluator, score
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import DropGate, SafeGate
-from pytest_llmeval.gates.families import judge_together
+from pytest_llmeval.gates.drop import DropGate, SafeGate, judge_together
 
 
 @pytest.mark.parametrize(

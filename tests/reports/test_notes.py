@@ -18,7 +18,7 @@ from pytest_llmeval.reports.making import (
 )
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}
 

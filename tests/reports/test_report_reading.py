@@ -43,7 +43,7 @@ from pytest_llmeval.reports.making import (
 )
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.reading import read_report
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import UsageReport, usage_report
 
 SAMPLE = Path(__file__).parent / "samples" / "report.json"

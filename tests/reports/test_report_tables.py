@@ -23,7 +23,7 @@ from pytest_llmeval.reports.making import fill_tables, suite_report
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.repeats import Reduced, Reducer, Repeats
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 RETRIEVAL = get_evaluator("retrieval", k=[1, 10])
 CASE = Case("a", {"fact": "q", "meta": {"accusation": ["theft"]}}, ["x", "y"], [{"fact": "x", "accusation": ["fraud"]}])

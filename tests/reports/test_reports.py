@@ -19,7 +19,7 @@ from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.making import suite_report
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
 

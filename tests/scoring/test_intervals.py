@@ -25,7 +25,7 @@ from pytest_llmeval.scoring.intervals import (
     wilson_interval,
 )
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 SHARE = Metric("share")
 confidences = st.sampled_from([0.5, 0.9, 0.95, 0.999])

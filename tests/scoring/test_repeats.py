@@ -23,7 +23,7 @@ from pytest_llmeval.scoring.repeats import (
     spread_of,
     status_of,
 )
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 UP, DOWN = Metric("score", high=None), Metric("loss", higher_is_better=False, high=None)
 

@@ -29,7 +29,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.run.score import measure_each
 from pytest_llmeval.scoring import resample, table
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 SPLIT = SplitAverage()
 

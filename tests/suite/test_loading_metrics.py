@@ -12,7 +12,7 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.tables import LabelTable, MetricTable, ReportTable
 from pytest_llmeval.scoring.case_scores import Limit
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite
 

@@ -13,10 +13,10 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.text import TextEvaluator
-from pytest_llmeval.gates.families import judge_together
+from pytest_llmeval.gates.drop import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.run_settings import SampleSettings

@@ -11,7 +11,7 @@ from pytest_llmeval.reports.json import write_json
 from pytest_llmeval.reports.making import suite_report
 from pytest_llmeval.run.execute import execute_repeats
 from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 

@@ -18,7 +18,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.run_settings import StopSettings

@@ -20,7 +20,7 @@ from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.run.score import Evaluators, by_name, measure_each
 from pytest_llmeval.run.streams.case_results import CaseResultWriter
 from pytest_llmeval.run.streams.partial import PartialResult
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 

@@ -19,8 +19,7 @@ from pytest_llmeval.reports.form import StopReport
 from pytest_llmeval.run.judging import qualified
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, RunScope, Suites, collected_records, judges_of, rows_of
-from pytest_llmeval.scoring.summary import summarize
-from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.scoring.table import Table, summarize
 from pytest_llmeval.scoring.usage import claim_calls
 from pytest_llmeval.suite.run_settings import CaseOrder
 from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of

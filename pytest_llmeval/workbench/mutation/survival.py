@@ -18,8 +18,7 @@ from pytest_llmeval.reports.mutation import POWER, GateNotice, KindOutcome, Surv
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.stages import Reported, RunScope, fault_of
 from pytest_llmeval.scoring.intervals import wilson_interval
-from pytest_llmeval.scoring.summary import summarize_rows
-from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.scoring.table import Table, summarize_rows
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite
 from pytest_llmeval.targets.recordings import WITHHELD
 from pytest_llmeval.workbench.mutation.mutants import (

@@ -16,7 +16,7 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, CaseResult
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators.judge.claims import ClaimMetric, Claims
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 ALL = get_args(ClaimMetric)
 CONTEXTS = ["Refunds take 30 days at most.", "We are open from nine to five.", "A refund needs a receipt."]

@@ -17,7 +17,7 @@ from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.panel import PanelError, PanelVerdict
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 JURORS = ("openai:a", "openai:b", "openai:c")
 AGREEMENT = PanelAgreement("judge", JURORS)

@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 RECORD = CaseRecord(
     "b",

@@ -19,7 +19,7 @@ from pytest_llmeval import Case, Observation, Result, compare, get_evaluator, sc
 from pytest_llmeval.core.results import CaseOutcome, CaseRecord
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.significance import mcnemar_interval
-from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.table import summarize
 
 
 def test_values_and_difference_are_those_of_the_runs() -> None:

@@ -6,8 +6,7 @@ from comparisons import binary, gate, judge, noisy, pairing, run
 
 from pytest_llmeval import Metric
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import GainGate
-from pytest_llmeval.gates.families import judge_together
+from pytest_llmeval.gates.drop import GainGate, judge_together
 from pytest_llmeval.gates.statistics.compare import compare
 from pytest_llmeval.gates.statistics.drop_tests import Evidence, drop_evidence, drop_power
 from pytest_llmeval.gates.statistics.significance import (

@@ -10,7 +10,7 @@ from pytest_llmeval.core.tables import ConfusionMatrix, metric_names
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.scoring.summary import CaseRecord, summarize
+from pytest_llmeval.scoring.table import CaseRecord, summarize
 from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
 
 GOLD = {
