@@ -28,17 +28,17 @@ def wrong_turns(lines: Mapping[str, Sequence[str]]) -> list[int]:
     >>> wrong_turns({"text": ["turn 3: extra words: refunded", "turn 3: and more"], "checks": ["turn 1: found 'x'"]})
     [1, 3]
     """
-    named = (_NAMED.match(line) for said in lines.values() for line in said)
-    return sorted({int(found[1]) for found in named if found is not None})
+    matches = (_NAMED.match(line) for findings in lines.values() for line in findings)
+    return sorted({int(match[1]) for match in matches if match is not None})
 
 
 def transcript_lines(messages: Any, wrong: Collection[int], most: int = 160) -> Iterator[str]:
     """Yield the turns around those that are wrong, or else the last ones, and how many turns are left out.
 
     Args:
-        messages: Of the conversation; nothing is yielded for what is none.
+        messages: Of the conversation; for any other value, nothing is yielded.
         wrong: Turns in which something is wrong, counted from 1; they are marked.
-        most: Characters that are shown of a message.
+        most: Maximum number of characters of a line.
     """
     if not isinstance(messages, list) or not all(isinstance(each, Mapping) for each in messages):
         return
@@ -46,12 +46,12 @@ def transcript_lines(messages: Any, wrong: Collection[int], most: int = 160) -> 
     turns = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
     if not turns:
         return
-    shown = _shown(len(turns), [each for each in wrong if each <= len(turns)])
+    listed = _listed_turns(len(turns), [each for each in wrong if each <= len(turns)])
     count = f"{len(turns)} turn{'s' if len(turns) != 1 else ''}"
-    left_out = len(turns) - len(shown)
+    left_out = len(turns) - len(listed)
     yield f"transcript: {count}, {left_out} of them left out" if left_out else f"transcript: {count}"
     before = 0
-    for turn in shown:
+    for turn in listed:
         if turn > before + 1:
             yield f"  ... {_range(before + 1, turn - 1)} left out"
         mark = ">" if turn in wrong else " "
@@ -61,7 +61,7 @@ def transcript_lines(messages: Any, wrong: Collection[int], most: int = 160) -> 
         yield f"  ... {_range(before + 1, len(turns))} left out"
 
 
-def _shown(count: int, wrong: Sequence[int]) -> list[int]:
+def _listed_turns(count: int, wrong: Sequence[int]) -> list[int]:
     """Return the numbers of the turns that are shown."""
     if count <= _ALL:
         return list(range(1, count + 1))
@@ -92,13 +92,13 @@ def _call(call: Any) -> str:
     """Return name, arguments and result of a call, however it is written."""
     if not isinstance(call, Mapping):
         return f"call {_printed(call)}"
-    asked = call["function"] if isinstance(call.get("function"), Mapping) else call
-    given = asked.get("arguments")
-    if isinstance(given, Mapping):
-        given = ", ".join(f"{name}={_printed(value)}" for name, value in given.items())
+    function = call["function"] if isinstance(call.get("function"), Mapping) else call
+    arguments = function.get("arguments")
+    if isinstance(arguments, Mapping):
+        arguments = ", ".join(f"{name}={_printed(value)}" for name, value in arguments.items())
     result = next((call[name] for name in ("error", "result", "output") if call.get(name) is not None), None)
-    told = "" if result is None else f" -> {_printed(result)}"
-    return f"call {_printed(asked.get('name', '?'))}({'' if given is None else _printed(given)}){told}"
+    suffix = "" if result is None else f" -> {_printed(result)}"
+    return f"call {_printed(function.get('name', '?'))}({'' if arguments is None else _printed(arguments)}){suffix}"
 
 
 def _printed(value: Any) -> str:
@@ -131,7 +131,7 @@ class CasePlace(NamedTuple):
     line: int = 0
     variant: str = ""
 
-    def of(self, case: str) -> str:
+    def text(self, case: str) -> str:
         """Return the location of a case in the form that editors and terminals link."""
         where = f"{self.path}:{self.line}" if self.line else self.path
         return f"{where}: case {case}{f' [{self.variant}]' if self.variant else ''}"
@@ -162,7 +162,7 @@ def explain(
     """Return the text of a failing case: reason, location, missed limits, answer and findings.
 
     Args:
-        case: The case, with its prediction where there is one.
+        case: The case, with its prediction, if any.
         record: Its result.
         missed: Limits that it misses.
         place: Its location.
@@ -173,7 +173,7 @@ def explain(
     reason = record.reason or "failed"
     blocks = [reason]
     if place is not None:
-        blocks.append(printable(place.of(case.id)))
+        blocks.append(printable(place.text(case.id)))
     if missed:
         rows = [(each.metric, number(each.value), str(each.limit)) for each in missed]
         blocks.append(tabulate(rows, ("metric", "score", "limit"), tablefmt="plain", disable_numparse=True))
@@ -192,7 +192,9 @@ def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
     """Yield input, expected and prediction, each cut to what fits, and how the prediction differs."""
     failing = [each for each in record.answers if each.failed] or record.answers
     answers = [(each.value, each.failed or each.times) for each in failing] or [(case.prediction, 1)]
-    transcript = list(transcript_lines(_messages(case, answers[0][0]), wrong_turns(record.lines), 2 * width - _INDENT))
+    transcript = list(
+        transcript_lines(_part(case, "messages", answers[0][0]), wrong_turns(record.lines), 2 * width - _INDENT)
+    )
     for name, value in (("input", case.input), ("expected", case.expected)):
         if value is not None and not (value is case.input and isinstance(value, list) and transcript):
             yield _value(name, value, width)
@@ -215,26 +217,19 @@ def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
 
 
 def _part(case: Case, name: str, prediction: Any) -> Any:
-    """Return a part of a prediction that is an object; ``None`` where it has none that can be shown."""
+    """Return a part of a prediction that is an object; ``None`` if it has none that is text."""
     if not isinstance(prediction, Mapping):
         return None
     parts = case.origin.parts if case.origin is not None else Parts()
     try:
-        found = parts.find(name, prediction)
+        part = parts.find(name, prediction)
     except PredictionError:
         return None
+    if name == "messages":
+        return part
     if name == "contexts":
-        return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
-    return found if isinstance(found, str) else None
-
-
-def _messages(case: Case, prediction: Any) -> Any:
-    """Return the messages of a conversation; ``None`` if a prediction is none."""
-    parts = case.origin.parts if case.origin is not None else Parts()
-    try:
-        return parts.find("messages", prediction) if isinstance(prediction, Mapping) else None
-    except PredictionError:
-        return None
+        return part if isinstance(part, list) and all(isinstance(each, str) for each in part) else None
+    return part if isinstance(part, str) else None
 
 
 def _passages(case: Case, prediction: Any, width: int) -> Iterator[str]:

@@ -273,19 +273,19 @@ class SampleReport(Struct, frozen=True):
 
     Attributes:
         cases: How many cases.
-        of: Of how many.
+        total: How many cases the sample was drawn from.
         by: The label of the strata; ``None`` without strata.
         weighted: Whether cases stand for different numbers of cases.
     """
 
     cases: int
-    of: int
+    total: int = field(name="of")
     by: str | None = None
     weighted: bool = False
 
     def __str__(self) -> str:
         strata = f" by {self.by}" if self.by else ""
-        return f"a sample of {self.cases} of {self.of} cases{strata}{', weighted back' if self.weighted else ''}"
+        return f"a sample of {self.cases} of {self.total} cases{strata}{', weighted back' if self.weighted else ''}"
 
 
 class Changes(Struct, frozen=True):

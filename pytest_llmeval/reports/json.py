@@ -54,7 +54,7 @@ def form_fields(kind: Any) -> Mapping[str, FormField]:
     is_struct = issubclass(kind, Struct)
     omits = is_struct and kind.__struct_config__.omit_defaults
     hints = get_type_hints(kind, include_extras=True)
-    found: dict[str, FormField] = {}
+    declared: dict[str, FormField] = {}
     for each in structs.fields(kind) if is_struct else fields(kind):
         key = each.encode_name if isinstance(each, structs.FieldInfo) else each.name
         if key.startswith("("):
@@ -67,13 +67,13 @@ def form_fields(kind: Any) -> Mapping[str, FormField]:
         default = each.default
         if default in (NODEFAULT, NO_DEFAULT):
             default = NODEFAULT if each.default_factory in (NODEFAULT, NO_DEFAULT) else each.default_factory()
-        found[key] = FormField(each.name, key, hint, default, written)
+        declared[key] = FormField(each.name, key, hint, default, written)
     for name, before in getattr(kind, "COMPUTED", {}).items():
-        keys = [*found, name]
+        keys = [*declared, name]
         keys.insert(keys.index(before) + 1, keys.pop())
-        found[name] = FormField(name, "", Any, (), WrittenField.IF_KNOWN if omits else WrittenField.ALWAYS)
-        found = {key: found[key] for key in keys}
-    return found
+        declared[name] = FormField(name, "", Any, (), WrittenField.IF_KNOWN if omits else WrittenField.ALWAYS)
+        declared = {key: declared[key] for key in keys}
+    return declared
 
 
 def published(value: Any) -> Any:

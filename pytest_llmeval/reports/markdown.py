@@ -55,13 +55,13 @@ def text(value: str, *, cell: bool = True) -> str:
     >>> text("a|b <b>"), text("see https://example.org")
     ('a\\|b \\<b\\>', '`see https://example.org`')
     """
-    shown = excerpt(" ".join(value.split()), _LONGEST)
-    if _LINK.search(shown):
-        fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
-        space = " " if "`" in shown else ""
-        inert = (shown.replace("|", r"\|") if cell else shown).replace("<!--", r"<\!--")
+    line = excerpt(" ".join(value.split()), _LONGEST)
+    if _LINK.search(line):
+        fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+        space = " " if "`" in line else ""
+        inert = (line.replace("|", r"\|") if cell else line).replace("<!--", r"<\!--")
         return f"{fence}{space}{inert}{space}{fence}"
-    return _SPECIAL.sub(r"\\\1", shown)
+    return _SPECIAL.sub(r"\\\1", line)
 
 
 def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
@@ -151,9 +151,9 @@ def _mutants(survival: Survival) -> list[str]:
         (text(each.name), text(each.why), str(each.mutants), str(each.survived), str(each.undecided))
         for each in survival.kinds
     ]
-    found = [f"- {text(each)}" for each in findings(survival, SHOWN_FROM)]
+    faults = [f"- {text(each)}" for each in findings(survival, SHOWN_FROM)]
     table = _table(rows[:MOST_ROWS], ("mutant", "why it is wrong", "made", "survive", "undecided"))
-    return _folded(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *found, ""])
+    return _folded(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *faults, ""])
 
 
 def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
@@ -255,9 +255,9 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
     for each in suite.error_buckets:
         if each.cases:
             ids = ", ".join(each.cases[:MOST_ROWS])
-            rest = f", and {len(each.cases) - MOST_ROWS} more" if len(each.cases) > MOST_ROWS else ""
+            more = f", and {len(each.cases) - MOST_ROWS} more" if len(each.cases) > MOST_ROWS else ""
             condition = f"{each.metric} {each.limit}"
-            rows.append((text(each.name), text(condition), str(len(each.cases)), text(ids) + rest))
+            rows.append((text(each.name), text(condition), str(len(each.cases)), text(ids) + more))
     return ["### Error analysis", "", _table(rows, ("errors", "where", "cases", "which")), ""] if rows else []
 
 

@@ -1,6 +1,6 @@
 """What a suite notices of wrong answers, as data, sentences and text tables."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 from msgspec import Struct, field
@@ -158,10 +158,9 @@ def findings(survival: Survival, limit: float) -> Iterator[str]:
             yield f"{kind.name}: {kind.survived} of {kind.mutants} fail although {kind.why}: the suite cries wolf"
 
 
-def _named(names: Iterable[str]) -> str:
-    listed = list(names)
-    rest = len(listed) - _LISTED
-    return ", ".join([*listed[:_LISTED], *([f"and {rest} more"] if rest > 0 else [])])
+def _named(names: Sequence[str]) -> str:
+    more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return ", ".join([*names[:_LISTED], *more])
 
 
 def survival_lines(survival: Survival, limit: float = SHOWN_FROM) -> Iterator[str]:
@@ -198,9 +197,9 @@ def _lines(survival: Survival, limit: float) -> Iterator[str]:
         yield ""
     yield from (f"gate {each.gate}: {_noticed(each)}" for each in survival.gates)
     yield ""
-    found = list(findings(survival, limit))
-    if found:
-        yield from (f"- {each}" for each in found)
+    faults = list(findings(survival, limit))
+    if faults:
+        yield from (f"- {each}" for each in faults)
     elif survival.rate is None:
         yield "so nothing is known of what the suite would notice"
     else:

@@ -92,12 +92,12 @@ def brief(row: OverviewRow, room: int) -> tuple[str, int]:
 
     The first metric may lose decimals of its interval; the others are written in full or not at all.
     """
-    found = {name: row.suite.find(name) for name in row.metrics}
+    values = {name: row.suite.find(name) for name in row.metrics}
     changes = "".join(f"{each}; " for each in _changes(row.suite, room))
     room -= width_of(changes)
     parts: list[str] = []
-    left = len(found)
-    for name, value in found.items():
+    left = len(values)
+    for name, value in values.items():
         forms = [f"{printable(name)} {form}" for form in _forms(value)]
         fitting = (each for each in (forms[:1] if parts else forms) if width_of(", ".join([*parts, each])) <= room)
         text = next(fitting, None)
@@ -194,17 +194,19 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
     }
     for suite in suites:
         kinds["case"].update({outcome: suite.counts.get(outcome, 0) for outcome in OUTCOMES})
-    found = {
+    counts_by_kind = {
         kind: {name: seen[name] for name in (*OUTCOMES, "undecided", "not_judged") if seen[name]}
         for kind, seen in kinds.items()
         if seen.total()
     }
-    outcomes = {name for counts in found.values() for name in counts}
+    outcomes = {name for counts in counts_by_kind.values() for name in counts}
     if outcomes <= {"passed"}:
-        return Line(f"{', '.join(counted(counts['passed'], kind) for kind, counts in found.items())} passed", "green")
+        return Line(
+            f"{', '.join(counted(counts['passed'], kind) for kind, counts in counts_by_kind.items())} passed", "green"
+        )
     text = "; ".join(
         f"{kind}s: " + ", ".join(count_text(count, name) for name, count in counts.items())
-        for kind, counts in found.items()
+        for kind, counts in counts_by_kind.items()
     )
     return Line(text, "red" if outcomes & {"failed", "errored"} else "yellow")
 
@@ -246,18 +248,18 @@ def _cascade_lines(suite: SuiteReport, usage: UsageReport) -> Iterator[str]:
     for label, each in usage.cascades.items():
         if not each.verdicts:
             continue
-        shown = f"cascade {printable(label)}: {each.unsure} of {counted(each.verdicts, 'verdict')} unsure"
+        unsure = f"cascade {printable(label)}: {each.unsure} of {counted(each.verdicts, 'verdict')} unsure"
         if not each.audit:
-            yield f"{shown}; {_NOT_AUDITED}"
+            yield f"{unsure}; {_NOT_AUDITED}"
             continue
         error = suite.find(f"{label}_cascade_error")
         audited = f"{each.audited} of {each.sure} sure ones audited"
         if error is None or error.value is None:
-            yield f"{shown}, {audited}"
+            yield f"{unsure}, {audited}"
             continue
         bounds = interval(error.low, error.high)
         rate = f"error rate {number(error.value)}{f' ({bounds})' if bounds else ''}"
-        yield f"{shown}, {audited}; the large judge disagrees with {each.differing} of these: {rate}"
+        yield f"{unsure}, {audited}; the large judge disagrees with {each.differing} of these: {rate}"
         bias = suite.find(f"{label}_cascade_bias")
         if bias is not None and bias.low is not None and bias.high is not None and (bias.low > 0 or bias.high < 0):
             yield (
@@ -338,11 +340,11 @@ def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bo
         in_tables: Whether to repeat metrics of evaluators' tables, for their intervals. Metrics with gates always are.
     """
     metrics, gated = suite.metrics, suite.gated
-    shown = {name for table in suite.tables if table.is_matrix or not in_tables for name in table.metrics}
-    unshown = (name for name in metrics if name not in shown)
+    in_table = {name for table in suite.tables if table.is_matrix or not in_tables for name in table.metrics}
+    unshown = (name for name in metrics if name not in in_table)
     chosen = list(dict.fromkeys([*(name for name in gated if name in metrics), *unshown]))
-    kept = set(chosen if most is None else chosen[: max(most, len(gated))])
-    return {name: value for name, value in metrics.items() if name in kept}
+    names = set(chosen if most is None else chosen[: max(most, len(gated))])
+    return {name: value for name, value in metrics.items() if name in names}
 
 
 def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> TextTable:
@@ -370,7 +372,7 @@ def group_table(key: str, suite: SuiteReport) -> TextTable:
     """Return the groups of a label, with the metrics of gates first."""
     names = list(dict.fromkeys([*suite.gated, *suite.metrics]))
     rows = [
-        (name, str(group.cases), *(number(found.value if (found := group.find(metric)) else None) for metric in names))
+        (name, str(group.cases), *(number(value.value if (value := group.find(metric)) else None) for metric in names))
         for name, group in suite.groups[key].items()
     ]
     return TextTable("", (key, "cases", *names), rows, spare=range(len(names) + 1, 2, -1))

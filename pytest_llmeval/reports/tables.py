@@ -72,15 +72,15 @@ def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[
     fixed = [place for place in range(len(columns)) if place not in table.spare]
     spare = list(table.spare)
     while True:
-        kept = _fitting(fixed, spare, widths, width)
-        if everything and spare and len(kept) == len(fixed):
-            kept = sorted([*fixed, spare[-1]])
-        for row in zip(*(columns[place] for place in kept), strict=True):
+        fitting = _fitting(fixed, spare, widths, width)
+        if everything and spare and len(fitting) == len(fixed):
+            fitting = sorted([*fixed, spare[-1]])
+        for row in zip(*(columns[place] for place in fitting), strict=True):
             cells = (
-                padded(cell, widths[place], left=place in table.texts) for place, cell in zip(kept, row, strict=True)
+                padded(cell, widths[place], left=place in table.texts) for place, cell in zip(fitting, row, strict=True)
             )
             yield Line(_GAP.join(cells).rstrip())
-        spare = [place for place in spare if place not in kept]
+        spare = [place for place in spare if place not in fitting]
         if not spare:
             return
         if not everything:
@@ -91,12 +91,12 @@ def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[
 
 def _fitting(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], width: int) -> list[int]:
     """Return the columns that fit."""
-    kept = sorted([*fixed, *spare])
+    columns = sorted([*fixed, *spare])
     for place in spare:
-        if sum(widths[each] + len(_GAP) for each in kept) - len(_GAP) <= width:
+        if sum(widths[each] + len(_GAP) for each in columns) - len(_GAP) <= width:
             break
-        kept.remove(place)
-    return kept
+        columns.remove(place)
+    return columns
 
 
 Cell: TypeAlias = str | float | int | None

@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 
 _EVENT: Final = "gen_ai.evaluation.result"
 _SCOPE: Final = "pytest-llmeval-suite"
-_AT_ONCE: Final = 500
-
+_BATCH: Final = 500
+_ANNOTATION: Final = {
+    "gen_ai.evaluation.name": "annotation.name",
+    "gen_ai.evaluation.score.value": "annotation.score",
+    "gen_ai.evaluation.score.label": "annotation.label",
+    "gen_ai.evaluation.explanation": "annotation.explanation",
+}
+"""Attributes of events to those of annotations in OpenInference."""
 
 JudgedTrace: TypeAlias = tuple[str, str]
 """Ids of a trace and of its first span, in hexadecimal digits."""
@@ -35,10 +41,10 @@ def send_scores(
         report: The run.
         judged: Suite file and case id to the trace that the case judges; its scores become a part of that trace.
         style: ``events`` of OpenTelemetry (``gen_ai.evaluation.result``), or ``annotations`` of OpenInference.
-        texts: Whether evaluators' words about answers are sent, too.
+        texts: Whether to send the findings of evaluators.
 
     Returns:
-        What became of it, in a line for people.
+        A line for the summary: what was sent, or why not.
 
     Raises:
         MissingExtraError: The SDK of OpenTelemetry or its exporter is not installed.
@@ -62,11 +68,11 @@ def send_scores(
 
 class _CaseScore(NamedTuple):
     attributes: dict[str, Any]
-    of: JudgedTrace | None
+    trace: JudgedTrace | None
 
 
 def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], *, texts: bool) -> Iterator[_CaseScore]:
-    """Yield each score of each case, and why there is none where an evaluator failed."""
+    """Yield each score of each case, or the type of error of an evaluator that failed."""
     for suite in report.suites:
         for case in suite.cases:
             undefined = case.details.get("undefined", {})
@@ -89,8 +95,8 @@ def _scores(report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], 
                     continue  # nothing to judge is no result
                 if metric in case.unmet:
                     attributes["gen_ai.evaluation.score.label"] = "fail"
-                if texts and (said := "\n".join(case.findings)):
-                    attributes["gen_ai.evaluation.explanation"] = said
+                if texts and (findings := "\n".join(case.findings)):
+                    attributes["gen_ai.evaluation.explanation"] = findings
                 yield _CaseScore(attributes, judged.get((suite.path, case.id)))
 
 
@@ -107,50 +113,37 @@ def _moment(report: "RunReport") -> int:
 def _send_events(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-    from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
-    from opentelemetry.sdk._logs.export import LogRecordExportResult
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import (
+        InMemoryLogRecordExporter,
+        LogRecordExportResult,
+        SimpleLogRecordProcessor,
+    )
 
-    records: list[Any] = []
-
-    class Collecting(LogRecordProcessor):
-        def on_emit(self, log_record: Any) -> None:
-            records.append(log_record)
-
-        def shutdown(self) -> None:
-            """Nothing is kept."""
-
-        def force_flush(self, timeout_millis: int = 30_000) -> bool:
-            del timeout_millis
-            return True
-
+    memory = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     provider = LoggerProvider(resource, shutdown_on_exit=False)
-    provider.add_log_record_processor(Collecting())
+    provider.add_log_record_processor(SimpleLogRecordProcessor(memory))
     logger = provider.get_logger(_SCOPE, __version__)
     now = _moment(report)
     for each in scores:
-        made = LogRecord(
+        record = LogRecord(
             timestamp=now,
-            context=_within(each.of),
+            context=_within(each.trace),
             event_name=_EVENT,
             severity_number=SeverityNumber.INFO,
             attributes=each.attributes,
         )
-        logger.emit(made)
-    exporter = OTLPLogExporter()
-    try:
-        parts = (records[start : start + _AT_ONCE] for start in range(0, len(records), _AT_ONCE))
-        return any(exporter.export(part) is not LogRecordExportResult.SUCCESS for part in parts)
-    finally:
-        exporter.shutdown()  # type: ignore[no-untyped-call]
+        logger.emit(record)
+    return _export(OTLPLogExporter(), memory.get_finished_logs(), LogRecordExportResult.SUCCESS)
 
 
-def _within(of: JudgedTrace | None) -> "Context | None":
-    """Return the context in which something becomes a part of a trace."""
-    if of is None:
+def _within(trace_ids: JudgedTrace | None) -> "Context | None":
+    """Return the context of a trace, for records and spans that belong to it."""
+    if trace_ids is None:
         return None
     from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-    trace, span = (int(each, 16) for each in of)
+    trace, span = (int(each, 16) for each in trace_ids)
     known = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     return set_span_in_context(NonRecordingSpan(known))
 
@@ -158,16 +151,13 @@ def _within(of: JudgedTrace | None) -> "Context | None":
 def _send_annotations(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
     tracer, memory = _tracer(resource)
     now = _moment(report)
-    names = {"gen_ai.evaluation.name": "name", "gen_ai.evaluation.score.value": "score"}
-    names |= {"gen_ai.evaluation.score.label": "label", "gen_ai.evaluation.explanation": "explanation"}
     for each in scores:
-        given = {f"annotation.{names[name]}": value for name, value in each.attributes.items() if name in names}
-        rest = {name: value for name, value in each.attributes.items() if name not in names}
-        marked = {"openinference.span.kind": "EVALUATOR", "annotation.annotator_kind": "CODE", **given, **rest}
+        attributes = {_ANNOTATION.get(name, name): value for name, value in each.attributes.items()}
+        marked = {"openinference.span.kind": "EVALUATOR", "annotation.annotator_kind": "CODE", **attributes}
         name = f"evaluation {each.attributes['gen_ai.evaluation.name']}"
-        span = tracer.start_span(name, _within(each.of), attributes=marked, start_time=now)
+        span = tracer.start_span(name, _within(each.trace), attributes=marked, start_time=now)
         span.end(now)
-    return _export(memory)
+    return _export_spans(memory)
 
 
 def _send_run(report: "RunReport", resource: "Resource") -> bool:
@@ -189,11 +179,11 @@ def _send_run(report: "RunReport", resource: "Resource") -> bool:
             span.add_event("llmeval.gate", {**known, "llmeval.reason": gate.reason}, end)
     span.set_status(StatusCode.ERROR if failed else StatusCode.OK)
     span.end(end)
-    return _export(memory)
+    return _export_spans(memory)
 
 
 def _tracer(resource: "Resource") -> "tuple[Tracer, InMemorySpanExporter]":
-    """Return what makes spans, and where they are kept."""
+    """Return a tracer, and the memory that its spans go to."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -204,15 +194,17 @@ def _tracer(resource: "Resource") -> "tuple[Tracer, InMemorySpanExporter]":
     return provider.get_tracer(_SCOPE, __version__), memory
 
 
-def _export(memory: "InMemorySpanExporter") -> bool:
-    """Send the spans that were kept; return whether that failed."""
+def _export_spans(memory: "InMemorySpanExporter") -> bool:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import SpanExportResult
 
-    spans = memory.get_finished_spans()
-    exporter = OTLPSpanExporter()
+    return _export(OTLPSpanExporter(), memory.get_finished_spans(), SpanExportResult.SUCCESS)
+
+
+def _export(exporter: Any, finished: Sequence[Any], success: object) -> bool:
+    """Send spans or log records in batches; return whether that failed."""
     try:
-        parts = (spans[start : start + _AT_ONCE] for start in range(0, len(spans), _AT_ONCE))
-        return any(exporter.export(part) is not SpanExportResult.SUCCESS for part in parts)
+        batches = (finished[start : start + _BATCH] for start in range(0, len(finished), _BATCH))
+        return any(exporter.export(batch) is not success for batch in batches)
     finally:
-        exporter.shutdown()  # type: ignore[no-untyped-call]
+        exporter.shutdown()

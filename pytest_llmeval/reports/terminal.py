@@ -67,9 +67,9 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         yield from overview(short, width)
         for suite in short:
             yield from warnings(suite)
-    shown = [each for each in report.suites if verbosity or each.failed]
-    for suite in shown:
-        if short or suite is not shown[0]:
+    detailed = [each for each in report.suites if verbosity or each.failed]
+    for suite in detailed:
+        if short or suite is not detailed[0]:
             yield Line("")
         yield from _suite(suite, verbosity, width)
     for systems in report.systems:
@@ -77,7 +77,7 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
             yield from _systems(systems, verbosity, width)
     if report.mutation:
         yield from _mutants(report.mutation)
-    if shown or report.mutation:
+    if detailed or report.mutation:
         yield Line("")
     if any(each.kind in ("improved", "new") for suite in report.suites for each in suite.snapshot):
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
@@ -136,8 +136,8 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         if suite.tables:
             yield Line("")
         yield from draw(metric_table(suite, listed), width, everything=everything)
-    if rest := len(listed_metrics(suite)) - len(listed):
-        yield Line(f"{counted(rest, 'more metric')}: -vv")
+    if more := len(listed_metrics(suite)) - len(listed):
+        yield Line(f"{counted(more, 'more metric')}: -vv")
     for key, groups in suite.groups.items():
         if verbosity:
             yield Line("")
@@ -193,14 +193,14 @@ def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
     unchanged = [each for each in suite.snapshot if each.kind == "unchanged"]
     changed = [each for each in suite.snapshot if each.kind != "unchanged"]
     changed.sort(key=lambda each: each.outcome != "failed")
-    shown = (
+    verdicts = (
         suite.snapshot if everything else changed[: max(_CHANGES, sum(each.outcome == "failed" for each in changed))]
     )
-    yield from (_verdict(each) for each in shown)
+    yield from (_verdict(each) for each in verdicts)
     if everything:
         return
-    if rest := len(changed) - len(shown):
-        yield Line(f"snapshot: {counted(rest, 'more changed metric')}: -vv")
+    if more := len(changed) - len(verdicts):
+        yield Line(f"snapshot: {counted(more, 'more changed metric')}: -vv")
     if unchanged:
         yield Line(f"snapshot: {counted(len(unchanged), 'metric')} as approved", "green")
 

@@ -111,7 +111,7 @@ class Timeline:
         """Return what changed at each point: ``data``, ``evaluator``, ``judge``, or ``bridged judge``."""
         known: dict[str, str] = {}
         cases: int | None = None
-        found = []
+        changes = []
         for point in self.points:
             changed = [
                 f"bridged {name}" if (known[name], value) in self.bridged else name
@@ -123,8 +123,8 @@ class Timeline:
                 changed.append("data")
             known |= point.basis
             cases = point.cases if point.cases is not None else cases
-            found.append(tuple(sorted(changed)))
-        return found
+            changes.append(tuple(sorted(changed)))
+        return changes
 
 
 def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:

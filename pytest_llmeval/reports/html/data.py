@@ -142,15 +142,15 @@ def _bounds(value: GateResult | MetricValue) -> dict[str, Any]:
 
 
 def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
-    """Return a gate with its metric and its look: its outcome, or ``within_chance`` if it passed beyond its limit."""
+    """Return a gate with its metric and the verdict to draw: ``within_chance`` if it passed beyond its limit."""
     line = number_line(gate, metrics)
     beyond = False
     if line.get("relative") and gate.value is not None and gate.limit is not None:
         over = gate.value - gate.limit
         beyond = (over if line["operator"] == "<=" else -over) > _SLACK
-    look = "within_chance" if gate.outcome == "passed" and beyond else gate.outcome
+    drawn = "within_chance" if gate.outcome == "passed" and beyond else gate.outcome
     metric = next(iter(gated_metrics([gate.gate])), None)
-    return {**published(gate), "line": line, "look": look, "metric": metric}
+    return {**published(gate), "line": line, "look": drawn, "metric": metric}
 
 
 def _nearest(text: str, limit: Any) -> str:
@@ -167,21 +167,21 @@ def _nearest(text: str, limit: Any) -> str:
 def changes_json(changes: Changes) -> dict[str, Any]:
     """Return the changes as JSON data, without the cases."""
     metrics = [
-        {"metric": name, "kind": _kind(found), **{field: getattr(found, field) for field in _DIFFERENCE}}
-        for name, found in changes.metrics.items()
+        {"metric": name, "kind": _kind(difference), **{field: getattr(difference, field) for field in _DIFFERENCE}}
+        for name, difference in changes.metrics.items()
     ]
     return {"against": changes.against, "notes": list(changes.notes), "metrics": metrics}
 
 
-def _kind(found: "Difference") -> str:
+def _kind(change: "Difference") -> str:
     """Return ``fell`` or ``rose`` if the interval of the change excludes zero."""
-    if found.difference is None:
-        return "vanished" if found.value is None else "new"
-    if found.drop_interval is not None and found.drop_interval[0] > 0:
+    if change.difference is None:
+        return "vanished" if change.value is None else "new"
+    if change.drop_interval is not None and change.drop_interval[0] > 0:
         return "fell"
-    if found.drop_interval is not None and found.drop_interval[1] < 0:
+    if change.drop_interval is not None and change.drop_interval[1] < 0:
         return "rose"
-    return "same" if found.difference == 0 else "unclear"
+    return "same" if change.difference == 0 else "unclear"
 
 
 def past_points(timeline: Timeline | None) -> list[dict[str, Any]]:
@@ -310,14 +310,14 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, A
     unapproved = [each.metric for each in suite.snapshot if each.outcome == "failed"]
     gated = [*gated_metrics(gate.gate for gate in suite.gates), *unapproved]
     scales = _scales(suite, others)
-    found = []
+    moves = []
     for place, case in enumerate(suite.cases):
         move = _move(place, case, others.get(case.id), gated, scales, set(suite.lower_is_better))
         if move is not None:
-            found.append(move)
-    found.sort(key=lambda each: each.rank)
-    kinds = [each.kind for each in found]
-    rows = [_row(each, suite.cases[each.place], others) for each in found[:MOST_SHOWN]]
+            moves.append(move)
+    moves.sort(key=lambda each: each.rank)
+    kinds = [each.kind for each in moves]
+    rows = [_row(each, suite.cases[each.place], others) for each in moves[:MOST_SHOWN]]
     fell, rose = kinds.count("fell"), kinds.count("rose")
     return {"failing": len(kinds) - fell - rose, "fell": fell, "rose": rose, "compared": bool(others), "cases": rows}
 
@@ -348,7 +348,7 @@ def _move(
     losses = dict(_losses(case, other, scales, lower)) if other is not None else {}
     judged = {name: loss for name, loss in losses.items() if name in gated}
     if outcome in _BAD:
-        metric = _largest(judged) or _shown(case, gated) or _largest(losses)
+        metric = _largest(judged) or _deciding_metric(case, gated) or _largest(losses)
         was_bad = other is not None and other.outcome in _BAD
         kind: _Kind = "failing" if other is None else "still_failing" if was_bad else "new_failure"
         tier = 0 if not was_bad else 1 if _largest(judged) else 2
@@ -378,7 +378,7 @@ def _losses(
             yield name, (now - then if name in lower else then - now) / ((high - low) or 1.0)
 
 
-def _shown(case: CaseReport, gated: Sequence[str]) -> str:
+def _deciding_metric(case: CaseReport, gated: Sequence[str]) -> str:
     """Return the metric that shows best why a case fails: a missed limit, or what a gate looks at."""
     scores = case.metrics
     missed = [name for name in case.unmet if scores.get(name) is not None]

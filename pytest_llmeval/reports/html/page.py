@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, structs
 
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport, counts_of
+from pytest_llmeval.reports.form import FAILING, CaseReport, RunReport, SuiteReport, counts_of
 from pytest_llmeval.reports.html.data import (
     PageRun,
     ViewTexts,
@@ -47,7 +47,6 @@ _CHUNK = 256_000
 """Characters of JSON in a piece: small enough to unpack while a case opens."""
 _APPROVED = "approved run"
 _QUOTING = ("input", "expected", "prediction", "answers", "details", "lines", "judgings")
-_FAILING = ("failed", "errored", "xfailed", "known_failure")
 
 
 class Page(NamedTuple):
@@ -126,14 +125,14 @@ def _data(
 
 
 def _worst(
-    found: Mapping[str, Any],
+    worst: Mapping[str, Any],
     suite: SuiteReport,
     before: SuiteReport | None,
     shortened: Callable[[str, ViewTexts], ViewTexts],
 ) -> Iterator[dict[str, ViewTexts]]:
     """Yield the texts of the cases that the overview shows, in both runs."""
     others = {case.id: case for case in before.cases} if before else {}
-    for each in found["cases"]:
+    for each in worst["cases"]:
         case = suite.cases[each["place"]]
         sides = {"now": case, "before": others.get(case.id)}
         yield {name: shortened(case.outcome, overview_texts(side)) for name, side in sides.items()}
@@ -144,7 +143,7 @@ def _whole(_outcome: str, texts: ViewTexts) -> ViewTexts:
 
 
 def _failing_only(outcome: str, texts: ViewTexts) -> ViewTexts:
-    return texts if outcome in _FAILING else _without_texts("", texts)
+    return texts if outcome in FAILING else _without_texts("", texts)
 
 
 def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
