@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from failing_cases import WIDTHS, recorded, written
+from examples import WIDTHS, recorded, written
 
 if __name__ == "__main__":
     for width in WIDTHS:

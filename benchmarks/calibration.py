@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from builders import drift_table, luck_table, situations_table
 from few_cases import labels_table, power_table, skew_table, systems_cell
-from histories import drift_table, luck_table, situations_table
-from reviews import review_table
+from pages import review_table
 from scipy import stats
 from tabulate import tabulate
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np  # noqa: F401 (pytester forgets what a test imports first, and NumPy cannot be imported twice)
 import pytest
 from hypothesis import settings
-from rows import as_one
 from running import changed_at_start
+from strategies import as_one
 
 # Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere. Before a
 # release, `--hypothesis-profile=long` looks for others.

@@ -1,21 +1,32 @@
-"""Commands of Python in processes of their own, forked from a warm process where a cold start would prove nothing."""
-
-__all__ = ("WITHOUT_UNUSED", "Finished", "Started", "changed_at_start", "run_python")
+"""Commands and processes: forked from a warm process, with other rights, on a cluster; and the stores they write."""
 
 import atexit
+import gzip
 import json
 import os
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from unittest import mock
 
-from llm_server import PATIENCE
+from distributed import LocalCluster
+from servers import PATIENCE
+
+if TYPE_CHECKING:
+    import pytest
+    from conftest import Project
+
 
 WITHOUT_UNUSED = ("-pno:anyio", "-pno:asyncio", "-pno:hypothesispytest", "-pno:platformdirs")
 """Arguments of pytest that leave out plugins of other distributions; each would take its time to load."""
@@ -163,3 +174,178 @@ class Started:
     def _reply(self) -> int:
         assert self._warm.stdout is not None
         return int(self._warm.stdout.readline())
+
+
+IS_ROOT: Final = hasattr(os, "geteuid") and not os.geteuid()
+
+_RIGHTS = "-dac_override,-dac_read_search,-fowner"
+ORDINARY: Final = ("setpriv", f"--bounding-set={_RIGHTS}", f"--inh-caps={_RIGHTS}") if IS_ROOT else ()
+"""What takes root's right to write everywhere from a command; another user has none."""
+
+NAMELESS: Final = 54321
+"""A user whom the machine has no name for."""
+
+
+def run_as(
+    prefix: Sequence[str], *arguments: str, environment: "Mapping[str, str] | None" = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run Python in a process of its own, in the current folder, by a command that changes its rights."""
+    return subprocess.run(
+        [*prefix, sys.executable, *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        env={"PYTHONDONTWRITEBYTECODE": "1", **(os.environ if environment is None else environment)},
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process has not ended, given time to do so after a signal; one that nobody waits for has."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        return not select.select([handle], [], [], PATIENCE)[0]
+    finally:
+        os.close(handle)
+
+
+def wait_for_group(group: int) -> None:
+    """Wait until no process of a group is left: a run that starts earlier leaves their answers to them."""
+    until = time.monotonic() + PATIENCE
+    with suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(group, 0)
+            threading.Event().wait(0.01)
+
+
+OPTIONS = (
+    *("--snapshot-update", "--llmeval-predictions=p.jsonl", "--llmeval-predictions-mode=refresh"),
+    *("--llmeval-judge=refresh", "--llmeval-texts=all"),
+    *(f"--llmeval-report=r.{suffix}" for suffix in ("html", "md", "csv", "llmeval")),
+)
+"""Arguments of a run that approves, records and reports anew."""
+
+_CONFTEST = """\
+import os
+import resource
+
+import pytest
+
+if "LIMIT" in os.environ:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(os.environ["LIMIT"]), resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+@pytest.fixture(scope="session")
+def judge_client():
+    async def judge(request):
+        if "two answers" in str(request):
+            return '{"reasoning": "alike", "better": "tie"}'
+        return '{"reasoning": "good ' + "and good " * int(os.environ.get("REASONS", "3000")) + '", "score": 4}'
+
+    return judge
+"""
+
+_BOT = """\
+import os
+
+WRONG = os.environ.get("WRONG", "").split()
+
+
+def answer(word):
+    return " ".join([word] * int(os.environ.get("LENGTH", "3"))) if word not in WRONG else "no"
+"""
+
+
+def fill(project: "Project", environment: "pytest.MonkeyPatch") -> dict[str, bytes]:
+    """Run a suite twice, which fills all stores, and return what is in them.
+
+    The environment variable `LENGTH` is the number of words of an answer, `WRONG` lists the words that are answered
+    wrong, `REASONS` is the length of the judge's replies and `LIMIT` the most bytes of a file.
+    """
+    _write(project)
+    for wrong in ("", "a b c d"):  # the second approval leaves an anchor, a pool and known failures
+        environment.setenv("WRONG", wrong)
+        assert project.run(*OPTIONS).code == 0
+    before = committed(project.path)
+    kinds = {name.partition("-")[0].partition(".")[2] for name in before}
+    assert {
+        "anchor",
+        "answers.jsonl",
+        "cases.jsonl",
+        "failures.json",
+        "judgements.jsonl",
+        "pool",
+        "scores.json",
+    } <= kinds
+    assert {"p.jsonl", "r.csv", "r.html", "r.llmeval", "r.md"} <= before.keys()
+    return before
+
+
+def _write(project: "Project") -> None:
+    project.write("conftest.py", _CONFTEST)
+    project.write("bot.py", _BOT)
+    project.suite(
+        "s.eval.yaml",
+        [{"id": word, "input": word, "expected": word} for word in "abcdefgh"],
+        target="bot:answer",
+        judge={"model": "fixture:judge_client"},
+        evaluators=[
+            {"text": {"metrics": ["f1"]}},
+            {"judge": {"criteria": "Be good.", "steps": ["Look."]}},
+            {"pairwise": {"against": "approved"}},
+        ],
+        gates=[{"metric": "f1", "max_drop": 0.9}],
+        thresholds={"f1": 0.4},
+        snapshot={"tolerance": 1, "pool": 2},
+        approve={"failures": True},
+    )
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether a file can be read to its end; an unreadable one raises."""
+    match path.suffix:
+        case ".json":
+            json.loads(path.read_bytes())
+        case ".jsonl":
+            return path.read_bytes().endswith(b"\n") and all(map(json.loads, path.read_bytes().splitlines()))
+        case ".llmeval" if path.is_file():
+            gzip.decompress(path.read_bytes())
+        case ".html":
+            return path.read_bytes().rstrip().endswith(b"</html>")
+        case ".sqlite3":
+            with sqlite3.connect(path) as connection:
+                return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    return True
+
+
+def committed(folder: Path) -> dict[str, bytes]:
+    """Return what a project commits, and the reports of it."""
+    names = [*folder.glob("__llmeval__/*"), *folder.glob("*.jsonl"), *folder.glob("r.*")]
+    return {each.name: each.read_bytes() for each in names}
+
+
+@contextmanager
+def local_cluster(workers: int) -> Iterator[LocalCluster]:
+    """Start worker processes, for which Dask changes the environment of this one; leave that as it was."""
+    with mock.patch.dict(os.environ), LocalCluster(workers, threads_per_worker=1, dashboard_address=":0") as cluster:
+        yield cluster
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    now: float = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(statement, values)
+    connection.close()

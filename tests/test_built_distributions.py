@@ -10,9 +10,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from llm_server import PATIENCE
-from paths import ROOT
+from project import ROOT
 from running import WITHOUT_UNUSED
+from servers import PATIENCE
 
 PACKAGE = "import pytest_llmeval; print(pytest_llmeval.__file__)"
 

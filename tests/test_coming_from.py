@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from paths import ROOT
+from project import ROOT
 from test_docs import blocks, run, write_files
 
 PAGES = sorted((ROOT / "docs").glob("coming-from-*.md"))

@@ -4,11 +4,8 @@ import re
 import tomllib
 from collections.abc import Iterable
 
-from check_arguments import ARGUMENTS
-from evaluator_examples import EXAMPLES, without_example
-from failing_cases import CASES, NOT_RECORDED, VERDICTS
-from generated_cases import GENERATORS
-from paths import ROOT, script
+from examples import ARGUMENTS, CASES, EXAMPLES, GENERATORS, NOT_RECORDED, VERDICTS, without_example
+from project import ROOT, script
 
 import pytest_llmeval
 from pytest_llmeval.data.formats import SOURCES
@@ -36,18 +33,18 @@ def page(name: str) -> str:
 
 def test_every_evaluator_has_an_example() -> None:
     lacking = set(default_registry()) - without_example(default_registry()) - EXAMPLES.keys()
-    assert not lacking, f"add an entry for {listed(lacking)} to EXAMPLES in tests/evaluator_examples.py"
+    assert not lacking, f"add an entry for {listed(lacking)} to EXAMPLES in tests/examples.py"
 
 
 def test_every_evaluator_without_an_example_has_generated_cases() -> None:
     lacking = without_example(default_registry()) - {each.build().name for each in GENERATORS.values()}
-    assert not lacking, f"add a generator for {listed(lacking)} to _OWN in tests/generated_cases.py"
+    assert not lacking, f"add a generator for {listed(lacking)} to _OWN in tests/examples.py"
 
 
 def test_every_evaluator_without_an_example_has_a_recorded_failure() -> None:
     lacking = without_example(default_registry()) - CASES.keys() - NOT_RECORDED.keys()
     assert not lacking, (
-        f"add a case for {listed(lacking)} to _OWN in tests/failing_cases.py, or a reason to NOT_RECORDED there"
+        f"add a case for {listed(lacking)} to _FAILURES in tests/examples.py, or a reason to NOT_RECORDED there"
     )
 
 
@@ -55,7 +52,7 @@ def test_every_judged_evaluator_has_verdicts_on_its_failing_case() -> None:
     registry = default_registry()
     judged = {name for name in CASES.keys() & set(registry) if registry.get(name).asks}
     lacking = judged - VERDICTS.keys() - UNJUDGED
-    assert not lacking, f"add the verdicts on {listed(lacking)} to VERDICTS in tests/failing_cases.py"
+    assert not lacking, f"add the verdicts on {listed(lacking)} to VERDICTS in tests/examples.py"
 
 
 def test_every_evaluator_that_reads_a_part_is_in_its_row() -> None:
@@ -82,7 +79,7 @@ def test_every_evaluator_is_described() -> None:
 
 def test_every_check_has_an_argument() -> None:
     lacking = SHIPPED.keys() - ARGUMENTS.keys()
-    assert not lacking, f"add an argument of {listed(lacking)} to _OWN in tests/check_arguments.py"
+    assert not lacking, f"add an argument of {listed(lacking)} to _ARGUMENTS in tests/examples.py"
 
 
 def test_every_check_can_be_a_column_of_a_csv_file() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paths import ROOT
+from project import ROOT
 from running import WITHOUT_UNUSED, run_python
 
 import pytest_llmeval

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from paths import ROOT, SHARED
+from project import ROOT, SHARED
 from test_docs import blocks
 
 DOCUMENTS = {"coming-from-evaluation.md": "narrative-json-v3.md", "coming-from-himga.md": "qa-metrics-and-judges.md"}

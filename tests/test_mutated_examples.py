@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from paths import ROOT
+from project import ROOT
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.suite_file import suite_files

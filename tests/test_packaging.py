@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from paths import ROOT
+from project import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 

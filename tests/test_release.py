@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from llm_server import PATIENCE
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 from packaging.version import Version
-from paths import ROOT
+from project import ROOT
+from servers import PATIENCE
 
 from pytest_llmeval._version import __version__
 

@@ -1,7 +1,7 @@
 """Rows that run as one item are as strict as rows that are items."""
 
 import pytest
-from rows import run_rows
+from strategies import run_rows
 
 
 def test_every_row_runs_and_those_that_fail_are_named() -> None:

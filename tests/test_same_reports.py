@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paths import ROOT
+from project import ROOT
 
 REPORT = {
     "schema_version": 1,

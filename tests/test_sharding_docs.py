@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from paths import ROOT
+from project import ROOT
 from running import WITHOUT_UNUSED, Finished, run_python
 
 PAGE = (ROOT / "docs" / "sharding.md").read_text(encoding="utf-8")

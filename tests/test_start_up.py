@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from llm_server import PATIENCE
+from servers import PATIENCE
 
 import pytest_llmeval
 

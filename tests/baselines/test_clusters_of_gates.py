@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from comparisons import pairing, run
+from builders import pairing, run
 
 from pytest_llmeval.baselines.anchors import gate_clusters
 from pytest_llmeval.baselines.judged_scores import weigh_rises

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from histories import note_runs, run_line, write_approvals
+from builders import note_runs, run_line, write_approvals
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from changed_judges import Suites
-from judged_projects import KEY
-from llm_server import LlmServer
+from judges import KEY, Suites
+from servers import LlmServer
 
 
 @pytest.fixture

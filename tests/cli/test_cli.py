@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from llm_server import PATIENCE
+from servers import PATIENCE
 
 from pytest_llmeval import Metric, __version__, get_evaluator
 from pytest_llmeval.cli import main, suite_file

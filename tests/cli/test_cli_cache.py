@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llm_server import PATIENCE
-from loading import write
+from builders import entry, question
 from msgspec.structs import replace
-from stored_judgements import entry, question
+from project import write
+from servers import PATIENCE
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.cache_import import suite_questions

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import write
+from project import write
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.cache_import import suite_questions

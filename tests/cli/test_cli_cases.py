@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from otlp import AGENT, RAG, export
+from project import AGENT, RAG, export
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.suite_file import open_suite

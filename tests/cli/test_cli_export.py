@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded_runs import recorded_case, recorded_suite, write_run
+from builders import recorded_case, recorded_suite, write_run
 
 from pytest_llmeval.cli import main
 

@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from changed_judges import BAD, GOOD, HALF, NEW, OLD, Suites, graded, milder
-from judged_projects import shown_to
-from llm_server import Call, Sent, reply
+from judges import BAD, GOOD, HALF, NEW, OLD, Suites, graded, milder, shown_to
+from servers import Call, Sent, reply
 
 from pytest_llmeval import Case
 from pytest_llmeval.targets.recordings import recording

@@ -4,10 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from changed_judges import BAD, GATE, GOOD, HALF, NEW, OLD, Suites, graded, milder, stricter
-from histories import note_runs, run_line
-from judged_projects import shown_to
-from llm_server import Call, Sent, reply
+from builders import note_runs, run_line
+from judges import BAD, GATE, GOOD, HALF, NEW, OLD, Suites, graded, milder, shown_to, stricter
+from servers import Call, Sent, reply
 
 from pytest_llmeval.baselines.comparable import fingerprint
 from pytest_llmeval.baselines.files import score_file, statistics_file

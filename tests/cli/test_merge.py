@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import origin, ran, write_suite
 from msgspec import structs
-from shard_files import origin, ran, write_suite
 
 from pytest_llmeval import Observation
 from pytest_llmeval.cli import main

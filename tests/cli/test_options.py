@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from llm_server import PATIENCE
-from paths import ROOT, script
+from project import ROOT, script
+from servers import PATIENCE
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.options import OPTIONS, Option, add_options

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import local_cluster
-from llm_server import PATIENCE
+from running import local_cluster
+from servers import PATIENCE
 
 from pytest_llmeval.cli import main
 

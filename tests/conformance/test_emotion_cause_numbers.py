@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.tasks.emotion_cause.pairs import (

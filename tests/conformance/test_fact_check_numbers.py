@@ -3,7 +3,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval import Case, EvidenceMatcher, MetricValue
 from pytest_llmeval.core.errors import JudgeError

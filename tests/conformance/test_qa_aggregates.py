@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval import MissingDataError, get_evaluator
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType, compute_metrics

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeRequest

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paths import SHARED
+from project import SHARED
 
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.labels import load_taxonomy

@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import MissingDataError

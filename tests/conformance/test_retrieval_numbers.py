@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from paths import SHARED
+from project import SHARED
 
 from pytest_llmeval import Case, Totals, get_evaluator, score
 from pytest_llmeval.core.results import Result

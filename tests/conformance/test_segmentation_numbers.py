@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval import get_evaluator
 from pytest_llmeval.evaluators.measures.spans import end_mark_spans, overlap_ratio, sentence_index

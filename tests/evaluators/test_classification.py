@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paths import CONFORMANCE
+from project import CONFORMANCE
 from sklearn import metrics
 
 from pytest_llmeval.core.case import MISSING, Case

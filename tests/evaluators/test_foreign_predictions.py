@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from evaluator_examples import EXAMPLES, Example
+from examples import EXAMPLES, Example
 from hypothesis import given
 from hypothesis import strategies as st
 

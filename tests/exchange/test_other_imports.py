@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imported_suites import run_import, source_paths, write_source
-from paths import IMPORTERS
+from project import IMPORTERS, run_import, source_paths, write_source
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import SuiteError

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from imported_suites import run_import, write_source
+from project import run_import, write_source
 
 from pytest_llmeval import Case, get_checks, score
 

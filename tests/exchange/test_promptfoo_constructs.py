@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from imported_suites import source_paths, write_source
-from paths import IMPORTERS
+from project import IMPORTERS, source_paths, write_source
 
 from pytest_llmeval.exchange.commands import import_source
 from pytest_llmeval.exchange.contract import ImportedSource, ImportOptions

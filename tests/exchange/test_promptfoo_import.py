@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imported_suites import run_import, write_source
+from project import run_import, write_source
 
 from pytest_llmeval.cli import main
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparisons import gate_of
+from builders import gate_of
 
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.gates.contract import Gate, split_statistic

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from comparisons import binary, gate, gate_of, judge, noisy, pairing, run
+from builders import binary, gate, gate_of, judge, noisy, pairing, run
 from scipy import stats
 
 from pytest_llmeval import Metric
@@ -94,7 +94,7 @@ def test_a_case_left_out_falls_from_the_score_that_it_has() -> None:
 
 
 def test_cases_left_out_of_a_metric_without_range_prove_no_safety(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("comparisons.Answers.describe", lambda _: [Metric("score", high=None), Metric("loss")])
+    monkeypatch.setattr("builders.Answers.describe", lambda _: [Metric("score", high=None), Metric("loss")])
     found = judge(gate(9.0, rule="proven_safe", max_left_out=1), run([1] * 99 + [1]), run([1] * 99 + ["error"]))
     assert found.outcome == "failed"
     assert "with the cases left out at their worst, has no bound" in found.reason

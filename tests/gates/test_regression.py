@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparisons import binary, gate, gate_of, judge, noisy, pairing, run
+from builders import binary, gate, gate_of, judge, noisy, pairing, run
 from scipy import stats
 
 from pytest_llmeval import Case, Result, get_evaluator, score

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import jsonschema
 import pytest
-from comparisons import gate_of
+from builders import gate_of
 
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.rules import RULES, GateFault, gate_schema, known_keys, rule_of

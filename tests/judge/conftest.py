@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_service import OneJudge, Scripted
+from judges import OneJudge, Scripted
 
 from pytest_llmeval.judge.asking import Juror
 from pytest_llmeval.judge.options import CachePlace, JudgeMode

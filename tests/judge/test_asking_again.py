@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from asking import Chain
-from judge_service import OneJudge, Scripted, ask_of, fault, run, verdict
-from stored_judgements import question
+from builders import Chain, question
+from judges import OneJudge, Scripted, ask_of, fault, run, verdict
 
 from pytest_llmeval import BudgetError, JudgeError, score
 from pytest_llmeval.core.case import Case

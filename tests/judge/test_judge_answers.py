@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_results import RESULTS, Scripted, awaited, plain, result, scored
-from llm_server import PATIENCE, LlmServer, refusal, reply
+from builders import RESULTS, Scripted, awaited, plain, result, scored
+from servers import PATIENCE, LlmServer, refusal, reply
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.core.errors import JudgeError

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from llm_server import PATIENCE
-from working_caches import Clock
+from running import Clock
+from servers import PATIENCE
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge import run_store as module

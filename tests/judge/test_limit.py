@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llm_server import PATIENCE
+from servers import PATIENCE
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge import service as module

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import entry, question
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from stored_judgements import entry, question
 
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.data.files.folders import own_file

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from builders import question
 from msgspec.structs import replace
-from stored_judgements import question
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import Verdict

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from judged_results import RESULTS, Scripted, kept, plain, result, scored
-from llm_server import PATIENCE
+from builders import RESULTS, Scripted, kept, plain, result, scored
+from servers import PATIENCE
 
 from pytest_llmeval import SuiteError
 from pytest_llmeval.core.errors import BudgetError, JudgeError

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from judge_service import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
-from stored_judgements import question
+from builders import question
+from judges import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.asking import Juror, JurorVerdict, PanelQuestion

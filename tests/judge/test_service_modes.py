@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_service import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
+from builders import question
+from judges import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
 from msgspec import structs
-from stored_judgements import question
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.judge.asking import Juror, JurorVerdict

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from builders import messages, question, question_key
 from hypothesis import given
 from hypothesis import strategies as st
-from stored_judgements import key_of, messages, question
 
 from pytest_llmeval.judge.contract import Message
 from pytest_llmeval.judge.recordings import recorded_line
@@ -31,7 +31,7 @@ def made_of(
 
 
 def test_a_key_is_32_hexadecimal_digits_and_the_same_in_every_process() -> None:
-    key = key_of(question(), parameters={"temperature": 0, "seed": 7})
+    key = question_key(question(), parameters={"temperature": 0, "seed": 7})
     assert re.fullmatch("[0-9a-f]{32}", key)
     assert key == "50e3604eef0146044600d97e5cc05af7"
 
@@ -51,7 +51,7 @@ def test_a_key_is_32_hexadecimal_digits_and_the_same_in_every_process() -> None:
     ],
 )
 def test_whatever_can_change_the_reply_changes_the_key(asked: Any, others: dict[str, Any]) -> None:
-    assert key_of(asked, **others) != key_of(question())
+    assert question_key(asked, **others) != question_key(question())
 
 
 def test_the_role_of_a_message_is_part_of_the_key() -> None:
@@ -71,10 +71,10 @@ def test_where_one_message_ends_is_part_of_the_key() -> None:
 
 
 def test_order_and_spelling_of_parameters_do_not_matter() -> None:
-    one = key_of(question(), parameters={"temperature": 0.0, "more": {"a": [1.0], "b": 2}})
-    assert one == key_of(question(), parameters={"more": {"b": 2, "a": [1]}, "temperature": 0})
-    assert one != key_of(question(), parameters={"more": {"b": 2, "a": [1]}, "temperature": 0.5})
-    assert key_of(question(), parameters={"n": 1}) != key_of(question(), parameters={"n": True})
+    one = question_key(question(), parameters={"temperature": 0.0, "more": {"a": [1.0], "b": 2}})
+    assert one == question_key(question(), parameters={"more": {"b": 2, "a": [1]}, "temperature": 0})
+    assert one != question_key(question(), parameters={"more": {"b": 2, "a": [1]}, "temperature": 0.5})
+    assert question_key(question(), parameters={"n": 1}) != question_key(question(), parameters={"n": True})
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_what_could_not_be_found_again_is_refused_when_it_is_made(make: Callable
 
 def test_a_parameter_that_json_cannot_carry_is_refused() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        key_of(question(), parameters={"temperature": float("nan")})
+        question_key(question(), parameters={"temperature": float("nan")})
 
 
 @given(TEXTS, TEXTS)
 def test_any_text_has_a_key_and_other_texts_have_others(one: str, other: str) -> None:
-    assert (key_of(question(one)) == key_of(question(other))) == (one == other)
+    assert (question_key(question(one)) == question_key(question(other))) == (one == other)
     assert (made_of(one)["texts"] == made_of(other)["texts"]) == (one == other)
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from builders import entry
 from msgspec.structs import replace
-from stored_judgements import entry
 
 from pytest_llmeval.judge.recordings import Judgements, Written, encode_judgements, judgements_of
 from pytest_llmeval.judge.stored_judgement import StoredJudgement

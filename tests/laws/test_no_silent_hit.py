@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from generated_cases import GENERATORS
+from examples import GENERATORS
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_projects import KEY, Judged
-from llm_server import LlmServer
+from judges import KEY, Judged
 from running import WITHOUT_UNUSED, run_python
+from servers import LlmServer
 
 _SLOW_PLUGINS = ("rerunfailures", "syrupy")
 """Plugins of the test extra that few runs need, by entry point; each takes its time to load."""

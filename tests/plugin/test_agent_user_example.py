@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from judged_projects import Judged
-from ticket_buyer import buyer
+from judges import Judged, buyer
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -8,13 +8,13 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judged_projects import shown_to
-from llm_server import Call, Sent, reply
+from judges import shown_to
 from running import run_python
+from servers import Call, Sent, reply
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from judged_projects import Judged
+    from judges import Judged
 
 CASES = [{"id": word, "input": word, "expected": word} for word in ("one", "two", "three")]
 

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from llm_server import reply
+from servers import reply
 
 if TYPE_CHECKING:
-    from judged_projects import Judged
+    from judges import Judged
 
 WORDS = [f"w{number}" for number in range(10)]
 PRICE = {"input": 100.0, "output": 1000.0}

@@ -8,8 +8,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from llm_server import PATIENCE
-from stored_judgements import entry
+from builders import entry
+from servers import PATIENCE
 
 from pytest_llmeval.judge.coordination import Coordination
 from pytest_llmeval.judge.options import CachePlace
@@ -17,7 +17,7 @@ from pytest_llmeval.judge.options import CachePlace
 _SETUP = """
 import sys
 from pathlib import Path
-from stored_judgements import entry
+from builders import entry
 from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.judge.coordination import Coordination
 from pytest_llmeval.judge.options import CachePlace

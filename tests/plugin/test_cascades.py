@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from judged_projects import KEY, Judged, case, entries_of, shown_to
-from llm_server import Call, Sent, reply, status
+from judges import KEY, Judged, case, entries_of, shown_to
+from servers import Call, Sent, reply, status
 
 from pytest_llmeval.cli import main
 

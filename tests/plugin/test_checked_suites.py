@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from judged_projects import by_answer, shown_to
-from llm_server import reply
+from judges import by_answer, shown_to
+from servers import reply
 
 if TYPE_CHECKING:
     from conftest import Project
-    from judged_projects import Judged
+    from judges import Judged
 
 OWN = """\
 def in_steps(answer: str, most: int) -> tuple[bool, str]:

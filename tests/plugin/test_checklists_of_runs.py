@@ -3,11 +3,11 @@
 import json
 from typing import TYPE_CHECKING
 
-from judged_projects import entries_of, shown_to
-from llm_server import Call, Sent, reply
+from judges import entries_of, shown_to
+from servers import Call, Sent, reply
 
 if TYPE_CHECKING:
-    from judged_projects import Judged
+    from judges import Judged
 
 EVALUATOR = {"checklist": {"instructions": ["Greet.", "Name a date."]}}
 CASES = [

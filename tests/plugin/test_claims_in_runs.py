@@ -5,9 +5,8 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
-from claim_judge import ClaimJudge
-from judged_projects import Judged, entries_of
-from llm_server import Call, Sent, reply
+from judges import ClaimJudge, Judged, entries_of
+from servers import Call, Sent, reply
 
 ALL = ["faithfulness", "context_recall", "context_precision", "context_relevance", "factual_f1", "answer_relevancy"]
 ALL += ["hallucination_rate", "factual_precision", "factual_recall", "citation_support"]

@@ -6,11 +6,11 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from judged_projects import case, shown_to
-from llm_server import PATIENCE, Answer, Call, LlmServer, Sent, reply
+from judges import case, shown_to
+from servers import PATIENCE, Answer, Call, LlmServer, Sent, reply
 
 if TYPE_CHECKING:
-    from judged_projects import Judged
+    from judges import Judged
 
 BOT = """\
 import json

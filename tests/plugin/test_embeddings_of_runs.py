@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from judged_projects import entries_of
-from llm_server import embedded
+from judges import entries_of
+from servers import embedded
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from judged_projects import Judged
+    from judges import Judged
 
 CASES = [
     {"id": "one", "expected": "Paris", "prediction": "in Paris"},

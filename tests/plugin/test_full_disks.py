@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from stores import OPTIONS, committed, fill, is_whole
+from running import OPTIONS, committed, fill, is_whole
 
 if TYPE_CHECKING:
     from conftest import Project

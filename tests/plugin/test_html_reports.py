@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from judged_projects import by_answer
-from llm_server import reply
+from judges import by_answer
 from pages import head_of
+from servers import reply
 
 if TYPE_CHECKING:
     from conftest import Project
-    from judged_projects import Judged
+    from judges import Judged
 
 
 def cases(right: int) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from llm_server import PATIENCE
+from servers import PATIENCE
 
 if TYPE_CHECKING:
     from conftest import Project

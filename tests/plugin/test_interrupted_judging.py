@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from judged_projects import shown_to
-from llm_server import PATIENCE, Call, Sent, reply
-from processes import wait_for_group
-from running import WITHOUT_UNUSED, Started
+from judges import shown_to
+from running import WITHOUT_UNUSED, Started, wait_for_group
+from servers import PATIENCE, Call, Sent, reply
 
 if TYPE_CHECKING:
-    from judged_projects import Judged
+    from judges import Judged
 
 WORDS = [f"w{number:02}" for number in range(20)]
 ANSWERED = 5

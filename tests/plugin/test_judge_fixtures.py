@@ -4,11 +4,11 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from judged_projects import KEY, by_answer, case, entries_of
-from llm_server import raw, reply, status
+from judges import KEY, by_answer, case, entries_of
+from servers import raw, reply, status
 
 if TYPE_CHECKING:
-    from judged_projects import Judged
+    from judges import Judged
 
 CLIENTS = {
     "callable": "return lambda request: 'yes' if request.messages else 'no'",

@@ -6,12 +6,12 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from judged_projects import by_answer, case, entries_of
-from llm_server import LlmServer, reply, status
+from judges import by_answer, case, entries_of
+from servers import LlmServer, reply, status
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from judged_projects import Judged
+    from judges import Judged
 
 RECORD = "--llmeval-judge=record"
 REPLAY = "--llmeval-judge=replay"

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from judged_projects import KEY, Judged, shown_to
-from llm_server import Answer, Call, Sent, cut_off, dropped, malformed, refusal, reply, status
+from judges import KEY, Judged, shown_to
+from servers import Answer, Call, Sent, cut_off, dropped, malformed, refusal, reply, status
 
 from pytest_llmeval.judge.questions.replies import FLAGS
 

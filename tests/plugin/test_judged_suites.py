@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judged_projects import KEY, by_answer
-from llm_server import (
+from judges import KEY, by_answer
+from servers import (
     Answer,
     cut_off,
     dropped,
@@ -17,7 +17,7 @@ from llm_server import (
 )
 
 if TYPE_CHECKING:
-    from judged_projects import Judged
+    from judges import Judged
 
 AT_ONCE = {"retry_after": "0"}
 SCORES: dict[str, Any] = {"evaluators": [{"judge": {"mode": "continuous"}}]}

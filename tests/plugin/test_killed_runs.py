@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from llm_server import PATIENCE
-from processes import wait_for_group
-from running import WITHOUT_UNUSED, Started
+from running import WITHOUT_UNUSED, Started, wait_for_group
+from servers import PATIENCE
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judged_projects import KEY
-from llm_server import Call, LlmServer, Sent, reply
+from judges import KEY
+from servers import Call, LlmServer, Sent, reply
 
 if TYPE_CHECKING:
     from conftest import Project

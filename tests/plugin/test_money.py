@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_projects import Judged, case, shown_to
-from llm_server import Call, Sent, reply
+from judges import Judged, case, shown_to
+from servers import Call, Sent, reply
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.reading import read_report

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from llm_server import PATIENCE
-from processes import is_running
-from search_server import Answer, Request, SearchServer, echo, serving
+from running import is_running
+from servers import PATIENCE, Request, SearchAnswer, SearchServer, echo, serving
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -24,16 +23,16 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
 
 
-def shouting(request: Request, _: int) -> Answer:
+def shouting(request: Request, _: int) -> SearchAnswer:
     """Fail for a batch with ``boom``, give nothing for ``null``, hang up on ``drop``; else answer in capitals."""
     words = request.json["queries"]
     if "boom" in words:
-        return Answer("boom", 500, {"Retry-After": "0"})
+        return SearchAnswer("boom", 500, {"Retry-After": "0"})
     if "html" in words:
-        return Answer(b"<html>")
+        return SearchAnswer(b"<html>")
     if "drop" in words:
-        return Answer(drop=True)
-    return Answer({"results": [None if word == "null" else word.upper() for word in words]})
+        return SearchAnswer(drop=True)
+    return SearchAnswer({"results": [None if word == "null" else word.upper() for word in words]})
 
 
 @pytest.fixture
@@ -83,7 +82,7 @@ def test_a_service_is_asked_in_batches_cut_by_position_in_the_file(
 def test_as_many_batches_are_under_way_as_the_service_may_be_asked_at_once(project: "Project") -> None:
     together = threading.Barrier(3)
 
-    def behave(request: Request, number: int) -> Answer:
+    def behave(request: Request, number: int) -> SearchAnswer:
         if number < 3:
             together.wait(PATIENCE)
         return echo(request, number)
@@ -145,8 +144,8 @@ def test_what_failed_is_not_recorded_and_asked_for_again(project: "Project", ser
 
 
 def test_a_case_that_is_run_again_is_asked_for_alone(project: "Project") -> None:
-    def behave(request: Request, number: int) -> Answer:
-        return Answer({"results": ["wrong", "B"]}) if number == 0 else echo(request, number)
+    def behave(request: Request, number: int) -> SearchAnswer:
+        return SearchAnswer({"results": ["wrong", "B"]}) if number == 0 else echo(request, number)
 
     with serving(behave) as server:
         project.suite("s.eval.yaml", cases("a", "b"), target=http(server), thresholds={"exact_match": 1})
@@ -165,8 +164,8 @@ def test_the_fixture_is_asked_before_the_service(project: "Project", server: Sea
 def test_a_secret_comes_from_the_environment_and_is_shown_nowhere(
     project: "Project", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def behave(request: Request, _: int) -> Answer:
-        return Answer({"you sent": request.headers["authorization"]}, 403)
+    def behave(request: Request, _: int) -> SearchAnswer:
+        return SearchAnswer({"you sent": request.headers["authorization"]}, 403)
 
     with serving(behave) as server:
         target = http(server, headers_from_env={"Authorization": "MY_SEARCH_TOKEN"})

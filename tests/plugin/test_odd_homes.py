@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from processes import IS_ROOT, NAMELESS, run_as
+from running import IS_ROOT, NAMELESS, run_as
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -5,8 +5,8 @@ import shutil
 from typing import Any
 
 import pytest
-from judged_projects import Judged, case, entries_of, shown_to
-from llm_server import Call, Sent, reply, status
+from judges import Judged, case, entries_of, shown_to
+from servers import Call, Sent, reply, status
 
 NO = {"openai:a": (), "openai:b": ("half", "bad"), "openai:c": ("half", "bad")}
 """Juror to the answers that it finds wrong."""

@@ -5,12 +5,12 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from judged_projects import case
-from llm_server import reply
+from judges import case
+from servers import reply
 
 if TYPE_CHECKING:
     from conftest import Project
-    from judged_projects import Judged
+    from judges import Judged
 
 OFFLINE = """\
     import socket

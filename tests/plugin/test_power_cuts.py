@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from power_cuts import states
-from stores import OPTIONS, committed, fill, is_whole
+from running import OPTIONS, committed, fill, is_whole
 
 from pytest_llmeval.run.streams.case_results import CaseResultWriter
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from llm_server import held, reply, status
 from running import WITHOUT_UNUSED, Started
+from servers import held, reply, status
 
 from pytest_llmeval.plugin.progress import Progress, described
 from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
-    from judged_projects import Judged
+    from judges import Judged
 
 WORDS = [f"w{number:02}" for number in range(12)]
 

@@ -3,10 +3,10 @@
 import json
 from typing import TYPE_CHECKING
 
-from llm_server import Call, Sent, reply
+from servers import Call, Sent, reply
 
 if TYPE_CHECKING:
-    from judged_projects import Judged
+    from judges import Judged
 
 REPLY = {"score": {"min": 1, "max": 5}, "reason": "text", "clear": "boolean"}
 PROMPT = "Grade {{ answer }} for {{ input }}."

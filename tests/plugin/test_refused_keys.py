@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from llm_server import status
-from search_server import Answer, serving
+from servers import SearchAnswer, serving, status
 
 if TYPE_CHECKING:
     from conftest import Project
-    from judged_projects import Judged
+    from judges import Judged
 
 WORDS = [f"w{number:02}" for number in range(24)]
 
@@ -32,7 +31,7 @@ def test_a_refused_target_is_not_asked_again_and_with_v_every_case_says_why(
     project: "Project", monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with serving(lambda *_: Answer("no such key", 403)) as server:
+    with serving(lambda *_: SearchAnswer("no such key", 403)) as server:
         http = {"url": server.url, "request": {"q": {"$input": True}}, "concurrency": 2}
         project.asking("s.eval.yaml", {"http": http}, *WORDS)
         ran = project.run("-v", workers=workers)

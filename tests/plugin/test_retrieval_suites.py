@@ -5,8 +5,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from paths import ROOT
-from search_server import Answer, Request, serving
+from project import ROOT
+from servers import Request, SearchAnswer, serving
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -71,13 +71,13 @@ def test_a_failed_batch_costs_its_queries_and_no_others(project: "Project", monk
     project.write("queries.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     project.write("live.eval.yaml", LIVE)
 
-    def search(request: Request, before: int) -> Answer:
+    def search(request: Request, before: int) -> SearchAnswer:
         del before
         queries = request.json["queries"]
         if "query 2" in queries:
-            return Answer("down", status=500)
+            return SearchAnswer("down", status=500)
         replies = {"query 4": ["junk", {"fact": "found 4"}], "query 5": None}
-        return Answer({"results": [replies.get(each, [{"fact": f"found {each[-1]}"}]) for each in queries]})
+        return SearchAnswer({"results": [replies.get(each, [{"fact": f"found {each[-1]}"}]) for each in queries]})
 
     with serving(search) as server:
         monkeypatch.setenv("SEARCH_URL", server.url)

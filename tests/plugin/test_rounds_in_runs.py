@@ -4,11 +4,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from judged_projects import Judged, entries_of, shown_to
-from llm_server import Call, Sent, reply
+from judges import Judged, entries_of, shown_to
+from servers import Call, Sent, reply
 
 CONFTEST = """
-    from asking import Chain
+    from builders import Chain
 
     def pytest_llmeval_register(registry):
         registry.register(Chain)
@@ -18,8 +18,7 @@ CONFTEST = """
 def chained(judged: Judged, **top: Any) -> None:
     project = judged.project
     tests = Path(__file__).parents[1]
-    for name in ("asking.py", "stored_judgements.py"):
-        shutil.copy(tests / name, project.path / name)
+    shutil.copy(tests / "builders.py", project.path / "builders.py")
     project.write("conftest.py", CONFTEST)
     answers = ["stop", *(f"go {number}" for number in range(3))]
     judged.suite("s.eval.yaml", answers, evaluators=["chain"], judge=judged.judge(), **top)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from judged_projects import Judged
+from judges import Judged
 from running import run_python
 
 from pytest_llmeval.run.shards.file import read_shard

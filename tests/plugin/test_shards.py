@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_projects import KEY, by_answer
-from llm_server import LlmServer, reply
+from judges import KEY, by_answer
 from running import WITHOUT_UNUSED, Finished, run_python
+from servers import LlmServer, reply
 
 from pytest_llmeval.run.shards.file import read_shard
 from pytest_llmeval.run.shards.selection import Shard

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judged_projects import Judged, entries_of, shown_to
-from llm_server import PATIENCE, Call, Sent, reply
-from processes import wait_for_group
-from running import WITHOUT_UNUSED, Started
-from search_server import Answer, Request, serving
+from judges import Judged, entries_of, shown_to
+from running import WITHOUT_UNUSED, Started, wait_for_group
+from servers import PATIENCE, Call, Request, SearchAnswer, Sent, reply, serving
 
 if TYPE_CHECKING:
     pass
@@ -264,9 +262,9 @@ def test_faults_of_users_have_places(desk: Judged) -> None:
 
 
 def test_an_agent_and_a_user_over_http(desk: Judged, workers: int) -> None:
-    def serve(request: Request, _: int) -> Answer:
+    def serve(request: Request, _: int) -> SearchAnswer:
         last = request.json["messages"][-1]["content"]
-        return Answer({"answer": "Order 7 is refunded." if "7" in last else "Which order?"})
+        return SearchAnswer({"answer": "Order 7 is refunded." if "7" in last else "Which order?"})
 
     with serving(serve) as server:
         http = {"url": f"{server.url}/chat", "request": {"messages": {"$input": True}}, "response": ""}

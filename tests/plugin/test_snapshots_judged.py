@@ -4,8 +4,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judged_projects import Judged, by_answer
-from llm_server import reply
+from judges import Judged, by_answer
+from servers import reply
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judged_projects import shown_to
-from llm_server import Call, Sent, reply
+from judges import shown_to
 from running import WITHOUT_UNUSED, run_python
+from servers import Call, Sent, reply
 
 from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.reports.reading import read_report
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
-    from judged_projects import Judged
+    from judges import Judged
 
 CASES = 120
 

@@ -4,8 +4,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from otlp import AGENT, export
-from otlp_server import Collector, collecting, values
+from project import AGENT, export
+from servers import Collector, collecting, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

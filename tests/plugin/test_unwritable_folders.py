@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from processes import IS_ROOT, ORDINARY, run_as
-from stores import OPTIONS, committed, fill, is_whole
+from running import IS_ROOT, OPTIONS, ORDINARY, committed, fill, is_whole, run_as
 
 if TYPE_CHECKING:
     import subprocess

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lengths import key_of, length_suite
+from builders import key_of, length_suite
 
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.plugin.presentation import COLLECTING, VerdictReport, category_of, emit, verdict_report

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from llm_server import PATIENCE
 from running import WITHOUT_UNUSED, Started
+from servers import PATIENCE
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -1,7 +1,7 @@
 """The failure output of one case of each evaluator, at two widths, against recorded files."""
 
 import pytest
-from failing_cases import CASES, WIDTHS, failure, recorded, written
+from examples import CASES, WIDTHS, failure, recorded, written
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from comparisons import gate_of
+from builders import gate_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs

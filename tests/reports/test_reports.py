@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from comparisons import gate_of
+from builders import gate_of
 from msgspec import structs
 from wcwidth import wcswidth
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finished_runs import KnownSuites
+from builders import KnownSuites
 from msgspec import structs
-from paths import ROOT
+from project import ROOT
 
 from pytest_llmeval.baselines.keeper import Keeper
 from pytest_llmeval.baselines.mode import SnapshotMode

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
-from histories import picture
+from builders import picture
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import ROOT
+from project import ROOT
 
 from pytest_llmeval.reports.timeline import Point, Timeline, history_svg
 
@@ -86,7 +86,7 @@ def test_dark_surroundings_have_colours_of_their_own() -> None:
 
 def test_the_documentation_shows_a_picture_as_it_is_drawn_today() -> None:
     shown = (ROOT / "docs" / "images" / "history.svg").read_text(encoding="utf-8")
-    assert shown == picture(), "python tests/histories.py > docs/images/history.svg"
+    assert shown == picture(), "python tests/builders.py > docs/images/history.svg"
 
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampled_from(

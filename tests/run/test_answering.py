@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from echo_targets import Echo, echoed
-from lengths import key_of
-from llm_server import PATIENCE
-from stored_judgements import question
+from builders import key_of, question
+from project import Echo, echoed
+from servers import PATIENCE
 
 from pytest_llmeval import Case, Evaluator, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.core.errors import BudgetError, JudgeError

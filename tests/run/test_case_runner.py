@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lengths import Length, key_of, length_suite
+from builders import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.judge.options import CachePlace, JudgeOptions

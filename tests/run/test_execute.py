@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lengths import Length, key_of, length_suite
+from builders import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
 from pytest_llmeval.gates.drop import DropGate

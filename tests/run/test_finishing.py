@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finished_runs import finished, recorded
-from lengths import Length, length_suite
+from builders import Length, finished, length_suite, recorded
 
 from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.baselines.history import HISTORY

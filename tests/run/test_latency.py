@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lengths import key_of, length_suite
-from llm_server import LlmServer, reply, status
-from search_server import Answer, Request, serving
+from builders import key_of, length_suite
+from servers import LlmServer, Request, SearchAnswer, reply, serving, status
 
 from pytest_llmeval import Case
 from pytest_llmeval.judge.options import CachePlace, JudgeOptions
@@ -144,9 +143,9 @@ def test_a_service_is_timed_from_sending_to_the_last_byte(
 ) -> None:
     waiting(clock, monkeypatch)
 
-    def behave(_: Request, number: int) -> Answer:
+    def behave(_: Request, number: int) -> SearchAnswer:
         clock.advance(0.25)
-        return Answer("busy", status=503) if number == 0 else Answer("yes")
+        return SearchAnswer("busy", status=503) if number == 0 else SearchAnswer("yes")
 
     with serving(behave) as server:
         spec = TargetSpec(http=HttpSpec(server.url, request={"q": {"$input": True}}, retries=1))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from echo_targets import Echo
-from lengths import key_of, length_suite
+from builders import key_of, length_suite
 from msgspec import structs
+from project import Echo
 
 from pytest_llmeval import Case, PredictionError
 from pytest_llmeval.core.errors import BudgetError

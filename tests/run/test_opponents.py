@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval import JudgeRequest
 from pytest_llmeval.core.errors import SuiteError

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lengths import key_of, length_suite
-from llm_server import PATIENCE
-from loading import load_text
+from builders import key_of, length_suite
+from project import load_text
+from servers import PATIENCE
 
 from pytest_llmeval import Case
 from pytest_llmeval.judge.contract import JudgeRequest

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from asking import Chain
+from builders import Chain
 
 from pytest_llmeval import Case, JudgedEvaluator, JudgeError, JudgeRequest, LlmevalError, Question, Verdict, score
 from pytest_llmeval.core.errors import BudgetError

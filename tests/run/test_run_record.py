@@ -5,9 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from finished_runs import finished
-from lengths import length_suite
-from stored_judgements import entry
+from builders import entry, finished, length_suite
 
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgingShown

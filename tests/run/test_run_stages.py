@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from finished_runs import KnownSuites, recorded
-from lengths import length_suite
+from builders import KnownSuites, length_suite, recorded
 from msgspec import structs
 
 from pytest_llmeval.baselines.keeper import Keeper

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from comparisons import gate_of
+from builders import gate_of
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, MeasuredSuite

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, wait
 
 import pytest
-from llm_server import PATIENCE
+from servers import PATIENCE
 
 from pytest_llmeval.services import background as module
 from pytest_llmeval.services.background import Background, in_thread, together, waited

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_server import Answer, echo, serving
+from servers import SearchAnswer, echo, serving
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
@@ -51,7 +51,7 @@ def test_a_request_says_who_asks_and_what_it_carries() -> None:
 
 
 def test_a_request_without_body_names_no_type_of_one() -> None:
-    with serving(lambda *_: Answer({})) as server:
+    with serving(lambda *_: SearchAnswer({})) as server:
         send(server.url, method="GET", parameters=[("q", "a b")])
         (request,) = server.requests
     assert request.path == "/?q=a+b"
@@ -65,20 +65,20 @@ def test_cookies_are_not_kept() -> None:
             await exchange.send("GET", {}, Redactor())
         await exchange.aclose()
 
-    with serving(lambda *_: Answer({}, headers={"Set-Cookie": "seen=yes"})) as server:
+    with serving(lambda *_: SearchAnswer({}, headers={"Set-Cookie": "seen=yes"})) as server:
         asyncio.run(twice(server.url.replace("127.0.0.1", "localhost")))  # those of bare addresses no client keeps
         assert ["cookie" in request.headers for request in server.requests] == [False, False]
 
 
 @pytest.mark.parametrize(("status", "ok"), [(200, True), (204, True), (301, False), (400, False), (500, False)])
 def test_only_a_2xx_is_a_success(status: int, ok: bool) -> None:
-    with serving(lambda *_: Answer(b"", status)) as server:
+    with serving(lambda *_: SearchAnswer(b"", status)) as server:
         assert send(server.url, method="GET").ok == ok
 
 
 def test_a_reply_tells_its_delay_and_where_it_leads_without_the_query() -> None:
     headers = {"Retry-After": "7", "Location": f"/elsewhere?key={SECRET}"}
-    with serving(lambda *_: Answer(b"", 307, headers)) as server:
+    with serving(lambda *_: SearchAnswer(b"", 307, headers)) as server:
         reply = send(server.url, method="GET")
         assert len(server.requests) == 1
     assert (reply.retry_after, reply.leads_to) == (7, "/elsewhere")
@@ -87,17 +87,19 @@ def test_a_reply_tells_its_delay_and_where_it_leads_without_the_query() -> None:
 @pytest.mark.parametrize(
     ("answer", "cause", "transient"),
     [
-        (Answer(drop=True), "dropped", True),
-        (Answer({"results": []}, cut=True), "dropped", True),
-        (Answer(b"x" * 1001), "too large", False),
-        (Answer(gzip.compress(b"x" * 1001), headers=GZIP), "too large", False),
-        (Answer(gzip.compress(b"x" * (1 << 26)), headers=GZIP), "too large", False),
-        (Answer(gzip.compress(b"x" * 900)[:-9], headers=GZIP), "dropped", True),
-        (Answer(b"not compressed", headers=GZIP), "packed", False),
-        (Answer(b"x", headers={"Content-Encoding": "br"}), "packed", False),
+        (SearchAnswer(drop=True), "dropped", True),
+        (SearchAnswer({"results": []}, cut=True), "dropped", True),
+        (SearchAnswer(b"x" * 1001), "too large", False),
+        (SearchAnswer(gzip.compress(b"x" * 1001), headers=GZIP), "too large", False),
+        (SearchAnswer(gzip.compress(b"x" * (1 << 26)), headers=GZIP), "too large", False),
+        (SearchAnswer(gzip.compress(b"x" * 900)[:-9], headers=GZIP), "dropped", True),
+        (SearchAnswer(b"not compressed", headers=GZIP), "packed", False),
+        (SearchAnswer(b"x", headers={"Content-Encoding": "br"}), "packed", False),
     ],
 )
-def test_a_request_without_reply_says_why_and_whether_it_may_pass(answer: Answer, cause: str, transient: bool) -> None:
+def test_a_request_without_reply_says_why_and_whether_it_may_pass(
+    answer: SearchAnswer, cause: str, transient: bool
+) -> None:
     with serving(lambda *_: answer) as server, pytest.raises(NoReplyError) as caught:
         send(server.url, method="GET")
     assert (caught.value.cause, caught.value.transient) == (cause, transient)
@@ -109,18 +111,18 @@ def test_a_request_without_reply_says_why_and_whether_it_may_pass(answer: Answer
     ids=["gzip", "deflate", "identity"],
 )
 def test_a_reply_that_is_compressed_unasked_is_read(body: bytes, encoding: str) -> None:
-    with serving(lambda *_: Answer(body, headers={"Content-Encoding": encoding})) as server:
+    with serving(lambda *_: SearchAnswer(body, headers={"Content-Encoding": encoding})) as server:
         assert send(server.url, method="GET").body == b"x" * 1000
         assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
 def test_a_reply_as_large_as_allowed_is_read_whole() -> None:
-    with serving(lambda *_: Answer(b"x" * 1000)) as server:
+    with serving(lambda *_: SearchAnswer(b"x" * 1000)) as server:
         assert len(send(server.url, method="GET").body) == 1000
 
 
 def test_a_slow_service_and_one_that_is_not_there_may_answer_later() -> None:
-    with serving(lambda *_: Answer({}, wait=server.released)) as server, pytest.raises(NoReplyError) as slow:
+    with serving(lambda *_: SearchAnswer({}, wait=server.released)) as server, pytest.raises(NoReplyError) as slow:
         send(server.url, method="GET", timeout=0.05)
     with pytest.raises(NoReplyError) as gone:
         send(server.url, method="GET")
@@ -138,7 +140,7 @@ def test_a_header_that_cannot_be_sent_is_told_without_its_value() -> None:
 
 def test_what_a_service_repeats_of_a_secret_is_not_told() -> None:
     with (
-        serving(lambda *_: Answer({}, headers={f"no name {SECRET}": "x"})) as server,
+        serving(lambda *_: SearchAnswer({}, headers={f"no name {SECRET}": "x"})) as server,
         pytest.raises(NoReplyError) as caught,
     ):
         send(server.url, method="GET", headers={"Authorization": SECRET})
@@ -175,7 +177,7 @@ def test_an_exchange_shows_neither_its_address_nor_its_proxy(monkeypatch: pytest
 
 
 def test_what_is_no_http_is_told_on_one_line() -> None:
-    answer = Answer({"results": ["A"]}, headers={"Content-Encoding": "gzip"})
+    answer = SearchAnswer({"results": ["A"]}, headers={"Content-Encoding": "gzip"})
     with serving(lambda *_: answer) as server, pytest.raises(NoReplyError) as caught:
         send(server.url, method="GET")
     assert str(caught.value) == "returned a body that is no gzip, expected its Content-Encoding"
@@ -202,7 +204,7 @@ def test_a_proxy_of_the_environment_is_used_with_and_without_its_scheme(
 ) -> None:
     monkeypatch.setenv("no_proxy", exempt)
     address = "http://search.example:1/find"
-    with serving(lambda *_: Answer({})) as proxy:
+    with serving(lambda *_: SearchAnswer({})) as proxy:
         monkeypatch.setenv("http_proxy", scheme + proxy.url.removeprefix("http://"))
         if through:
             assert send(address, method="GET").ok

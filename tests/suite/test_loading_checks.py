@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
 import pytest
 import yaml
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval import Case, EvaluatorError, SuiteError, get_checks
 from pytest_llmeval.baselines.comparable import comparable_of, digests_of

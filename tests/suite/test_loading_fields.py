@@ -5,8 +5,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from loading import load_text
-from paths import ROOT
+from project import ROOT, load_text
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval import MISSING, SuiteError
 from pytest_llmeval.scoring.case_scores import Limit

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
 import pytest
 import yaml
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval import SuiteError
 from pytest_llmeval.judge.options import JudgeOptions

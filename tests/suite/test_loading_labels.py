@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval.baselines.comparable import comparable_of
 from pytest_llmeval.core.errors import SuiteError

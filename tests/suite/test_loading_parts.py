@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.parts import Parts

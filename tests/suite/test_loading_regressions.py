@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document

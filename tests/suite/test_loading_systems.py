@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import load_text, write
+from project import load_text, write
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import SuiteError

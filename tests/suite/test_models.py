@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from loading import load_text, write
+from project import load_text, write
 
 from pytest_llmeval.core.errors import PredictionError, SuiteError
 from pytest_llmeval.judge.contract import Message

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparisons import gate_of
+from builders import gate_of
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.observation import Observation

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval import Case, Evaluator
 from pytest_llmeval.baselines.comparable import Comparable, comparable_of, fingerprint

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llm_server import PATIENCE
-from processes import is_running
+from running import is_running
+from servers import PATIENCE
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services import processes as process

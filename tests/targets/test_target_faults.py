@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec

@@ -5,9 +5,7 @@ import threading
 from typing import Any
 
 import pytest
-from http_targets import BATCH, always, ask
-from llm_server import PATIENCE
-from search_server import Answer, echo, serving
+from servers import BATCH, PATIENCE, SearchAnswer, always, ask, echo, serving
 
 from pytest_llmeval.services.retrying import LONGEST_DELAY
 from pytest_llmeval.targets.network import HttpTarget
@@ -43,14 +41,14 @@ def test_a_batch_is_one_request_and_its_results_are_the_predictions_in_order() -
 def test_request_and_response_are_described_by_placeholders_and_paths(
     request_: Any, response: Any, body: Any, sent: Any, expected: Any
 ) -> None:
-    with serving(always(Answer(body))) as server:
+    with serving(always(SearchAnswer(body))) as server:
         assert ask(server, ["in"], request=request_, response=response) == [[expected]]
         assert sent is None or server.requests[0].json == sent
 
 
 def test_an_input_is_data_even_where_it_looks_like_a_placeholder() -> None:
     value = {"$input": "x", "$each": [{"$id": True}]}
-    with serving(always(Answer({"results": ["x"]}))) as server:
+    with serving(always(SearchAnswer({"results": ["x"]}))) as server:
         ask(server, [value])
         assert server.requests[0].json["queries"] == [value]
 
@@ -72,7 +70,7 @@ def test_an_input_without_a_part_that_the_request_names_costs_its_case_only() ->
 
 def test_get_sends_the_request_in_the_query_string() -> None:
     template = {"q": {"$input": True}, "k": 3, "all": True, "none": None, "field": ["a", "b"]}
-    with serving(always(Answer({"results": "x"}))) as server:
+    with serving(always(SearchAnswer({"results": "x"}))) as server:
         assert ask(server, ["a b&c"], request=template, method="GET") == [["x"]]
         assert server.requests[0].path == "/search?key=hidden&q=a+b%26c&k=3&all=true&none=&field=a&field=b"
         assert server.requests[0].body == b""
@@ -84,8 +82,8 @@ def test_get_sends_the_request_in_the_query_string() -> None:
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
 def test_a_failure_that_may_pass_is_tried_again(status: int) -> None:
-    def behave(request: Any, number: int) -> Answer:
-        return Answer("busy", status) if number < 2 else echo(request, number)
+    def behave(request: Any, number: int) -> SearchAnswer:
+        return SearchAnswer("busy", status) if number < 2 else echo(request, number)
 
     waits: list[float] = []
     with serving(behave) as server:
@@ -97,7 +95,7 @@ def test_a_failure_that_may_pass_is_tried_again(status: int) -> None:
 
 @pytest.mark.parametrize("status", [204, 301, 400, 401, 403, 404, 413, 422])
 def test_a_failure_that_will_not_pass_is_told_at_once(status: int) -> None:
-    with serving(always(Answer(b"" if status == 204 else b"no such index", status))) as server:
+    with serving(always(SearchAnswer(b"" if status == 204 else b"no such index", status))) as server:
         [answers] = ask(server, ["a", "b"])
         assert len(server.requests) == 1
     assert answers[0] == answers[1]
@@ -107,8 +105,8 @@ def test_a_failure_that_will_not_pass_is_told_at_once(status: int) -> None:
 
 
 def test_a_service_that_keeps_failing_costs_the_cases_of_its_batch_only() -> None:
-    def behave(request: Any, number: int) -> Answer:
-        return Answer({"error": "boom"}, 500) if "b" in request.json["queries"] else echo(request, number)
+    def behave(request: Any, number: int) -> SearchAnswer:
+        return SearchAnswer({"error": "boom"}, 500) if "b" in request.json["queries"] else echo(request, number)
 
     with serving(behave) as server:
         first, second = ask(server, ["a", "b"], ["c"])
@@ -117,9 +115,11 @@ def test_a_service_that_keeps_failing_costs_the_cases_of_its_batch_only() -> Non
 
 
 def test_retry_after_is_what_is_waited() -> None:
-    def behave(request: Any, number: int) -> Answer:
+    def behave(request: Any, number: int) -> SearchAnswer:
         return (
-            Answer("slow down", 429, {"Retry-After": ["0", "7", "99999"][number]}) if number < 3 else echo(request, 0)
+            SearchAnswer("slow down", 429, {"Retry-After": ["0", "7", "99999"][number]})
+            if number < 3
+            else echo(request, 0)
         )
 
     waits: list[float] = []
@@ -130,20 +130,20 @@ def test_retry_after_is_what_is_waited() -> None:
 
 
 def test_a_slow_service_is_given_up_after_its_time() -> None:
-    with serving(lambda *_: Answer({"results": ["late"]}, wait=server.released)) as server:
+    with serving(lambda *_: SearchAnswer({"results": ["late"]}, wait=server.released)) as server:
         assert ask(server, ["a"], timeout=0.1, retries=1) == [["POST URL took longer than 0.1 s (2 attempts)"]]
 
 
 def test_a_request_that_takes_too_long_is_made_again() -> None:
-    def behave(request: Any, number: int) -> Answer:
-        return Answer({"results": ["late"]}, wait=server.released) if number == 0 else echo(request, number)
+    def behave(request: Any, number: int) -> SearchAnswer:
+        return SearchAnswer({"results": ["late"]}, wait=server.released) if number == 0 else echo(request, number)
 
     with serving(behave) as server:
         assert ask(server, ["a"], timeout=0.5, retries=10) == [["A"]]
 
 
-@pytest.mark.parametrize("fault", [Answer(drop=True), Answer({"results": ["A"]}, cut=True)])
-def test_a_dropped_connection_is_tried_again_and_then_told(fault: Answer) -> None:
+@pytest.mark.parametrize("fault", [SearchAnswer(drop=True), SearchAnswer({"results": ["A"]}, cut=True)])
+def test_a_dropped_connection_is_tried_again_and_then_told(fault: SearchAnswer) -> None:
     with serving(lambda request, number: fault if number == 0 else echo(request, number)) as server:
         assert ask(server, ["a"]) == [["A"]]
     with serving(always(fault)) as server:
@@ -164,7 +164,7 @@ def test_a_service_that_nobody_started_is_waited_for_once() -> None:
 
 
 def test_retries_can_be_turned_off() -> None:
-    with serving(always(Answer("", 503))) as server:
+    with serving(always(SearchAnswer("", 503))) as server:
         assert ask(server, ["a"], retries=0) == [["POST URL answered 503 Service Unavailable: '\"\"'"]]
         assert len(server.requests) == 1
 
@@ -187,7 +187,7 @@ def test_retries_can_be_turned_off() -> None:
     ],
 )
 def test_a_malformed_reply_names_the_path_and_what_was_found(body: Any, reason: str) -> None:
-    with serving(always(Answer(body))) as server:
+    with serving(always(SearchAnswer(body))) as server:
         [answers] = ask(server, ["a", "b"])
         assert len(server.requests) == 1
     assert answers[0].startswith(f"POST URL: {reason}")
@@ -196,7 +196,7 @@ def test_a_malformed_reply_names_the_path_and_what_was_found(body: Any, reason: 
 
 def test_a_missing_prediction_costs_its_case_only() -> None:
     results = [{"hits": ["x"]}, None, {"hits": None}, {"error": "too long"}, 7]
-    with serving(always(Answer({"results": results}))) as server:
+    with serving(always(SearchAnswer({"results": results}))) as server:
         [answers] = ask(server, ["a", "b", "c", "d", "e"], response={"items": "results", "prediction": "hits"})
     assert answers == [
         ["x"],
@@ -205,13 +205,13 @@ def test_a_missing_prediction_costs_its_case_only() -> None:
         "POST URL: found nothing at 'hits' of results[3], expected a prediction: '{\"error\": \"too long\"}'",
         "POST URL: found nothing at 'hits' of results[4], expected a prediction: '7'",
     ]
-    with serving(always(Answer(["x", None]))) as server:
+    with serving(always(SearchAnswer(["x", None]))) as server:
         assert ask(server, ["a", "b"], response=None) == [["x", "POST URL: found null as [1], expected a prediction"]]
 
 
 def test_results_are_told_apart_by_id() -> None:
     results = [{"id": 3, "p": "d"}, {"id": "0", "p": "a"}, {"id": 2, "p": "c"}, {"id": 2, "p": "C"}, {"id": 9}, {}, 5]
-    with serving(always(Answer(results))) as server:
+    with serving(always(SearchAnswer(results))) as server:
         [answers] = ask(server, ["a", "b", "c", "d"], request=NUMBERED, response={"prediction": "p", "id": "id"})
         assert server.requests[0].json["queries"][3] == {"id": 3, "text": "d"}
     assert answers == [
@@ -224,9 +224,9 @@ def test_results_are_told_apart_by_id() -> None:
 
 @pytest.mark.parametrize("surplus", [[], ["x", "x"]])
 def test_a_list_of_the_wrong_length_is_asked_for_one_by_one_and_never_guessed_at(surplus: list[str]) -> None:
-    def behave(request: Any, number: int) -> Answer:
+    def behave(request: Any, number: int) -> SearchAnswer:
         known = [each.upper() for each in request.json["queries"] if each != "b"]
-        return Answer({"results": known + (surplus if number == 0 else [])})
+        return SearchAnswer({"results": known + (surplus if number == 0 else [])})
 
     with serving(behave) as server:
         [answers] = ask(server, ["a", "b", "c"])
@@ -238,7 +238,7 @@ def test_a_list_of_the_wrong_length_is_asked_for_one_by_one_and_never_guessed_at
 def test_no_more_requests_are_under_way_than_allowed() -> None:
     enough = threading.Barrier(2, timeout=PATIENCE)
 
-    def behave(request: Any, number: int) -> Answer:
+    def behave(request: Any, number: int) -> SearchAnswer:
         enough.wait()
         return echo(request, number)
 
@@ -254,5 +254,5 @@ def test_no_more_requests_are_under_way_than_allowed() -> None:
 
 
 def test_a_reply_without_end_is_not_read_to_its_end() -> None:
-    with serving(always(Answer(b" " * 5000))) as server:
+    with serving(always(SearchAnswer(b" " * 5000))) as server:
         assert ask(server, ["a"], largest_reply=1000) == [["POST URL returned more than 1000 bytes, expected fewer"]]

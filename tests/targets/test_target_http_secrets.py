@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_targets import always, ask
-from search_server import Answer, serving
+from servers import SearchAnswer, always, ask, serving
 
 TOKEN = "s3cret-token-of-the-service"
 
 
 def test_a_redirect_is_not_followed_and_tells_where_it_leads() -> None:
-    with serving(always(Answer(b"", 307, {"Location": "/search/?key=hidden#hidden"}))) as server:
+    with serving(always(SearchAnswer(b"", 307, {"Location": "/search/?key=hidden#hidden"}))) as server:
         assert ask(server, ["a"]) == [
             ["POST URL answered 307 Temporary Redirect: ''; redirects are not followed: this one leads to '/search/'"]
         ]
@@ -30,14 +29,14 @@ def test_a_redirect_is_not_followed_and_tells_where_it_leads() -> None:
     ],
 )
 def test_the_password_of_a_redirect_is_in_no_reason(location: str, shown: str) -> None:
-    with serving(always(Answer(b"", 307, {"Location": location}))) as server:
+    with serving(always(SearchAnswer(b"", 307, {"Location": location}))) as server:
         [[answer]] = ask(server, ["a"])
     assert answer.endswith(f"this one leads to '{shown}'")
 
 
 def test_a_reason_phrase_is_shown_without_escape_codes_and_secrets() -> None:
     phrase = "Not \x1b[31m \xc2\x9b31m for hush-hush-hush \xad"  # each character is sent as a byte
-    with serving(always(Answer(b"\xe2\x80\x8b", 400, reason=phrase))) as server:
+    with serving(always(SearchAnswer(b"\xe2\x80\x8b", 400, reason=phrase))) as server:
         [[answer]] = ask(server, ["a"], environment={"MY_TOKEN": "hush-hush-hush"})
     assert answer == "POST URL answered 400 Not \\x1b[31m \\x9b31m for *** \ufffd: '\\u200b'"
 
@@ -71,7 +70,7 @@ def test_an_address_that_cannot_be_asked_is_told_without_its_query() -> None:
 
 
 def test_a_reply_that_is_no_http_is_told_without_the_query() -> None:
-    with serving(always(Answer({}, headers={"X": "x" * 100_000}))) as server:
+    with serving(always(SearchAnswer({}, headers={"X": "x" * 100_000}))) as server:
         [[reason]] = ask(server, ["a"], retries=0)
     assert reason.startswith("POST URL failed: ")
     assert "hidden" not in reason
@@ -99,9 +98,14 @@ def test_a_missing_or_unusable_secret_is_named_by_its_variable(value: str | None
 @pytest.mark.parametrize("secret", [f"Bearer {TOKEN}", TOKEN, f'quo"ted\\{TOKEN}', f"a/b+{TOKEN}="])
 @pytest.mark.parametrize("padding", [0, 272])
 def test_a_secret_is_in_no_reason_even_where_the_service_repeats_it(secret: str, padding: int) -> None:
-    def behave(request: Any, number: int) -> Answer:
+    def behave(request: Any, number: int) -> SearchAnswer:
         echoed = {"seen": "." * padding + request.headers["authorization"]}
-        replies = [Answer(echoed, 401), Answer(echoed), Answer({"results": [echoed, echoed]}), Answer(echoed, 500)]
+        replies = [
+            SearchAnswer(echoed, 401),
+            SearchAnswer(echoed),
+            SearchAnswer({"results": [echoed, echoed]}),
+            SearchAnswer(echoed, 500),
+        ]
         return replies[min(number, 3)]
 
     with serving(behave) as server:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import mypy.api
 import pytest
-from paths import ROOT
+from project import ROOT
 
 import pytest_llmeval
 

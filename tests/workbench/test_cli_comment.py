@@ -9,11 +9,11 @@ from typing import Any
 
 import cmarkgfm
 import pytest
+from builders import recorded_case, recorded_suite, write_run
 from cmarkgfm.cmark import Options
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
-from recorded_runs import recorded_case, recorded_suite, write_run
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.gates.statistics.compare import Difference

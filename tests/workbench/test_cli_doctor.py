@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_projects import KEY
-from llm_server import LlmServer, reply, status
+from judges import KEY
 from running import WITHOUT_UNUSED, run_python
+from servers import LlmServer, reply, status
 
 from pytest_llmeval.judge.coordination import Coordination
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from histories import note_runs, run_line, write_approvals
+from builders import note_runs, run_line, write_approvals
 from wcwidth import wcswidth
 
 from pytest_llmeval.cli import main

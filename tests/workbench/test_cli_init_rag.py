@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from llm_server import PATIENCE
 from running import WITHOUT_UNUSED, run_python
+from servers import PATIENCE
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.workbench.questions import AnswerShape, answer_shape, find_columns, read_questions

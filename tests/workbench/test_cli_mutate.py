@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_projects import KEY, shown_to
-from llm_server import Call, LlmServer, Sent, reply, status
+from judges import KEY, shown_to
+from servers import Call, LlmServer, Sent, reply, status
 
 from pytest_llmeval.cli import main
 

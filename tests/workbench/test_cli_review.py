@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from reviews import answered, labels_of, lines, suites_of
+from pages import answered, labels_of, lines, suites_of
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.data.formats.human_labels import read_labels

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from finished_runs import KnownSuites
+from builders import KnownSuites
 from msgspec import structs
 
 from pytest_llmeval.baselines.keeper import Keeper

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import load_text
+from builders import entry, question
 from msgspec import structs
-from stored_judgements import entry, question
+from project import load_text
 
 from pytest_llmeval import Case, Metric, Observation, Sums
 from pytest_llmeval.core.errors import JudgeError

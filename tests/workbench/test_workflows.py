@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from llm_server import PATIENCE
-from paths import ROOT
-from recorded_runs import recorded_case, recorded_suite, write_run
+from builders import recorded_case, recorded_suite, write_run
+from project import ROOT
+from servers import PATIENCE
 
 from pytest_llmeval.workbench.comment import MARKER
 

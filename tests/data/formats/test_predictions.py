@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import load_source
+from project import load_source
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import Fault

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import Loaded, load_source
+from project import Loaded, load_source
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case

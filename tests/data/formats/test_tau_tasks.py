@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import cases_of, load_source, write
+from project import cases_of, load_source, write
 
 from pytest_llmeval import Case, get_checks
 from pytest_llmeval.core.errors import Fault

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from otlp import AGENT, RAG, export, span
-from paths import SHARED
+from project import AGENT, RAG, SHARED, export, span
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault

@@ -4,7 +4,7 @@ import pickle
 from typing import Any
 
 import pytest
-from check_arguments import ARGUMENTS
+from examples import ARGUMENTS
 
 from pytest_llmeval import Case
 from pytest_llmeval.evaluators.checks.contract import Check, View

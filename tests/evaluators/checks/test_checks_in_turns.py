@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from checking import met, observed, unmet
+from examples import met, observed, unmet
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.errors import JudgeError

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from checking import met, observed, unmet
+from examples import met, observed, unmet
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.parts import PredictionParts

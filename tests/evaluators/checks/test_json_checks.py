@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from checking import met, observed, unmet
+from examples import met, observed, unmet
 
 POINT = {"type": "object", "required": ["lat"], "properties": {"lat": {"type": "number", "maximum": 90}}}
 FENCED = '```json\n{"lat": 3}\n```'

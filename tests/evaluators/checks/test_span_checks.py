@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from checking import met, observed, unmet
+from examples import met, observed, unmet
 
 SPANS = [
     {"name": "chat gpt-5", "duration_s": 1.5, "attributes": {"gen_ai.usage.input_tokens": 30, "stream": True}},

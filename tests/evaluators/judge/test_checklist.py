@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from injections import INJECTIONS
-from llm_server import LlmServer, reply
+from judges import INJECTIONS
+from servers import LlmServer, reply
 
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, get_evaluator, score
 from pytest_llmeval.core.errors import JudgeError, PredictionError

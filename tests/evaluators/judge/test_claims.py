@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from claim_judge import ClaimJudge
+from judges import ClaimJudge
 
 from pytest_llmeval import Case, EvaluatorError, Observation, Result, get_evaluator, score
 from pytest_llmeval.core.observation import Sums

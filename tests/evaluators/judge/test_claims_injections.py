@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from claim_judge import ClaimJudge
+from judges import ClaimJudge
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.evaluators.judge.claims import ClaimMetric

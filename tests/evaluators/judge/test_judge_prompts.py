@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval import MISSING, Case, EvaluatorError, JudgeRequest, SuiteError, get_evaluator, score
 from pytest_llmeval.core.views import Reading

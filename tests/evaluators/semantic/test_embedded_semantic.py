@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 import pytest
-from llm_server import LlmServer, embedded, status
+from servers import LlmServer, embedded, status
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 

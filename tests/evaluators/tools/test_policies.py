@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import load_text
+from project import load_text
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from paths import ROOT
+from project import ROOT
 from strategies import SplitAverage, records
 
 from pytest_llmeval.core.errors import SuiteError

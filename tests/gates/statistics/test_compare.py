@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparisons import Answers, noisy, run
+from builders import Answers, noisy, run
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs

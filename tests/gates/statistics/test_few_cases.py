@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from comparisons import binary, gate, judge, noisy, pairing, run
+from builders import binary, gate, judge, noisy, pairing, run
 
 from pytest_llmeval import Metric
 from pytest_llmeval.gates.change import ChangeGate

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from comparisons import run
+from builders import run
 
 from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, score
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, pooled

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from comparisons import judge, run
-from generated_cases import GENERATORS, Generator, answered
+from builders import judge, run
+from examples import GENERATORS, Generator, answered
 
 from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, score
 from pytest_llmeval.gates.drop import DropGate, SafeGate
@@ -79,7 +79,7 @@ def _scored(evaluator: Evaluator, generator: Generator, expected: Sequence[Any],
     judge = answered if isinstance(evaluator, JudgedEvaluator) else None
     result = score(evaluator, cases, confidence=None, judge=judge)
     reasons = {case.reason for case in result.cases if case.outcome == "errored"}
-    assert not reasons, f"{reasons} (judges of generated cases are `answered` in tests/generated_cases.py)"
+    assert not reasons, f"{reasons} (judges of generated cases are `answered` in tests/examples.py)"
     return result
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from comparisons import gate, noisy, pairing, run
+from builders import gate, noisy, pairing, run
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.gates.change import ChangeGate

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from judge_clients import ASKED, KEY, Ask, Recorder
-from llm_server import LlmServer
+from judges import ASKED, LOCAL_KEY, Ask, Recorder
+from servers import LlmServer
 
 from pytest_llmeval.judge.clients import connect
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
@@ -20,7 +20,7 @@ def between() -> Recorder:
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.setenv(name, KEY)
+        monkeypatch.setenv(name, LOCAL_KEY)
 
 
 @pytest.fixture

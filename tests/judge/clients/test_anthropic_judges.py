@@ -1,9 +1,9 @@
 """The interface of Anthropic: what is sent, and what an answer means."""
 
 import pytest
-from judge_clients import ASKED, FORMED, KEY, SCHEMA, Ask
-from llm_server import LlmServer, data, reply, tool
+from judges import ASKED, FORMED, LOCAL_KEY, SCHEMA, Ask
 from msgspec.structs import replace
+from servers import LlmServer, data, reply, tool
 
 from pytest_llmeval.judge.contract import JudgeReply, Usage
 
@@ -13,7 +13,7 @@ def test_anthropic_gets_a_messages_request(ask: Ask) -> None:
         ask(server, replace(ASKED, parameters={"temperature": 0}), "anthropic")
         (call,) = server.calls
     assert call.path == "/v1/messages"
-    assert call.headers["x-api-key"] == KEY
+    assert call.headers["x-api-key"] == LOCAL_KEY
     assert call.headers["anthropic-version"] == "2023-06-01"
     assert "authorization" not in call.headers
     assert call.body == {

@@ -4,8 +4,9 @@ import asyncio
 import threading
 
 import pytest
-from judge_clients import ASKED, PROVIDERS, Ask, Recorder, fault, once
-from llm_server import (
+from judges import ASKED, PROVIDERS, Ask, Recorder, client_fault, once
+from msgspec.structs import replace
+from servers import (
     PATIENCE,
     Answer,
     Call,
@@ -20,7 +21,6 @@ from llm_server import (
     status,
     truncated,
 )
-from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect
@@ -94,13 +94,13 @@ def test_rate_limits_are_told_with_the_delay_asked_for(ask: Ask, between: Record
 
 
 def test_the_last_rate_limit_is_told_too(ask: Ask, between: Recorder) -> None:
-    fault(ask, status(429, retry_after="3"), retries=1)
+    client_fault(ask, status(429, retry_after="3"), retries=1)
     assert between.limits == [3, 3]
 
 
 def test_a_spent_quota_is_not_tried_again(ask: Ask, between: Recorder) -> None:
     spent = data({"error": {"message": "You exceeded your quota.", "code": "insufficient_quota"}}, 429)
-    message = fault(ask, spent)
+    message = client_fault(ask, spent)
     assert message.endswith(
         "status 429: You exceeded your quota.; the account's quota is spent: check its plan and billing"
     )
@@ -109,7 +109,7 @@ def test_a_spent_quota_is_not_tried_again(ask: Ask, between: Recorder) -> None:
 
 def test_a_request_that_the_provider_filters_is_told_as_a_refusal(ask: Ask, between: Recorder) -> None:
     filters = data({"error": {"message": "The prompt was filtered.", "code": "content_filter"}}, 400)
-    message = fault(ask, filters)
+    message = client_fault(ask, filters)
     said = "status 400: The prompt was filtered.; found a refusal: the provider filtered the content of this case"
     assert message.endswith(said)
     assert between.slept == []
@@ -128,7 +128,7 @@ def test_an_attempt_that_takes_too_long_is_given_up_and_tried_again(ask: Ask, be
 def test_a_timeout_is_told(ask: Ask) -> None:
     never = threading.Event()
     try:
-        message = fault(ask, held(never, reply("late")), timeout=0.05, retries=0)
+        message = client_fault(ask, held(never, reply("late")), timeout=0.05, retries=0)
     finally:
         never.set()
     assert "took longer than 0.05 s; raise the judge's timeout" in message
@@ -153,13 +153,13 @@ def test_tokens_of_discarded_attempts_count(ask: Ask) -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_an_answer_without_end_is_given_up(ask: Ask, provider: str) -> None:
-    message = fault(ask, raw(b"x" * (10 * 1024 * 1024 + 1)), provider=provider)
+    message = client_fault(ask, raw(b"x" * (10 * 1024 * 1024 + 1)), provider=provider)
     assert "returned more than 10485760 bytes, expected fewer; check the judge's base_url" in message
 
 
 def test_redirects_are_not_followed(ask: Ask) -> None:
     with LlmServer(reply("no")) as other:
-        message = fault(ask, status(307, "moved", location=f"{other.base_url}/chat/completions"))
+        message = client_fault(ask, status(307, "moved", location=f"{other.base_url}/chat/completions"))
         assert other.calls == []
     assert "redirects are not followed" in message
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from judge_clients import KEY, Recorder
-from llm_server import Answer, Call, LlmServer, Sent, data, embedded, status
+from judges import LOCAL_KEY, Recorder
+from servers import Answer, Call, LlmServer, Sent, data, embedded, status
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect_embeddings
@@ -50,7 +50,7 @@ def test_texts_of_many_questions_are_embedded_in_one_call_each_once() -> None:
         replies = ask(server, *pairs)
         (call,) = server.calls
     assert call.path == "/v1/embeddings"
-    assert call.headers["authorization"] == f"Bearer {KEY}"
+    assert call.headers["authorization"] == f"Bearer {LOCAL_KEY}"
     assert call.body == {"model": "tiny", "input": ["north", "east", "north-east", "south"]}
     assert cosines(replies) == [0, 0.707107, -1, 0, 1]
 
@@ -107,7 +107,7 @@ def test_an_answer_without_the_vectors_is_an_error_of_every_question(answer: Ans
     assert isinstance(error, JudgeError)
     assert isinstance(other, JudgeError)
     assert fault in str(error)
-    assert KEY not in str(error)
+    assert LOCAL_KEY not in str(error)
 
 
 @pytest.mark.parametrize("vector", [(0, 0), (1.7e308, 1.7e308)])

@@ -5,9 +5,9 @@ import json
 import threading
 
 import pytest
-from judge_clients import ASKED, FORMED, KEY, PROVIDERS, Ask, Recorder, fault, once
-from llm_server import Answer, Call, LlmServer, Sent, cut_off, data, filtered, held, raw, refusal, reply, status
+from judges import ASKED, FORMED, LOCAL_KEY, PROVIDERS, Ask, Recorder, client_fault, once
 from msgspec.structs import replace
+from servers import Answer, Call, LlmServer, Sent, cut_off, data, filtered, held, raw, refusal, reply, status
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect
@@ -49,7 +49,7 @@ def test_a_missing_key_is_told_at_the_first_call(provider: str, variable: str, m
 
 
 def test_a_variable_that_the_user_named_must_hold_a_key(ask: Ask) -> None:
-    assert "environment variable NO_SUCH_KEY" in fault(ask, reply("yes"), api_key_env="NO_SUCH_KEY")
+    assert "environment variable NO_SUCH_KEY" in client_fault(ask, reply("yes"), api_key_env="NO_SUCH_KEY")
 
 
 @pytest.mark.parametrize("key", ["two\nlines-of-key", "ключ-secret-key"])
@@ -57,7 +57,7 @@ def test_a_key_that_no_header_can_carry_is_told_without_showing_it(
     ask: Ask, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    message = fault(ask, reply("yes"))
+    message = client_fault(ask, reply("yes"))
     assert "characters in the environment variable OPENAI_API_KEY that are not allowed in an HTTP header" in message
     assert "key" not in message.partition(", expected")[0].replace("OPENAI_API_KEY", "")
 
@@ -148,7 +148,7 @@ def test_other_bad_requests_are_not_asked_again_without_the_form(ask: Ask, provi
     ],
 )
 def test_a_message_has_the_status_the_servers_words_and_what_to_do(ask: Ask, answer: Answer, said: str) -> None:
-    message = fault(ask, answer)
+    message = client_fault(ask, answer)
     assert message.startswith("openai: http://127.0.0.1:")
     assert f"/v1/chat/completions: {said}" in message
 
@@ -160,17 +160,17 @@ def test_a_message_has_the_status_the_servers_words_and_what_to_do(ask: Ask, ans
     ["{key}", "wrong key: {key}.", "{head}***********{tail}", "...{tail}", "Bearer {key}", '{{"error": "{key}"}}'],
 )
 def test_the_key_is_never_shown(ask: Ask, provider: str, code: int, echo: str) -> None:
-    text = echo.format(key=KEY, head=KEY[:8], tail=KEY[-4:])
-    message = fault(ask, raw(text, code), provider=provider, retries=0)
-    assert KEY not in message
-    assert KEY[:8] not in message
-    assert KEY[-4:] not in message
+    text = echo.format(key=LOCAL_KEY, head=LOCAL_KEY[:8], tail=LOCAL_KEY[-4:])
+    message = client_fault(ask, raw(text, code), provider=provider, retries=0)
+    assert LOCAL_KEY not in message
+    assert LOCAL_KEY[:8] not in message
+    assert LOCAL_KEY[-4:] not in message
     assert "***" in message
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_reply_with_the_key_loses_it_before_it_is_kept(ask: Ask, provider: str) -> None:
-    with LlmServer(reply(f"yes, sk-other and {KEY}")) as server:
+    with LlmServer(reply(f"yes, sk-other and {LOCAL_KEY}")) as server:
         assert ask(server, provider=provider).text == "yes, sk-other and ***"
 
 
@@ -182,7 +182,7 @@ def test_no_exception_that_is_shown_has_frames_with_the_key(ask: Ask) -> None:
     trace = error.value.__traceback__
     while trace is not None:
         if "pytest_llmeval" in trace.tb_frame.f_code.co_filename:
-            assert KEY not in repr(trace.tb_frame.f_locals)
+            assert LOCAL_KEY not in repr(trace.tb_frame.f_locals)
         trace = trace.tb_next
 
 

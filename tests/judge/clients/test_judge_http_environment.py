@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from llm_server import LlmServer, reply
+from servers import LlmServer, reply
 
 from pytest_llmeval.judge.clients import connect
 from pytest_llmeval.judge.contract import JudgeRequest, Message

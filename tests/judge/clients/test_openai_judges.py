@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from judge_clients import ASKED, FORMED, KEY, SCHEMA, Ask
-from llm_server import LlmServer, data, reply, weighed
+from judges import ASKED, FORMED, LOCAL_KEY, SCHEMA, Ask
 from msgspec.structs import replace
+from servers import LlmServer, data, reply, weighed
 
 from pytest_llmeval.judge.contract import JudgeReply, Usage
 
@@ -15,7 +15,7 @@ def test_openai_gets_a_chat_completion_request(ask: Ask) -> None:
         ask(server, replace(ASKED, parameters={"temperature": 0, "max_tokens": 9, "top_p": 0.5}))
         (call,) = server.calls
     assert call.path == "/v1/chat/completions"
-    assert call.headers["authorization"] == f"Bearer {KEY}"
+    assert call.headers["authorization"] == f"Bearer {LOCAL_KEY}"
     assert call.headers["content-type"] == "application/json"
     assert call.body == {
         "model": "tiny",

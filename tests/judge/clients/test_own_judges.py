@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from judge_clients import ASKED, KEY, once
-from llm_server import PATIENCE
+from judges import ASKED, LOCAL_KEY, once
+from servers import PATIENCE
 
 from pytest_llmeval import Panel
 from pytest_llmeval.core.errors import BudgetError, JudgeError
@@ -136,7 +136,7 @@ def raiser(error: BaseException) -> Callable[[JudgeRequest], str]:
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (ValueError(f"bad {KEY}"), r"^the judge raised ValueError: bad \*\*\*$"),
+        (ValueError(f"bad {LOCAL_KEY}"), r"^the judge raised ValueError: bad \*\*\*$"),
         (TimeoutError("slow"), r"^the judge raised TimeoutError: slow$"),
         (SystemExit(3), r"^the judge raised SystemExit: 3$"),
         (StopIteration("x"), r"^the judge raised "),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from judge_clients import FORMED, KEY, SCHEMA, Recorder, once
+from judges import FORMED, LOCAL_KEY, SCHEMA, Recorder, once
 from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError, MissingExtraError
@@ -105,7 +105,7 @@ def test_pydantic_ai_is_tried_again_for_what_may_pass(between: Recorder, seen: l
 def test_pydantic_ai_is_not_tried_again_for_what_will_not_pass(between: Recorder, seen: list[Any]) -> None:
     from pydantic_ai.exceptions import UserError
 
-    for error in (http_error(401, f"wrong {KEY}"), UserError(f"wrong {KEY}")):
+    for error in (http_error(401, f"wrong {LOCAL_KEY}"), UserError(f"wrong {LOCAL_KEY}")):
         seen.clear()
         with pytest.raises(JudgeError, match=r"wrong \*\*\*") as caught:
             once(pydantic_ai_judge(between, function_model(seen, raising(error))))

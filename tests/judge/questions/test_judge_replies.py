@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import question
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from stored_judgements import question
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeReply, Verdict

@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from injections import INJECTIONS
+from judges import INJECTIONS
 
 from pytest_llmeval.judge.contract import Message, Question
 from pytest_llmeval.judge.questions.modes import DATA_CLOSE, DATA_OPEN, MODES, get_mode, instruction_language, render

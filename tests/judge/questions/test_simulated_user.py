@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from injections import INJECTIONS
+from judges import INJECTIONS
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import Verdict

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from working_caches import Clock
+from running import Clock
 
 from pytest_llmeval.judge.coordination import Coordination
 from pytest_llmeval.judge.replies.sqlite import SqliteReplies

@@ -8,10 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from llm_server import PATIENCE
+from builders import entry
 from msgspec.structs import replace
-from stored_judgements import entry
-from working_caches import Clock, change
+from running import Clock, change
+from servers import PATIENCE
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.replies.sqlite import SCHEMA_VERSION, SqliteReplies
@@ -211,7 +211,7 @@ def test_a_working_folder_that_is_a_link_gets_no_cache(tmp_path: Path) -> None:
 
 def test_a_large_journal_left_by_a_killed_process_is_taken_in_at_opening(path: Path, clock: Clock) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from stored_judgements import entry; "
+        "import os, sys; from pathlib import Path; from builders import entry; "
         "from pytest_llmeval.judge.replies.sqlite import SqliteReplies; cache = SqliteReplies(Path(sys.argv[1])); "
         "cache._rows('PRAGMA wal_autocheckpoint=0'); "
         "cache.put([entry(str(n), reply='x' * 5000) for n in range(1500)]); os._exit(0)"

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from working_caches import Clock
+from running import Clock
 
 from pytest_llmeval.judge.coordination import LONGEST_S, Coordination
 from pytest_llmeval.judge.options import Budget

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from llm_server import PATIENCE
+from builders import entry
 from msgspec.structs import replace
-from stored_judgements import entry
-from working_caches import Clock
+from running import Clock
+from servers import PATIENCE
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.judge.coordination import Coordination

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import entry, forged, origin, packed, ran, write_suite
 from msgspec import structs
-from shard_files import forged, origin, packed, ran, write_suite
-from stored_judgements import entry
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import LlmevalError

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shard_files import forged, origin, ran, write_suite
-from stored_judgements import entry
+from builders import entry, forged, origin, ran, write_suite
 
 from pytest_llmeval import Observation
 from pytest_llmeval.core.errors import LlmevalError

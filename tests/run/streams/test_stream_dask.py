@@ -5,8 +5,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from clusters import local_cluster
 from distributed import Client
+from running import local_cluster
 
 from pytest_llmeval import Case, get_evaluator, score, score_stream
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loading import write
-from paths import CONFORMANCE, ROOT
+from project import CONFORMANCE, ROOT, write
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval import Case, score
 from pytest_llmeval.core.views import Reading

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import load_source
+from project import load_source
 
 from pytest_llmeval import Case, score
 from pytest_llmeval.core.case import MISSING

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import Loaded, load_source
-from paths import CONFORMANCE, ROOT
+from project import CONFORMANCE, ROOT, Loaded, load_source
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case

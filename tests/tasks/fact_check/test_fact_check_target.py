@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llm_server import LlmServer, reply
+from servers import LlmServer, reply
 
 from pytest_llmeval import JudgeError, JudgeReply, JudgeRequest, PredictionError, get_evaluator
 from pytest_llmeval.judge.spec import JudgeSpec

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import Loaded, load_source, write
+from project import Loaded, load_source, write
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.tasks.memory_qa.sources import LocomoSource, LongMemEvalSource

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_results import Scripted, scored
+from builders import Scripted, scored
 
 from pytest_llmeval import qa
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QAPair, QuestionType, Sample

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy

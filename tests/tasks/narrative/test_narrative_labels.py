@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import CONFORMANCE
+from project import CONFORMANCE
 
 from pytest_llmeval.data.labels import LabelSet, load_taxonomy
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loading import cases_of
+from project import cases_of
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.case import MISSING

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from axe_selenium_python import Axe
-from pages import Browser
-from reviews import answered, lines, review
+from pages import Browser, answered, lines, review
 from selenium.webdriver.support.ui import WebDriverWait
 
 from pytest_llmeval.data.formats.human_labels import label_line, read_labels

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import case
-from reviews import answered, review, suites_of
+from pages import answered, case, review, suites_of
 
 from pytest_llmeval.core.case import answer_print
 from pytest_llmeval.core.errors import LlmevalError

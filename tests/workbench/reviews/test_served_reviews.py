@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import Browser
-from reviews import answered, labels_of, lines, review
+from pages import Browser, answered, labels_of, lines, review
 
 from pytest_llmeval.data.formats.human_labels import read_labels
 from pytest_llmeval.services.loopback import LoopbackServer, RefusedError

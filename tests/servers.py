@@ -1,6 +1,6 @@
-"""A local HTTP server that answers as models do, well or badly, and remembers what it was asked.
+"""HTTP servers on this machine: models, searches, services as targets, and a collector of OpenTelemetry.
 
-It speaks OpenAI's chat completions, and Anthropic's messages at paths that end in ``/messages``:
+`LlmServer` speaks OpenAI's chat completions, and Anthropic's messages at paths that end in ``/messages``:
 
     with LlmServer(status(500), reply("yes")) as server:   # the first call fails, the second succeeds,
         ...                                                # and so does each further one: the last answer stays
@@ -11,15 +11,26 @@ It speaks OpenAI's chat completions, and Anthropic's messages at paths that end 
 An answer is a function of the call, so answers may be computed: ``LlmServer(lambda call: reply(call.prompt)(call))``.
 """
 
+import asyncio
+import gzip
 import json
 import math
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.targets.network import HttpTarget
+from pytest_llmeval.targets.spec import HttpSpec
 
 PATIENCE = 300.0
 """Seconds after which a test that waits for ever is given up; a loaded machine may need most of them."""
@@ -355,3 +366,251 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+@dataclass(frozen=True)
+class SearchAnswer:
+    """What a request gets.
+
+    Attributes:
+        body: Sent as JSON unless it is bytes.
+        status: Of the reply.
+        headers: Besides the usual ones.
+        drop: Close the connection without a word.
+        cut: Promise more bytes than are sent.
+        wait: Hold the reply back until this is set.
+        reason: The words for the status; ``None`` for the usual ones.
+    """
+
+    body: Any = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    drop: bool = False
+    cut: bool = False
+    wait: threading.Event | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came in."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+Behaviour = Callable[[Request, int], SearchAnswer]
+"""Receives a request and how many came before it."""
+
+
+class SearchServer(ThreadingHTTPServer):
+    """The service.
+
+    Attributes:
+        requests: All that came in, in order.
+        most: How many were under way at once, at most.
+        released: Set at the end, so that nothing that waits for it outlives the test.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, behave: Behaviour) -> None:
+        super().__init__(("127.0.0.1", 0), _SearchHandler)
+        self.behave = behave
+        self.requests: list[Request] = []
+        self.most = 0
+        self.released = threading.Event()
+        self._under_way = 0
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if isinstance(self.socket, ssl.SSLSocket) else 'http'}://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: clients that leave early are part of the tests."""
+
+    def enter(self, request: Request) -> int:
+        with self._lock:
+            self.requests.append(request)
+            self._under_way += 1
+            self.most = max(self.most, self._under_way)
+            return len(self.requests) - 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._under_way -= 1
+
+
+class _SearchHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: SearchServer
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def do_PUT(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.command, self.path, headers, body)
+        number = self.server.enter(request)
+        try:
+            answer = self.server.behave(request, number)
+            if answer.wait is not None:
+                answer.wait.wait()
+        finally:
+            self.server.leave()
+        self._send(answer)
+
+    def _send(self, answer: SearchAnswer) -> None:
+        if answer.drop:
+            self.close_connection = True
+            return
+        content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        self.send_response(answer.status, answer.reason)
+        self.send_header("Content-Length", str(len(content) + (100 if answer.cut else 0)))
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+        self.close_connection = self.close_connection or answer.cut
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the name that the base class gives it)
+        """Print nothing."""
+
+
+def echo(request: Request, number: int) -> SearchAnswer:
+    """Answer every query with itself in capitals."""
+    del number
+    return SearchAnswer({"results": [query.upper() for query in request.json["queries"]]})
+
+
+@contextmanager
+def serving(behave: Behaviour = echo, *, tls: ssl.SSLContext | None = None) -> Iterator[SearchServer]:
+    """Run a service as long as the block runs, over TLS where a context is given."""
+    server = SearchServer(behave)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+BATCH = {"queries": {"$each": {"$input": True}}, "top_k": 3}
+
+
+def ask(
+    server: SearchServer | str, *batches: Sequence[Any], waits: list[float] | None = None, **options: Any
+) -> list[list[Any]]:
+    """Send batches to the service, one after the other; errors come back as their texts, without the address."""
+    url = server if isinstance(server, str) else f"{server.url}/search?key=hidden"
+    keywords = {key: options.pop(key) for key in ("environment", "largest_reply") if key in options}
+    spec = HttpSpec(url, **{"request": BATCH, "response": "results", **options})
+
+    async def sleep(seconds: float) -> None:
+        if waits is not None:
+            waits.append(seconds)
+
+    async def run() -> list[list[Any]]:
+        target = HttpTarget(spec, sleep=sleep, **keywords)
+        try:
+            return [await target.answer(batch) for batch in batches]
+        finally:
+            await target.aclose()
+            await target.aclose()
+
+    shown = url.partition("?")[0]
+
+    def plain(answer: Any) -> Any:
+        return str(answer).replace(shown, "URL") if isinstance(answer, PredictionError) else answer
+
+    return [[plain(answer) for answer in answers] for answers in asyncio.run(run())]
+
+
+def always(answer: SearchAnswer) -> Any:
+    return lambda *_: answer
+
+
+class Collector(ThreadingHTTPServer):
+    """The collector.
+
+    Attributes:
+        status: What it answers.
+        logs: Records that came in.
+        spans: Spans that came in.
+        resources: Attributes of what sent them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.status = 200
+        self.logs: list[Any] = []
+        self.spans: list[Any] = []
+        self.resources: list[dict[str, Any]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+def values(attributes: Any) -> dict[str, Any]:
+    """Return attributes by name."""
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in attributes}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        if self.path.endswith("/v1/logs"):
+            logs = ExportLogsServiceRequest.FromString(body)
+            for each in logs.resource_logs:
+                self.server.resources.append(values(each.resource.attributes))
+                self.server.logs += [record for scope in each.scope_logs for record in scope.log_records]
+        else:
+            traces = ExportTraceServiceRequest.FromString(body)
+            for part in traces.resource_spans:
+                self.server.resources.append(values(part.resource.attributes))
+                self.server.spans += [span for scope in part.scope_spans for span in scope.spans]
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (its name there)
+        """Be silent."""
+
+
+@contextmanager
+def collecting() -> Iterator[Collector]:
+    """Serve until the end of the block."""
+    server = Collector()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

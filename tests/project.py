@@ -1,9 +1,144 @@
-"""Traces for tests, as exporters of OpenTelemetry write them."""
+"""Files of tests: the checkout, suites in folders, imported suites, targets, and traces."""
 
-__all__ = ("AGENT", "RAG", "attributes", "export", "span")
-
+import importlib.util
 import json
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import Fault, PredictionError
+from pytest_llmeval.data.formats.base import Source
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import Registry, default_registry
+from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.spec import BatchTarget
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+CONFORMANCE = SHARED / "conformance"
+IMPORTERS = SHARED / "data" / "importers"
+"""Files of other tools, as their projects published them."""
+
+
+def script(name: str) -> Any:
+    """Return a script of the project's own as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+Loaded: TypeAlias = tuple[list[Case], list[str]]
+"""Cases, and faults as they are shown."""
+
+
+def write(name: str, data: Any) -> str:
+    """Write a file into the current folder, text as it is and other data as JSON; return its name."""
+    Path(name).write_text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    return name
+
+
+def cases_of(source: Source, folder: Path) -> Loaded:
+    """Load what a source names in a folder."""
+    faults: list[Fault] = []
+    return source.load(folder, faults), list(map(str, faults))
+
+
+def load_source(name: str, folder: Path, **options: Any) -> Loaded:
+    """Load by the source of a name, with options as a suite file gives them."""
+    return cases_of(
+        TypeAdapter(default_registry().source(name)).validate_json(json.dumps(options), strict=True), folder
+    )
+
+
+def load_text(text: str, folder: Path, *, root: Path | None = None, registry: Registry | None = None) -> Suite:
+    """Write ``s.eval.yaml`` into a folder and load it."""
+    path = folder / "s.eval.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_suite(path, registry or default_registry(), root=root or folder, display_path=path.name)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import wrote and printed.
+
+    Attributes:
+        code: The exit code.
+        out: Standard output.
+        err: Standard error.
+        folder: Where it wrote.
+    """
+
+    code: int
+    out: str
+    err: str
+    folder: Path
+
+    def suite(self, name: str = "suite") -> Any:
+        """Return the content of a suite file."""
+        return yaml.safe_load((self.folder / f"{name}.eval.yaml").read_text(encoding="utf-8"))
+
+    @property
+    def report(self) -> str:
+        """The text of IMPORT.md."""
+        return (self.folder / "IMPORT.md").read_text(encoding="utf-8")
+
+
+def write_source(folder: Path, name: str, content: Any) -> Path:
+    """Write a source: text as it is, data as JSON, which is YAML too."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def run_import(
+    capsys: pytest.CaptureFixture[str], format_name: str, *arguments: object, to: Path | None = None
+) -> Imported:
+    """Run ``llmeval import``; what is written must be free of faults."""
+    target = to or Path("imported")
+    code = main(["import", format_name, *map(str, arguments), "--to", str(target)])
+    captured = capsys.readouterr()
+    if any(target.rglob("*.eval.yaml")):
+        valid = main(["validate", str(target)])
+        assert valid == 0, capsys.readouterr().out
+        capsys.readouterr()
+    return Imported(code, captured.out, captured.err, target)
+
+
+def source_paths(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of every value in a source that is neither a list nor an object, and of empty ones."""
+    if isinstance(data, Mapping) and data:
+        for key, value in data.items():
+            yield from source_paths(value, (*path, key))
+    elif isinstance(data, list) and data:
+        for number, value in enumerate(data):
+            yield from source_paths(value, (*path, number))
+    else:
+        yield path
+
+
+def echoed(messages: Any) -> str:
+    return f"{len(messages)} {messages[-1]['content']}"
+
+
+class Echo(BatchTarget):
+    batch = 2
+
+    async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
+        return [echoed(each) for each in inputs]
+
+    async def aclose(self) -> None:
+        """Have nothing to close."""
 
 
 def _value(value: Any) -> dict[str, Any]:
