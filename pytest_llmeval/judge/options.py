@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -80,7 +81,11 @@ class CachePlace(NamedTuple):
     def size(self) -> int:
         """Return the bytes of the stored verdicts."""
         files = self.path.glob("*.json") if self.path.is_dir() else [self.path]
-        return sum(each.stat().st_size for each in files)
+        size = 0
+        for each in files:
+            with suppress(FileNotFoundError):  # another process was faster
+                size += each.lstat().st_size
+        return size
 
     def __str__(self) -> str:
         return str(self.path) if self.store == "sqlite" else f"{self.store}:{self.path}"

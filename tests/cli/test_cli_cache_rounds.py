@@ -33,7 +33,7 @@ def suite(*evaluators: Mapping[str, Any], **top: Any) -> None:
 
 
 def questions() -> list[JurorQuestion]:
-    return [each.asked for each in suite_questions(SUITE).questions]
+    return [each.question for each in suite_questions(SUITE).questions]
 
 
 def keep(asked: JurorQuestion, reply: Any) -> None:

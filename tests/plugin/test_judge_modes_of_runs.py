@@ -9,6 +9,8 @@ import pytest
 from judges import by_answer, case, entries_of
 from servers import LlmServer, reply, status
 
+from pytest_llmeval.cli import main
+
 if TYPE_CHECKING:
     from conftest import Ran
     from judges import Judged
@@ -230,12 +232,14 @@ def test_the_keys_of_recordings_are_those_that_the_command_explains(judged: "Jud
 
     path = judged.suite("s.eval.yaml", WORDS)
     judged.project.run(RECORD)
-    told = {each.case.id: each.asked.key for each in suite_questions(path).questions}
+    told = {each.case.id: each.question.key for each in suite_questions(path).questions}
     assert {each["case"]: each["key"] for each in entries_of(judged.recordings())} == told
     assert json.loads(judged.recordings().read_text(encoding="utf-8").splitlines()[0])["reply"] == "yes"
 
 
-def test_verdicts_in_a_directory_are_used_offline_by_workers_and_by_commands(judged: "Judged") -> None:
+def test_verdicts_in_a_directory_are_used_offline_by_workers_and_by_commands(
+    judged: "Judged", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     judged.suite("s.eval.yaml", ["a", "b", "c"])
     judged.project.ini("llmeval_cache = directory:verdicts")
     ran = judged.project.run(workers=2)
@@ -249,7 +253,25 @@ def test_verdicts_in_a_directory_are_used_offline_by_workers_and_by_commands(jud
     assert judged.project.run(workers=2).outcomes("s") == ran.outcomes("s")
     assert judged.asked() == {}
     assert {file.name: file.read_bytes() for file in folder.glob("*.json")} == files
-    judged.suite("t.eval.yaml", ["a"])
+    assert judged.project.run(REPLAY).outcomes("s") == dict.fromkeys(ran.outcomes("s"), "errored")
+    assert judged.project.run(RECORD).outcomes("s") == ran.outcomes("s")
+    assert judged.project.run(REPLAY).outcomes("s") == ran.outcomes("s")
+    assert judged.asked() == {}
+
+    monkeypatch.chdir(judged.project.path)
+    for action, last in (
+        (["stats"], f"directory:verdicts: 3 verdicts, {sum(map(len, files.values()))} bytes"),
+        (["verify"], "directory:verdicts: no fault, 3 verdicts"),
+        (["export", "all.jsonl"], "all.jsonl: 3 verdicts"),
+        (["prune", "--model", "openai:other"], "directory:verdicts: 0 verdicts deleted"),
+        (["prune", "--older-than", "0"], "directory:verdicts: 3 verdicts deleted"),
+        (["import", "all.jsonl"], "directory:verdicts: 3 verdicts added"),
+    ):
+        assert main(["cache", *action, "--cache", "directory:verdicts"]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == last
+    assert {file.name: file.read_bytes() for file in folder.glob("*.json")} == files
+
+    judged.recordings().unlink()
     damaged = next(iter(files))
     (folder / damaged).write_text("<<<<<<< ours\n", encoding="utf-8")
     ran = judged.project.run("s.eval.yaml")

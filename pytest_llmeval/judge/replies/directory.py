@@ -146,9 +146,9 @@ class DirectoryReplies:
         """
         if _KEY.fullmatch(file.stem) is None:
             raise ValueError("found a file of another name, expected KEY.json with a key of 32 hexadecimal digits")
-        status = file.stat()
+        status = file.lstat()  # a link may come with a checkout, and lead anywhere
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError("found a directory or device, expected a file")
+            raise ValueError("found a directory, link or device, expected a file")
         if status.st_size > _LARGEST:
             raise ValueError(f"found {status.st_size} bytes, expected at most {_LARGEST}")
         try:

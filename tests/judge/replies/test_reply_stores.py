@@ -205,9 +205,12 @@ def test_files_of_others_are_named_and_stay(directory: DirectoryReplies) -> None
     foreign.write_text("{}", encoding="utf-8")
     (directory.path / "README.md").write_text("Our verdicts.", encoding="utf-8")
     (directory.path / f"{'1' * 32}.json").mkdir()
+    (directory.path / f"{'2' * 32}.json").symlink_to("nowhere")
+    assert CachePlace(directory.path, "directory").size() > file.lstat().st_size
     assert directory.verify() == [
         f"{copy}: found the key {entry().key}, expected that of the file's name",
-        f"{directory.path / ('1' * 32)}.json: found a directory or device, expected a file",
+        f"{directory.path / ('1' * 32)}.json: found a directory, link or device, expected a file",
+        f"{directory.path / ('2' * 32)}.json: found a directory, link or device, expected a file",
         f"{foreign}: found a file of another name, expected KEY.json with a key of 32 hexadecimal digits",
     ]
     assert directory.prune() == 1
