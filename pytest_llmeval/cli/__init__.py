@@ -83,8 +83,8 @@ def _renamed(arguments: list[str], registry: "Registry") -> list[str]:
     renamed = registry.renamed.get(old)
     if renamed is None:
         return arguments
-    given = renamed.option in (each.partition("=")[0] for each in arguments)
-    if not given and (renamed.option or old in registry.commands):
+    is_used = renamed.option in (each.partition("=")[0] for each in arguments)
+    if not is_used and (renamed.option or old in registry.commands):
         return arguments
     from pytest_llmeval.cli.console import say
 

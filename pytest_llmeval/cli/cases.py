@@ -45,7 +45,7 @@ def _add(options: Namespace) -> int:
     from pytest_llmeval.cli.suite_file import open_suite
 
     suite = open_suite(options.suite)
-    trace, spans = _found(options.file, options.trace)
+    trace, spans = _trace(options.file, options.trace)
     case = _case(options, trace, spans, suite)
     before = options.suite.read_bytes().decode("utf-8")
     after = _appended(options.suite, before, case)
@@ -58,15 +58,15 @@ def _add(options: Namespace) -> int:
     )
     if options.dry_run:
         return 0
-    kept = options.suite.parent / _TRACES / f"{case['id']}.json"
-    _make(kept.parent)
-    write_text(kept, [_written(spans, secret_values(suite.secret_variables))])
+    trace_file = options.suite.parent / _TRACES / f"{case['id']}.json"
+    _make(trace_file.parent)
+    write_text(trace_file, [_written(spans, secret_values(suite.secret_variables))])
     try:
         _replace(options.suite, before, after)
     except SuiteError:
-        kept.unlink()
+        trace_file.unlink()
         raise
-    say([f"{options.suite}: case {case['id']!r} added; its trace is kept in {kept}"])
+    say([f"{options.suite}: case {case['id']!r} added; its trace is kept in {trace_file}"])
     return 0
 
 
@@ -90,20 +90,20 @@ def _replace(path: Path, before: str, after: str) -> None:
         raise
 
 
-def _found(path: Path, wanted: str) -> "tuple[str, Sequence[TraceSpan]]":
+def _trace(path: Path, prefix: str) -> "tuple[str, Sequence[TraceSpan]]":
     """Return the trace whose id begins as wanted."""
     from pytest_llmeval.data.files.places import FaultLog
     from pytest_llmeval.data.traces.spans import read_spans
 
     faults = FaultLog(str(path))
     spans = read_spans(path, faults).spans
-    found = [trace for trace in spans if trace.startswith(wanted.lower())]
-    if len(found) != 1:
-        what = f"{len(found)} traces" if found else f"no trace among {len(spans)}"
-        which = listed([repr(each) for each in found or spans])
-        faults.add(0, 0, "", f"found {what} whose id begins with {wanted!r}, expected one: {which}")
+    matches = [trace for trace in spans if trace.startswith(prefix.lower())]
+    if len(matches) != 1:
+        what = f"{len(matches)} traces" if matches else f"no trace among {len(spans)}"
+        which = listed([repr(each) for each in matches or spans])
+        faults.add(0, 0, "", f"found {what} whose id begins with {prefix!r}, expected one: {which}")
         faults.check()
-    return found[0], spans[found[0]]
+    return matches[0], spans[matches[0]]
 
 
 def _case(options: Namespace, trace: str, spans: "Sequence[TraceSpan]", suite: "Suite") -> dict[str, Any]:
@@ -117,21 +117,22 @@ def _case(options: Namespace, trace: str, spans: "Sequence[TraceSpan]", suite: "
     name = options.id or trace[:_SHORT]
     if not _FILE_NAME.fullmatch(name):  # ids of traces are what anybody wrote, and it becomes the name of a file
         raise LlmevalError(f"found the id {name!r}, expected letters, digits, '-', '_' and '.': choose one by --id")
-    made = case_of_spans(name, spans)
-    if made is None or made.input is None:
+    traced = case_of_spans(name, spans)
+    if traced is None or traced.input is None:
         raise LlmevalError(
             f"{options.file}: found no message of a user in trace {trace}, expected one, which is the input"
         )
     known = next(
-        (each for each in suite.cases if each.id.casefold() == name.casefold() or each.input == made.input), None
+        (each for each in suite.cases if each.id.casefold() == name.casefold() or each.input == traced.input),
+        None,
     )
     if known is not None:
         raise LlmevalError(f"{options.suite}:{known.line}: found the case {known.id!r} with this id or input already")
-    case: dict[str, Any] = {"id": name, "input": made.input}
+    case: dict[str, Any] = {"id": name, "input": traced.input}
     if options.expected is not None:
         case["expected"] = _json_or_text(options.expected)
     if suite.target is None and not suite.systems:
-        case["prediction"] = {part: each for part, each in made.prediction.items() if part != "trace"}
+        case["prediction"] = {part: each for part, each in traced.prediction.items() if part != "trace"}
     if options.label:
         case["labels"] = dict(_label(each) for each in options.label)
     clean: dict[str, Any] = masked(case, secret_values(suite.secret_variables))

@@ -101,9 +101,9 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
     left, right = ({case.id for case in suite.cases if case.ran} for suite in (here, there))
     here, there = _only(here, left & right), _only(there, left & right)
     every = dict.fromkeys([*here.metrics, *there.metrics])
-    wanted = tuple(name for name in every if metrics is None or name in metrics)
+    chosen = tuple(name for name in every if metrics is None or name in metrics)
     lower = frozenset({*here.lower_is_better, *there.lower_is_better})
-    evaluator = RecordedScores(wanted, lower, {**there.ranges, **here.ranges})
+    evaluator = RecordedScores(chosen, lower, {**there.ranges, **here.ranges})
     run, baseline = (CaseStatistics.exact(_records(suite, evaluator)) for suite in (here, there))
     pairing = RunPairing(run, baseline, {evaluator.name: evaluator})
     clusters = here.clusters

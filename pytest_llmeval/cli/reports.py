@@ -64,13 +64,13 @@ def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[Sui
     Raises:
         LlmevalError: There is none, several suites have one, or it did not fail by limits and checks alone.
     """
-    found = list(_named(name, suites))
-    if not found:
+    named = list(_named(name, suites))
+    if not named:
         known = [case.id for suite in suites for case in suite.cases]
         raise LlmevalError(f"{report}: found no case {name!r}{suggest(name, known)}")
-    failed = [each for each in found if each[1].unmet]
+    failed = [each for each in named if each[1].unmet]
     if not failed:
-        outcome = found[0][1].outcome.replace("_", " ")
+        outcome = named[0][1].outcome.replace("_", " ")
         raise LlmevalError(
             f"{report}: case {name!r}: found the outcome {outcome!r}, expected a case that misses limits or checks"
         )
@@ -162,14 +162,16 @@ def _compared(
     """
     from pytest_llmeval.cli.paired import pair_suites
 
-    counterparts = {id(one): other for one, other in pair_suites(here.suites, there.suites, named=False)[0]}
+    counterparts = {
+        id(here_suite): other for here_suite, other in pair_suites(here.suites, there.suites, named=False)[0]
+    }
     places = {id(each): start + place for place, each in enumerate(there.suites)}
-    found = [counterparts.get(id(each)) for each in here.suites]
+    pairs = [counterparts.get(id(each)) for each in here.suites]
     suites = [
         each if other is None else structs.replace(each, changes=_changes(each, other, label))
-        for each, other in zip(here.suites, found, strict=True)
+        for each, other in zip(here.suites, pairs, strict=True)
     ]
-    return structs.replace(here, suites=suites), [None if other is None else places[id(other)] for other in found]
+    return structs.replace(here, suites=suites), [None if other is None else places[id(other)] for other in pairs]
 
 
 def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes":
@@ -183,12 +185,12 @@ def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes"
     paired = paired_scores(here, there)
     alone = zip(paired.alone, ("this run", label), strict=True)
     notes = [f"{counted(len(ids), 'case')} only in {which}" for ids, which in alone if ids]
-    found: dict[str, Difference] = {}
+    by_metric: dict[str, Difference] = {}
     if paired.here.cases:
         names = [*paired.evaluator.metrics, PASS_RATE]
         rows = paired.pairing.everything()
-        found = differences(paired.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=paired.cluster_by)
-    return Changes(label, found, [*notes, *_measured_otherwise(here, there)])
+        by_metric = differences(paired.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=paired.cluster_by)
+    return Changes(label, by_metric, [*notes, *_measured_otherwise(here, there)])
 
 
 def _measured_otherwise(here: "SuiteReport", there: "SuiteReport") -> list[str]:

@@ -53,7 +53,7 @@ def _merge(options: Namespace) -> int:
 
     if options.snapshot_anchor and not options.snapshot_update:
         raise LlmevalError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
-    files = list(dict.fromkeys(each for given in options.shards for each in _files(given)))
+    files = list(dict.fromkeys(each for place in options.shards for each in _files(place)))
     root, shards = _opened(files, options.rootdir)
     _import_from(root, shards)
     run, suites = merge_shards(shards, root, approves=options.snapshot_update)
@@ -82,18 +82,18 @@ def _merge(options: Namespace) -> int:
     return 0
 
 
-def _files(given: Path) -> list[Path]:
+def _files(path: Path) -> list[Path]:
     """Return a file, or the shard files in and below a folder.
 
     Raises:
         LlmevalError: The folder has none.
     """
-    if not given.is_dir():
-        return [given]
-    found = sorted(each for each in given.rglob(f"*{SHARD_SUFFIX}") if each.is_file())
-    if not found:
-        raise LlmevalError(f"{given}: found no *{SHARD_SUFFIX}, expected the files of all shards")
-    return found
+    if not path.is_dir():
+        return [path]
+    shards = sorted(each for each in path.rglob(f"*{SHARD_SUFFIX}") if each.is_file())
+    if not shards:
+        raise LlmevalError(f"{path}: found no *{SHARD_SUFFIX}, expected the files of all shards")
+    return shards
 
 
 def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[ShardFile]]":
@@ -153,8 +153,8 @@ def _recordings(ran: "ShardOptions", root: Path) -> "Recordings | None":
 
 def _failed_elsewhere(run: "RunRecord") -> list[str]:
     """Return what failed in shards besides cases."""
-    found = [f"{counted(len(run.failures), 'other test')} failed in the shards"] if run.failures else []
-    return [*found, "tests could not be collected"] if run.uncollected else found
+    reasons = [f"{counted(len(run.failures), 'other test')} failed in the shards"] if run.failures else []
+    return [*reasons, "tests could not be collected"] if run.uncollected else reasons
 
 
 _LISTED = 20
@@ -199,15 +199,15 @@ def _score(options: Namespace) -> int:
 
 def _not_passed(report: "RunReport") -> Iterator[str]:
     """Yield a line for each of the first cases that did not pass."""
-    found = [
+    lines = [
         f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
         for suite in report.suites
         for case in suite.cases
         if case.outcome in ("failed", "errored")
     ]
-    yield from found[:_LISTED]
-    if len(found) > _LISTED:
-        yield f"... and {len(found) - _LISTED} more: see a report"
+    yield from lines[:_LISTED]
+    if len(lines) > _LISTED:
+        yield f"... and {len(lines) - _LISTED} more: see a report"
 
 
 def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord":
@@ -232,13 +232,13 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
         raise SuiteError(suite.all_faults)
     if not any(suite.for_variant(name).cases for name in suite.systems or [""]):
         raise LlmevalError(f"{options.suite}: found no case, expected at least one")
-    shown = display_path(path, checkout.root)
+    file = display_path(path, checkout.root)
     run = RunRecord(selected={str(path)})
     with open_executor(options.executor) as executor:
         for name in suite.systems or [""]:
-            key = SuiteKey(str(path), shown, variant=name)
+            key = SuiteKey(str(path), file, variant=name)
             for part in run_predicted(suite.for_variant(name), key, executor):
-                run.items[Item(shown, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
+                run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
     return run
 
 

@@ -144,10 +144,10 @@ def _files(place: Path) -> Iterator[Path]:
     if not place.is_dir():
         yield place
         return
-    found = list(suite_files(place))
-    if not found:
+    suites = list(suite_files(place))
+    if not suites:
         raise LlmevalError(f"{place}: found no suite file, expected {', '.join(SUITE_FILES)}")
-    yield from found
+    yield from suites
 
 
 def _faults(path: Path) -> tuple[list[Fault], "Suite | None"]:
@@ -260,9 +260,9 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
     from pytest_llmeval.suite.registry import build
 
     try:
-        made = registry.get(name)
-        chosen = _choices(made)
-        return list(build(made, {"metrics": chosen} if chosen else {}).describe())
+        kind = registry.get(name)
+        chosen = _choices(kind)
+        return list(build(kind, {"metrics": chosen} if chosen else {}).describe())
     except ValidationError as error:
         faults = (option_fault(each, registry.get(name)) for each in error.errors(include_url=False))
         return f"its metrics depend on options: {'; '.join(faults)}"
@@ -272,10 +272,10 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
         return f"cannot be listed: {format_error(error)}"
 
 
-def _choices(made: object) -> tuple[str, ...]:
+def _choices(kind: object) -> tuple[str, ...]:
     """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
     try:
-        items, *_ = get_args(get_type_hints(made).get("metrics"))
+        items, *_ = get_args(get_type_hints(kind).get("metrics"))
     except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve
         return ()
     return get_args(items)

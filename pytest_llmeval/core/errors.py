@@ -150,8 +150,8 @@ class MissingExtraError(LlmevalError, ImportError):
 
     def __str__(self) -> str:
         needed_by, extra, cause, remedy = self.args
-        found = f" ({cause})" if cause else ""
-        return f"{needed_by} needs the extra {extra!r}{found}: {remedy or _install(extra)}"
+        reason = f" ({cause})" if cause else ""
+        return f"{needed_by} needs the extra {extra!r}{reason}: {remedy or _install(extra)}"
 
 
 def price_hint() -> str:
@@ -199,7 +199,7 @@ def _is_ours(frame: TracebackType) -> bool:
     return str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]
 
 
-def _shown(file: str) -> str:
+def _short_path(file: str) -> str:
     path, here = Path(file), Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
@@ -223,24 +223,24 @@ def origin(error: BaseException) -> str:
         return ""
     last = frames[-1]
     code = last.tb_frame.f_code
-    return f" ({_shown(code.co_filename)}:{last.tb_lineno} in {code.co_name})"
+    return f" ({_short_path(code.co_filename)}:{last.tb_lineno} in {code.co_name})"
 
 
 def defined_at(function: object) -> str:
     """Return where a function is defined, such as `` (app.py:3)``; empty if that is unknown."""
     code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
-    return f" ({_shown(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""
+    return f" ({_short_path(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""
 
 
 def users_only(error: BaseException) -> None:
     """Cut an exception's traceback, and those of its causes, down to the user's code; one without any stays whole."""
     seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
         cut: TracebackType | None = None
-        for each in reversed(_users_frames(found)):
+        for each in reversed(_users_frames(link)):
             cut = TracebackType(cut, each.tb_frame, each.tb_lasti, each.tb_lineno)
         if cut is not None:
-            found.__traceback__ = cut
-        found = found.__cause__ or found.__context__
+            link.__traceback__ = cut
+        link = link.__cause__ or link.__context__

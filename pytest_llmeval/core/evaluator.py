@@ -111,8 +111,8 @@ class Reads(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return the value as Python code, without defaults."""
-        given = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        changed = (f"{name}={value!r}" for name, value in given if value != getattr(_DEFAULT_READS, name))
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        changed = (f"{name}={value!r}" for name, value in values if value != getattr(_DEFAULT_READS, name))
         return f"Reads({', '.join(changed)})"
 
 
@@ -378,8 +378,8 @@ class Evaluator(QuestionDefaults, ABC):
             Details, and every metric's value; ``None`` where it is undefined. ``malformed`` says what is wrong with a
             prediction that cannot be read.
         """
-        found = own_or_answer(untyped(prediction), self.reads.own_keys)
-        observation = self.measure(Case("", untyped(text), untyped(ground_truth), found))
+        answer = own_or_answer(untyped(prediction), self.reads.own_keys)
+        observation = self.measure(Case("", untyped(text), untyped(ground_truth), answer))
         malformed = {} if observation.malformed is None else {"malformed": observation.malformed}
         return {**observation.details, **malformed, **self.scores(observation)}
 

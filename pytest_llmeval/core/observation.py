@@ -88,11 +88,11 @@ def _expansion(parts: Iterable[float]) -> tuple[float, ...]:
 
     `math.fsum` rounds an exact sum once, so the expansion depends on the sum alone, not on order or grouping.
     """
-    rest = [part for part in parts if part]
+    remaining = [part for part in parts if part]
     out: list[float] = []
-    while rest and (head := math.fsum(rest)):
+    while remaining and (head := math.fsum(remaining)):
         out.append(head)
-        rest.append(-head)
+        remaining.append(-head)
     return tuple(out)
 
 
@@ -162,15 +162,15 @@ class Sums(dict[str, FloatArray]):
 
     Attributes:
         length: Of the columns.
-        wanted: The metrics that are read, ``None``: all. A formula with many may leave out the others.
+        metrics: The metrics that are read, ``None``: all. A formula with many may leave out the others.
     """
 
-    __slots__ = ("length", "wanted")
+    __slots__ = ("length", "metrics")
 
-    def __init__(self, columns: Mapping[str, FloatArray], length: int, wanted: frozenset[str] | None = None) -> None:
+    def __init__(self, columns: Mapping[str, FloatArray], length: int, metrics: frozenset[str] | None = None) -> None:
         super().__init__(columns)
         self.length = length
-        self.wanted = wanted
+        self.metrics = metrics
 
     def __missing__(self, name: str) -> FloatArray:
         import numpy as np
@@ -242,5 +242,5 @@ def _reasons(observations: Sequence[Observation], kind: Literal["undefined", "er
 
 
 def _first_malformed(observations: Sequence[Observation]) -> str | None:
-    found = ((number, each.malformed) for number, each in enumerate(observations, 1) if each.malformed is not None)
-    return next((f"repeat {number}: {why}" for number, why in found), None)
+    malformed = ((number, each.malformed) for number, each in enumerate(observations, 1) if each.malformed is not None)
+    return next((f"repeat {number}: {why}" for number, why in malformed), None)

@@ -122,9 +122,9 @@ class Parts:
         Raises:
             PredictionError: It is not there; the message says what is.
         """
-        found = self.find(part, prediction)
-        if found is not MISSING:
-            return found
+        value = self.find(part, prediction)
+        if value is not MISSING:
+            return value
         path: str | None = getattr(self, part)
         if path is not None:
             raise PredictionError(f"{describe_prediction(prediction)}; nothing at {path!r}, which parts.{part} names")
@@ -149,10 +149,10 @@ class PredictionParts(Mapping[str, Any]):
         measured = self.figures.get(name)
         if measured is not None:
             return measured
-        found = self.parts.find(name, self.prediction) if name in PARTS else MISSING
-        if found is MISSING:
+        value = self.parts.find(name, self.prediction) if name in PARTS else MISSING
+        if value is MISSING:
             raise KeyError(name)
-        return found
+        return value
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in PARTS if self.parts.find(name, self.prediction) is not MISSING)
@@ -188,8 +188,8 @@ def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts
     keys = tuple(own_keys)
     if not keys or not isinstance(prediction, Mapping) or any(key in prediction for key in keys):
         return prediction
-    found = parts.find("answer", prediction)
-    return prediction if found is MISSING else found
+    answer = parts.find("answer", prediction)
+    return prediction if answer is MISSING else answer
 
 
 def expectation(name: str | None, path: str | None, expected: Any) -> Any:
@@ -208,12 +208,12 @@ def expectation(name: str | None, path: str | None, expected: Any) -> Any:
         return expected
     if name is not None and name in expected:
         return expected[name]
-    found = MISSING
+    value = MISSING
     if path is not None:
         with suppress(PredictionError):  # such as a function of text, of which this object has none
-            found = search(path, expected)
-    if found is not MISSING:
-        return found
+            value = search(path, expected)
+    if value is not MISSING:
+        return value
     return None if expected and all(_is_other(*each) for each in expected.items()) else expected
 
 
@@ -234,10 +234,10 @@ def search(path: str, value: Any) -> Any:
     from jmespath.exceptions import JMESPathError
 
     try:
-        found = _compiled(path).search(value)
+        result = _compiled(path).search(value)
     except (JMESPathError, RecursionError) as error:
         raise PredictionError(f"{path!r} cannot be evaluated on it: {printable(str(error))}") from None
-    return MISSING if found is None else found
+    return MISSING if result is None else result
 
 
 def expression_fault(path: str) -> tuple[int, str] | None:

@@ -329,9 +329,9 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the metrics as a table, for notebooks; every text in it is escaped."""
-        shown = {**self.metrics, PASS_RATE: self.pass_rate}
+        metrics = {**self.metrics, PASS_RATE: self.pass_rate}
         head = "".join(f"<th>{name}</th>" for name in ("metric", "value", "interval", "scored", "undefined", "errored"))
-        rows = "".join(f"<tr>{_html_cells(name, each)}</tr>" for name, each in shown.items())
+        rows = "".join(f"<tr>{_html_cells(name, each)}</tr>" for name, each in metrics.items())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
@@ -407,15 +407,15 @@ class MetricIndex(Struct, frozen=True, dict=True):
 
     def lower_is_better(self, name: str) -> bool:
         """Return whether less of a metric is better; not so for a name that no evaluator reports."""
-        found = self.find(name)
-        return found is not None and not found.metric.higher_is_better
+        owned = self.find(name)
+        return owned is not None and not owned.metric.higher_is_better
 
     def ranges(self, names: Iterable[str]) -> dict[str, tuple[float, float]]:
         """Return the smallest and the largest value of metrics that have both, whatever cases there are."""
-        found = {name: owned.metric for name in names if (owned := self.find(name)) is not None}
+        metrics = {name: owned.metric for name in names if (owned := self.find(name)) is not None}
         return {
             name: (each.low, each.high)
-            for name, each in found.items()
+            for name, each in metrics.items()
             if each.low is not None and each.high is not None and each.per_case is None
         }
 

@@ -123,9 +123,9 @@ class MetricTable(Struct, frozen=True):
     def __post_init__(self) -> None:
         for names, cells in self.rows:
             if len(names) + len(cells) != len(self.headers):
-                found = f"{len(names)} names and {len(cells)} cells in row {list(names)}"
+                sizes = f"{len(names)} names and {len(cells)} cells in row {list(names)}"
                 raise ValueError(
-                    f"table {self.title!r}: found {found}, expected {len(self.headers)}, one for each header"
+                    f"table {self.title!r}: found {sizes}, expected {len(self.headers)}, one for each header"
                 )
 
 

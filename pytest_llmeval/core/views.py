@@ -105,9 +105,9 @@ def _answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if replies:
         answer["answer"] = replies[-1].get("content")
     for name in _OF_MESSAGE:
-        found = [each[name] for each in replies if isinstance(each.get(name), list)]
-        if found:
-            answer[name] = [item for each in found for item in each]
+        lists = [each[name] for each in replies if isinstance(each.get(name), list)]
+        if lists:
+            answer[name] = [item for each in lists for item in each]
     return answer
 
 
@@ -192,24 +192,24 @@ class Reading(Struct, frozen=True, dict=True):
         if self._name == WHOLE:
             known = case.origin is not None or self.parts == Parts()
             case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
-            found = own_or_answer(case.prediction, self.reads.own_keys, self.parts)
-            return case if found is case.prediction else replace(case, prediction=found)
+            content = own_or_answer(case.prediction, self.reads.own_keys, self.parts)
+            return case if content is case.prediction else replace(case, prediction=content)
         if self._is_record(case.expected):
             return replace(case, origin=case.origin or PredictionParts(self.parts, case.prediction))
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case
-        found = self._found(case.prediction)
+        content = self._content(case.prediction)
         origin = case.origin or PredictionParts(self.parts, case.prediction)
-        return replace(case, prediction=found, expected=self._expectation(case.expected), origin=origin)
+        return replace(case, prediction=content, expected=self._expectation(case.expected), origin=origin)
 
     def expecting(self, case: Case) -> list[Case]:
         """Return the case with what is expected of the part, once per turn; its prediction is left as it is."""
         turns = expected_turns(case.expected) if self.turn is not None else None
         expected = self._of_turns._expectation if case.conversation else self._expectation  # noqa: SLF001 (its own class)
         if turns is None:
-            found = expected(case.expected)
-            return [case if found is case.expected else replace(case, expected=found)]
+            expectation = expected(case.expected)
+            return [case if expectation is case.expected else replace(case, expected=expectation)]
         return [replace(case, expected=expected(each)) for each in turns]
 
     @property
@@ -235,24 +235,24 @@ class Reading(Struct, frozen=True, dict=True):
     def _finds_texts(self) -> bool:
         return self._name == "answer" and self.parts.answer is None
 
-    def _found(self, prediction: Any) -> Any:
+    def _content(self, prediction: Any) -> Any:
         if prediction is MISSING:
             return MISSING
         if self._name is None:
             assert self.on is not None
-            found = search(self.on, prediction)
-            if found is MISSING:
+            content = search(self.on, prediction)
+            if content is MISSING:
                 raise PredictionError(f"{describe_prediction(prediction)}; nothing at {self.on!r}, which 'on' names")
-            return found
+            return content
         takes_objects = self.reads.objects and self._finds_texts
         if takes_objects and isinstance(prediction, Mapping) and not has_parts(prediction):
             return prediction
         if self.reads.lists and isinstance(prediction, list) and getattr(self.parts, self._name) is None:
             return prediction
         if self.reads.second_part is not None and self.parts.find(self._name, prediction) is MISSING:
-            found = self.parts.find(self.reads.second_part, prediction)
-            if found is not MISSING:
-                return found
+            content = self.parts.find(self.reads.second_part, prediction)
+            if content is not MISSING:
+                return content
         return self.parts.read(self._name, prediction)
 
     def _is_record(self, expected: Any) -> bool:

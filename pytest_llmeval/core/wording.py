@@ -147,9 +147,9 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    kept = "\n\t" if lines else ""
+    layout = "\n\t" if lines else ""
     return "".join(
-        each if each in kept or is_visible(each) else each.encode("unicode_escape").decode("ascii") for each in text
+        each if each in layout or is_visible(each) else each.encode("unicode_escape").decode("ascii") for each in text
     )
 
 

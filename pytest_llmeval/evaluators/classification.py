@@ -236,8 +236,8 @@ class Classification(Evaluator):
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute all metrics from summed confusion cells."""
         cells = read_cells(sums)
-        if sums.wanted is not None and all("[" in name for name in sums.wanted):
-            return self._of_labels(cells, sums.length, sums.wanted)
+        if sums.metrics is not None and all("[" in name for name in sums.metrics):
+            return self._of_labels(cells, sums.length, sums.metrics)
         margins = confusion.Margins.of(cells, sums.length)
         averaged = margins.only([key for key in margins.labels if self._is_averaged(key)])
         metrics = {"accuracy": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0))}
@@ -249,7 +249,7 @@ class Classification(Evaluator):
             binary = confusion.average(margins_of_two.only([confusion.MERGED]), "micro")
             metrics |= {f"positive_{part}": column for part, column in binary.items()}
         metrics |= {"cohen_kappa": confusion.cohen_kappa(margins), "mcc": confusion.matthews(margins)}
-        if sums.wanted is None or any("[" in name for name in sums.wanted):
+        if sums.metrics is None or any("[" in name for name in sums.metrics):
             metrics |= confusion.per_label(margins, self._closed or self._open_labels(cells, margins.labels))
         return self._reported(metrics)
 

@@ -1,7 +1,8 @@
 """Collection of suite files: each case becomes a test function, so that all pytest features apply."""
 
+import inspect
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +14,6 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError, origin
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files.folders import IN_MODULE
-from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
 from pytest_llmeval.plugin.payload import CASE_FIXTURES, RESULT, conclude, failure_text, keep_judgements
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
@@ -26,6 +26,56 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.run.declared import DeclaredSuite
     from pytest_llmeval.targets.python import Target
+
+
+_FACTORIES = ("llmeval_target", "judge_client")
+
+
+def may_ask_early(names: Iterable[str], fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]") -> bool:
+    """Return whether nothing that lives for one test only can matter to a call of the target.
+
+    Args:
+        names: Of the fixtures that a case's test uses, autouse ones included.
+        fixtures: Their definitions, the one that holds last.
+    """
+    for name in names:
+        if name == "request":
+            # A target that is made from the parameter of a model matrix is the same for all cases.
+            if any(_asks_for_its_test(defined) for defined in fixtures.get("llmeval_target", ())[-1:]):
+                return False
+            continue
+        for defined in fixtures.get(name, ())[-1:]:
+            if defined.scope != "function" or _is_plain(defined):
+                continue
+            return False
+    return True
+
+
+def _is_plain(defined: "pytest.FixtureDef[object]") -> bool:
+    """Return whether a fixture leaves nothing to undo after its test: it is ours, or it just returns something."""
+    if defined.func.__module__.startswith("pytest_llmeval."):
+        return defined.argname != "eval_case"
+    return defined.argname in _FACTORIES and not inspect.isgeneratorfunction(defined.func)
+
+
+def outlives_its_test(name: str, fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]") -> bool:
+    """Return whether what a fixture returns can be used after its test, as far as pytest knows.
+
+    Args:
+        name: Of the fixture.
+        fixtures: The definitions of all fixtures that it uses, directly or not.
+    """
+    for defined in fixtures.get(name, ())[-1:]:
+        if defined.scope != "function":
+            return True
+        used = all(each != "request" and outlives_its_test(each, fixtures) for each in defined.argnames)
+        return _is_plain(defined) and used
+    return True
+
+
+def _asks_for_its_test(defined: "pytest.FixtureDef[object]") -> bool:
+    return "request" in defined.argnames and not defined.params
+
 
 _LISTED = 20
 _EXPLAINED = 5
@@ -58,15 +108,15 @@ class CaseItem(pytest.Function):
     def run_case(self, target: "Target | None", request: pytest.FixtureRequest | None = None) -> None:
         """Run the case, or every case; fail if one of them does."""
         __tracebackhide__ = True
-        given = FromFixtures(target, FixtureJudge(request))
+        fixtures = FromFixtures(target, FixtureJudge(request))
         if self.bulk:
-            self._run_all(given)
+            self._run_all(fixtures)
         else:
             following = _of_block(self.loaded, (each.loaded for each in _from(self.queue, self.position)))
-            execution = self.config.stash[RUNNER].run(self.loaded, given, following, self.early)
+            execution = self.config.stash[RUNNER].run(self.loaded, fixtures, following, self.early)
             conclude(self, self.loaded, execution)
 
-    def _run_all(self, given: FromFixtures) -> None:
+    def _run_all(self, fixtures: FromFixtures) -> None:
         __tracebackhide__ = True
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
@@ -74,7 +124,7 @@ class CaseItem(pytest.Function):
         runner.activity.done += len(executions)
         try:
             for number, loaded in enumerate(every, 1):
-                execution = runner.run(loaded, given, _from(every, number), self.early)
+                execution = runner.run(loaded, fixtures, _from(every, number), self.early)
                 executions.append(as_expected(runner.excused(loaded, execution)))
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
@@ -167,10 +217,10 @@ class EvalModule(SyntheticModule):
     def from_module(cls, declared: "DeclaredSuite", parent: pytest.Collector) -> "EvalModule":
         """Return the collector of a suite that a Python module declares, inside that module."""
         nodeid = f"{parent.nodeid}::{declared.name}"
-        made: EvalModule = cls.from_parent(
+        module: EvalModule = cls.from_parent(
             parent, path=parent.path, name=declared.name, nodeid=nodeid, declared=declared
         )
-        return made
+        return module
 
     def make_module(self) -> types.ModuleType:
         """Return the module.
@@ -185,8 +235,8 @@ class EvalModule(SyntheticModule):
             raise loader.refuse(error) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
-        asked = not self._suite.systems and self._lacks_predictions()
-        template = _TEMPLATES[asked, self._suite.asks_models]
+        asks_target = not self._suite.systems and self._lacks_predictions()
+        template = _TEMPLATES[asks_target, self._suite.asks_models]
         prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
         if self._suite.asks_models:
             prototypes["judge"] = self._function(module.__name__, _probe.__code__, "judge", 1)

@@ -96,10 +96,10 @@ class Evaluate:
             options = {"mode": "continuous"}
         return self._scored(get_evaluator(kind, **options), answer, expected, input)
 
-    def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, given: Any) -> TestScored:
+    def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, value: Any) -> TestScored:
         __tracebackhide__ = True
         item = self._request.node
-        case = Case(item.name, untyped(given), untyped(expected), untyped(answer))
+        case = Case(item.name, untyped(value), untyped(expected), untyped(answer))
         reading = Reading.for_evaluator(evaluator)
         if evaluator.asks_judge:
             measured = self._judged(evaluator, case, reading)
@@ -148,12 +148,12 @@ class TestEvaluations:
     __test__ = False
 
     def __init__(self) -> None:
-        self._found: dict[str, list[tuple[str, dict[str, float | None]]]] = {}
+        self._scores: dict[str, list[tuple[str, dict[str, float | None]]]] = {}
 
     def take(self, report: pytest.TestReport) -> None:
         """Take the scores off a report, which others keep."""
         if text := report.__dict__.pop(_ATTRIBUTE, None):
-            self._found[report.nodeid] = json.loads(text)
+            self._scores[report.nodeid] = json.loads(text)
 
     def lines(self, *, everything: bool) -> list[str]:
         """Return a line for each test, sorted.
@@ -161,16 +161,16 @@ class TestEvaluations:
         Args:
             everything: Whether all of them are listed.
         """
-        lines = [printable(f"{nodeid}  {_listed(found)}") for nodeid, found in sorted(self._found.items())]
+        lines = [printable(f"{nodeid}  {_listed(scores)}") for nodeid, scores in sorted(self._scores.items())]
         if len(lines) <= _LISTED or everything:
             return lines
         return [*lines[:_LISTED], f"and {len(lines) - _LISTED} more tests: -v"]
 
 
-def _listed(found: list[tuple[str, dict[str, float | None]]]) -> str:
+def _listed(scores_of_test: list[tuple[str, dict[str, float | None]]]) -> str:
     return "; ".join(
         f"{evaluator} " + ", ".join(f"{name} {_number(value)}" for name, value in scores.items())
-        for evaluator, scores in found
+        for evaluator, scores in scores_of_test
     )
 
 

@@ -70,8 +70,8 @@ class EvalCase:
         except PredictionError as error:
             execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
         else:
-            given = FromFixtures(judge=FixtureJudge(self._request))
-            execution = self._item.config.stash[RUNNER].run(structs.replace(loaded, case=answered), given)
+            fixtures = FromFixtures(judge=FixtureJudge(self._request))
+            execution = self._item.config.stash[RUNNER].run(structs.replace(loaded, case=answered), fixtures)
         conclude(self._item, loaded, execution)
         return execution.scores(loaded.suite)
 
@@ -98,10 +98,10 @@ def _case(request: pytest.FixtureRequest, fixture: str) -> EvalCase:
     loaded = case_of(item)
     if loaded is None:
         mark = item.get_closest_marker("llmeval")
-        given = f"; found the marker with {', '.join(mark.kwargs)}=" if mark is not None and mark.kwargs else ""
+        marker = f"; found the marker with {', '.join(mark.kwargs)}=" if mark is not None and mark.kwargs else ""
         raise pytest.fail.Exception(
             f"{item.nodeid}: {fixture} needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test, or, "
-            "for cases in Python, support = ev.suite('support', cases=...) and @support.test" + given,
+            "for cases in Python, support = ev.suite('support', cases=...) and @support.test" + marker,
             pytrace=False,
         )
     if getattr(item, "bulk", ()):

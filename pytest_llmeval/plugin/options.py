@@ -165,8 +165,8 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
         pytest.UsageError: The option is wrong, or something is to be approved, for which all shards are needed.
     """
     worker: dict[str, Any] = getattr(config, "workerinput", {})
-    given = worker.get(SHARD) or config.option.llmeval_shard
-    if given is None:
+    option = worker.get(SHARD) or config.option.llmeval_shard
+    if option is None:
         return None
     from pytest_llmeval.run.shards.selection import shard_of
 
@@ -176,7 +176,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
             "by 'llmeval merge --snapshot-update'"
         )
     try:
-        return shard_of(given, os.environ)
+        return shard_of(option, os.environ)
     except ValueError as error:
         raise pytest.UsageError(f"--llmeval-shard: {error}") from None
 
@@ -185,8 +185,8 @@ def longest_test_s(config: pytest.Config) -> float | None:
     """Return after how many seconds pytest-timeout ends a test; ``None`` if it does not."""
     if not config.pluginmanager.hasplugin("timeout"):
         return None
-    found = config.getoption("timeout", None)
-    for each in (found, os.environ.get("PYTEST_TIMEOUT"), config.getini("timeout")):
+    option = config.getoption("timeout", None)
+    for each in (option, os.environ.get("PYTEST_TIMEOUT"), config.getini("timeout")):
         if each is not None and each != "":
             return float(each) or None
     return None
@@ -211,8 +211,10 @@ def run_terms(config: pytest.Config) -> "RunTerms":
 
 def _shows_passed_cases(config: pytest.Config) -> bool:
     """Return whether a report, or the terminal, shows what is wrong with cases that pass."""
-    shown = config.getoption("llmeval_report") or config.getoption("verbose") > 0 or "GITHUB_STEP_SUMMARY" in os.environ
-    return bool(shown) and config.getoption("llmeval_texts") != "none"
+    is_read = (
+        config.getoption("llmeval_report") or config.getoption("verbose") > 0 or "GITHUB_STEP_SUMMARY" in os.environ
+    )
+    return bool(is_read) and config.getoption("llmeval_texts") != "none"
 
 
 def make_runner(config: pytest.Config) -> "CaseRunner":

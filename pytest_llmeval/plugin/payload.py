@@ -129,10 +129,10 @@ def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.T
 
 def part_of(report: pytest.TestReport) -> SuitePart | None:
     """Return the results on a report, if there are any."""
-    found = report.__dict__.get(_ATTRIBUTE)
-    if isinstance(found, str):
-        found = report.__dict__[_ATTRIBUTE] = decode(found, SuitePart)
-    return found
+    part = report.__dict__.get(_ATTRIBUTE)
+    if isinstance(part, str):
+        part = report.__dict__[_ATTRIBUTE] = decode(part, SuitePart)
+    return part
 
 
 def take_results(report: pytest.TestReport) -> SuitePart | None:

@@ -64,14 +64,14 @@ class RepeatedErrors(Struct, eq=False):
         stats = terminalreporter.stats
         failed = stats.get("failed")
         if failed and terminalreporter.verbosity <= 0:
-            stats["failed"] = self._once(failed)
+            stats["failed"] = self._merged(failed)
         try:
             return (yield)
         finally:
             if failed:
                 stats["failed"] = failed
 
-    def _once(self, reports: Sequence[Any]) -> list[Any]:
+    def _merged(self, reports: Sequence[Any]) -> list[Any]:
         """Return the reports, with one for all that share an error."""
         groups: dict[object, list[Any]] = {}
         for report in reports:
@@ -82,17 +82,17 @@ class RepeatedErrors(Struct, eq=False):
 
 def _counted(reports: Sequence[Any]) -> Any:
     """Return the first report with a line about the others."""
-    shown = copy.copy(reports[0])
+    report = copy.copy(reports[0])
     others = [each.nodeid.rpartition("::")[2] for each in reports[1:]]
     names = ", ".join([*others[:_LISTED], *(["..."] if len(others) > _LISTED else [])])
     line = f"the same in {len(others)} more (-v shows each): {names}"
-    shown.nodeid = f"{shown.nodeid} (and {len(others)} more)"
-    if isinstance(shown.longrepr, str):
-        shown.longrepr = f"{shown.longrepr}\n\n{line}"
-    elif hasattr(shown.longrepr, "sections"):
-        shown.longrepr = copy.copy(shown.longrepr)
-        shown.longrepr.sections = [*shown.longrepr.sections, (line, "", "-")]
-    return shown
+    report.nodeid = f"{report.nodeid} (and {len(others)} more)"
+    if isinstance(report.longrepr, str):
+        report.longrepr = f"{report.longrepr}\n\n{line}"
+    elif hasattr(report.longrepr, "sections"):
+        report.longrepr = copy.copy(report.longrepr)
+        report.longrepr.sections = [*report.longrepr.sections, (line, "", "-")]
+    return report
 
 
 def print_summary(

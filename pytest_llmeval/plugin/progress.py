@@ -71,7 +71,7 @@ class Progress(msgspec.Struct, eq=False):
     _next: float = 0.0
     _counts_since: float = 0.0
     _done: int = 0
-    _shown: bool = False
+    _is_drawn: bool = False
     _lock: Any = msgspec.field(default_factory=threading.Lock)
     _over: threading.Event = msgspec.field(default_factory=threading.Event)
 
@@ -122,8 +122,8 @@ class Progress(msgspec.Struct, eq=False):
     def erase(self) -> None:
         """Erase the line; the next tick redraws it."""
         with self._lock:
-            if self._shown:
-                self._shown = False
+            if self._is_drawn:
+                self._is_drawn = False
                 self._write(_ERASE)
 
     def _watch(self) -> None:
@@ -147,7 +147,7 @@ class Progress(msgspec.Struct, eq=False):
             if not self._rewrites:
                 self._write(f"\n{text}\n")
             elif not self._over.is_set():
-                self._shown = True
+                self._is_drawn = True
                 self._write(f"{_BELOW}{text[: _width() - 1]}{_BACK}")
 
     def _write(self, text: str) -> None:

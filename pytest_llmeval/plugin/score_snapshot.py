@@ -48,7 +48,7 @@ class ScoreSnapshot:
         self._mode = SnapshotMode.of(item.config)
         module, _, self._test = item.nodeid.partition("::")
         self._path = python_score_file(item.path)
-        self._shown = (Path(module).parent / self._path.parent.name / self._path.name).as_posix()
+        self._display_path = (Path(module).parent / self._path.parent.name / self._path.name).as_posix()
 
     def assert_match(
         self,
@@ -93,7 +93,7 @@ class ScoreSnapshot:
         if wrong:
             lines = [f"{each.metric} {each.reason}" for each in wrong]
             command = self._mode.command(self._item.nodeid, suites=False)
-            lines.append(f"approved scores are in {self._shown}; to approve these: {command}")
+            lines.append(f"approved scores are in {self._display_path}; to approve these: {command}")
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
 
     def _scored(self) -> _Scored:
@@ -105,7 +105,7 @@ class ScoreSnapshot:
     def _read(self) -> TestScores | None:
         __tracebackhide__ = True
         try:
-            return read_if_there(self._path, self._shown, TestScores)
+            return read_if_there(self._path, self._display_path, TestScores)
         except SuiteError as error:
             del self._item.stash[_SCORED]
             raise pytest.fail.Exception(str(error), pytrace=False) from None
@@ -118,7 +118,7 @@ class ScoreSnapshot:
             self._item.stash[_SCORED].failed += values
             command = self._mode.command(self._item.nodeid, suites=False)
             raise pytest.fail.Exception(
-                f"no snapshot of this test in {self._shown}: create it with {command}", pytrace=False
+                f"no snapshot of this test in {self._display_path}: create it with {command}", pytrace=False
             )
         return approved or {}
 
@@ -143,8 +143,8 @@ def _checked(name: str, value: object, scored: _Scored) -> float | None:
     return None if value is None else rounded(float(value))
 
 
-def _tolerance(given: "float | Mapping[str, float | Mapping[str, float]]", name: str) -> Tolerance:
-    own = given.get(name, 0.0) if isinstance(given, Mapping) else given
+def _tolerance(option: "float | Mapping[str, float | Mapping[str, float]]", name: str) -> Tolerance:
+    own = option.get(name, 0.0) if isinstance(option, Mapping) else option
     relative = isinstance(own, Mapping)
     number = own.get("relative") if isinstance(own, Mapping) else own
     if not isinstance(number, Real) or not (math.isfinite(number) and number >= 0):
@@ -249,9 +249,9 @@ def _added(there: TestScores | None, path: Path, tests: list[_Scored], mode: Sna
     new = {test: values for test, values in known.items() if test not in gone}
     for each in tests:
         # A test that failed on its way has not asserted everything.
-        kept = {} if each.passed and not mode.keep_unused else known.get(each.test, {})
-        given = {name: value for name, value in each.values.items() if mode.update or name not in kept}
-        new[each.test] = {**kept, **given}
+        approved = {} if each.passed and not mode.keep_unused else known.get(each.test, {})
+        changes = {name: value for name, value in each.values.items() if mode.update or name not in approved}
+        new[each.test] = {**approved, **changes}
     return TestScores(tests[0].module, new)
 
 

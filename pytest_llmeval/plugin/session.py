@@ -56,11 +56,11 @@ def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Sha
             groups[path] = groups_of(loaded.suite)
         bulk = item.bulk if isinstance(item, CaseItem) else ()
         # A Python test runs over all cases, also those that no system of the suite has.
-        group, shown = groups[path], loaded.key.display_path
-        kept = [case for case in bulk or (loaded.case,) if shard.has(shown, group.get(case.id, case.id))]
+        group, display_path = groups[path], loaded.key.display_path
+        cases = [case for case in bulk or (loaded.case,) if shard.has(display_path, group.get(case.id, case.id))]
         if isinstance(item, CaseItem) and bulk:
-            item.bulk = tuple(kept)
-        (mine if kept else others).append(item)
+            item.bulk = tuple(cases)
+        (mine if cases else others).append(item)
     if others:
         items[:] = mine
         config.hook.pytest_deselected(items=others)
@@ -70,8 +70,8 @@ def note_selection(loader: SuiteLoader, collected: Sequence[pytest.Item], select
     """Note which tests over cases were collected, and which of them a selection has left out."""
     config = loader.config
     if len(collected) != len(selected):
-        kept = {item.nodeid for item in selected}
-        loader.deselected = [nodeid for nodeid in keys_of(collected) if nodeid not in kept]
+        node_ids = {item.nodeid for item in selected}
+        loader.deselected = [nodeid for nodeid in keys_of(collected) if nodeid not in node_ids]
     if shard_of_run(config) is not None or _is_kept(config):
         loader.collected = [*keys_of(collected)]
 
@@ -273,13 +273,13 @@ class Run:
             The files written; the notes have the reason for missing ones.
         """
         assert self.finished is not None
-        kept = [path for path in paths if path.suffix == SHARD_SUFFIX]
-        reports = [path for path in paths if path not in kept]
+        shards = [path for path in paths if path.suffix == SHARD_SUFFIX]
+        reports = [path for path in paths if path not in shards]
         written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
         self.notes += [*missing, *notes]
         if style := self.config.option.llmeval_otel:
             self._send(session, style)
-        return written + [path for path in kept if self._keep(session, path)]
+        return written + [path for path in shards if self._keep(session, path)]
 
     def _send(self, session: pytest.Session, style: str) -> None:
         """Send the scores as telemetry; what becomes of that is a note, and changes no verdict."""

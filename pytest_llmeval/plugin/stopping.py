@@ -128,8 +128,8 @@ class StopHooks:
                 ranks[place] = loaded.suite.order.ranks.get(loaded.case.id, 0)
                 places.setdefault((loaded.key.path, loaded.key.test), []).append(place)
         for own in places.values():
-            found = [items[place] for place in sorted(own, key=lambda place: (ranks[place], place))]
-            for place, item in zip(own, found, strict=True):
+            in_order = [items[place] for place in sorted(own, key=lambda place: (ranks[place], place))]
+            for place, item in zip(own, in_order, strict=True):
                 items[place] = item
 
     @pytest.hookimpl(tryfirst=True)
@@ -181,10 +181,10 @@ class StopWatchHooks:
         """Look at the gates of a suite once the cases of its next block have run."""
         if not report.__dict__.pop(_ENDED, False):
             return
-        found = self._run.record.items.get(Item(report.location[0], report.nodeid))
-        if found is not None:
+        result = self._run.record.items.get(Item(report.location[0], report.nodeid))
+        if result is not None:
             for each in self._watches:
-                each.take(self._run.record, found.part.key, [record.id for record in found.part.records])
+                each.take(self._run.record, result.part.key, [record.id for record in result.part.records])
 
     def pytest_unconfigure(self) -> None:
         """Remove what was posted."""

@@ -71,16 +71,16 @@ class SuiteLoader(Struct):
         load_conftests(self.config, path.parent)
         self.hooks[path] = session.gethookproxy(path.parent).pytest_llmeval_register
         registry = self.registry(path)
-        shown = self.display_path(path)
+        file = self.display_path(path)
         if isinstance(named, Path):
-            suite = load_suite(path, registry, root=self.config.rootpath, display_path=shown)
+            suite = load_suite(path, registry, root=self.config.rootpath, display_path=file)
         else:
             suite = named.load(registry, root=self.config.rootpath)
         if suite.judged:
             # Faults of judge and recordings are faults of the suite.
-            self.runner.judges.judge_of(path, suite.judge, shown, priced=suite.asks_judge)
+            self.runner.judges.judge_of(path, suite.judge, file, priced=suite.asks_judge)
         if suite.conversation.user is not None:
-            self.runner.judges.user_of(path, suite.conversation.user, shown)
+            self.runner.judges.user_of(path, suite.conversation.user, file)
         self.check_answers(suite, suite.systems or [""])
         for tag in sorted({tag for case in suite.cases for tag in case.tags}):
             self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
@@ -126,8 +126,8 @@ class SuiteLoader(Struct):
     def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
         """Note the suites and variants of which a selection leaves nothing."""
         # The variants of a Python test are known only from its items.
-        kept = {key for each in selected for key in (each, each._replace(variant=""))}
-        self.dropped |= self.offered - kept
+        remaining = {key for each in selected for key in (each, each._replace(variant=""))}
+        self.dropped |= self.offered - remaining
 
     def left_out(self) -> dict[str, Any]:
         """Return what was collected and left out, as plain data for xdist."""

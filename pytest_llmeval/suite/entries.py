@@ -36,31 +36,31 @@ def not_(check: Mapping[str, Any] | str) -> dict[str, Any]:
     return {key if key in _MODIFIERS else f"not_{key}": value for key, value in check.items()}
 
 
-def at_least(n: int, *of: Any) -> dict[str, Any]:
+def at_least(n: int, *checks: Any) -> dict[str, Any]:
     """Return a check that holds where at least `n` of some checks do."""
-    return {"at_least": {"n": n, "of": list(of)}}
+    return {"at_least": {"n": n, "of": list(checks)}}
 
 
-def _group(kind: str, *of: Any) -> dict[str, Any]:
-    return {kind: list(of)}
+def _group(kind: str, *checks: Any) -> dict[str, Any]:
+    return {kind: list(checks)}
 
 
-def _evaluator(kind: str, options: Mapping[str, Any] | None = None, **given: Any) -> dict[str, Any]:
-    return evaluator(kind, options, **given)
+def _evaluator(kind: str, options: Mapping[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+    return evaluator(kind, options, **keys)
 
 
-def _check(kind: str, argument: Any = _NOTHING, **given: Any) -> dict[str, Any]:
-    modifiers = {key: given.pop(key) for key in _MODIFIERS if given.get(key) is not None}
+def _check(kind: str, argument: Any = _NOTHING, **keys: Any) -> dict[str, Any]:
+    modifiers = {key: keys.pop(key) for key in _MODIFIERS if keys.get(key) is not None}
     if argument is _NOTHING:
-        argument = given or True
-    elif given:
-        raise TypeError(f"{kind}: found an argument and {', '.join(given)}, expected one or the other")
+        argument = keys or True
+    elif keys:
+        raise TypeError(f"{kind}: found an argument and {', '.join(keys)}, expected one or the other")
     return {kind: argument, **modifiers}
 
 
-def judge(criterion: str | None = None, **given: Any) -> dict[str, Any]:
+def judge(criterion: str | None = None, **keys: Any) -> dict[str, Any]:
     """Return the check of a criterion if one is given, and else the evaluator: both have this name."""
-    return _evaluator("judge", **given) if criterion is None else _check("judge", criterion, **given)
+    return _evaluator("judge", **keys) if criterion is None else _check("judge", criterion, **keys)
 
 
 def __getattr__(name: str) -> Callable[..., dict[str, Any]]:
@@ -68,12 +68,12 @@ def __getattr__(name: str) -> Callable[..., dict[str, Any]]:
     registry = default_registry()
     kinds = {kind.replace(".", "_"): kind for kind in registry}
     if name in kinds:
-        made = partial(_evaluator, kinds[name])
+        builder = partial(_evaluator, kinds[name])
     elif name in registry.checks:
-        made = partial(_check, name)
+        builder = partial(_check, name)
     elif name in _GROUPS:
-        made = partial(_group, name)
+        builder = partial(_group, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = made
-    return made
+    globals()[name] = builder
+    return builder

@@ -69,7 +69,7 @@ class SuiteMemo:
     """The suites of a process by file; a file that cannot be loaded raises the same error each time."""
 
     def __init__(self) -> None:
-        self._found: dict[Path, Suite | LlmevalError] = {}
+        self._suites: dict[Path, Suite | LlmevalError] = {}
 
     def get(self, path: Path, load: Callable[[], Suite]) -> Suite:
         """Return the suite of a file, which is loaded the first time.
@@ -77,23 +77,23 @@ class SuiteMemo:
         Raises:
             LlmevalError: It could not be loaded.
         """
-        if path not in self._found:
+        if path not in self._suites:
             try:
-                self._found[path] = load()
+                self._suites[path] = load()
             except LlmevalError as error:
-                self._found[path] = error
-        found = self._found[path]
-        if isinstance(found, LlmevalError):
-            raise found
-        return found
+                self._suites[path] = error
+        suite = self._suites[path]
+        if isinstance(suite, LlmevalError):
+            raise suite
+        return suite
 
 
 class _Loader(SettingsReader):
     """One reading of one suite file, cases included."""
 
-    def load(self, given: Source | None) -> Suite:
+    def load(self, declared: Source | None) -> Suite:
         entry = self._top_level()
-        source = given or self._source(entry.source)
+        source = declared or self._source(entry.source)
         bare = source if source is None or entry.systems is None else without_predictions(source)
         systems = SystemReader(self, self.path.parent, bare, entry.source, self.read_file)
         specs = systems.read(entry.systems)
@@ -155,13 +155,13 @@ class _Loader(SettingsReader):
             raise SuiteError(suite.faults)
         before = len(self.faults)
         if specs:
-            found = {
+            by_name = {
                 spec.name: systems.system(spec, suite.cases, recorded.get(spec.name), entry.only) for spec in specs
             }
-            suite = structs.replace(suite, systems=found)
+            suite = structs.replace(suite, systems=by_name)
         else:
-            kept = System(suite.cases).only(entry.only)
-            suite = structs.replace(suite, cases=kept.cases, left_out=kept.left_out)
+            chosen = System(suite.cases).only(entry.only)
+            suite = structs.replace(suite, cases=chosen.cases, left_out=chosen.left_out)
             if not suite.cases:
                 self.fault(("only",), "found no case with a prediction, expected at least one")
         if len(self.faults) > before:
@@ -196,10 +196,10 @@ class _Loader(SettingsReader):
             return {}
         loaded, failures = self._loaded(bare, lambda: bare.load_systems(self.path.parent, list(sources.values())))
         known = frozenset(row_faults)
-        found = loaded or [([], failures)] * len(sources)
+        results = loaded or [([], failures)] * len(sources)
         return {
             name: Loaded(rows, [fault for fault in faults if fault not in known])
-            for name, (rows, faults) in zip(sources, found, strict=True)
+            for name, (rows, faults) in zip(sources, results, strict=True)
         }
 
     def _check_systems(self, entry: SuiteEntry, names: Sequence[str]) -> None:
@@ -228,8 +228,8 @@ class _Loader(SettingsReader):
         entry = self.check(SuiteEntry, data, ())
         if entry is None:
             wrong = [fault.path for fault in self.faults]
-            kept = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
-            entry, _ = check(SuiteEntry, {"evaluators": [], **kept}, self.document, ())
+            valid = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
+            entry, _ = check(SuiteEntry, {"evaluators": [], **valid}, self.document, ())
         return entry
 
     def _with_cases(
@@ -240,7 +240,7 @@ class _Loader(SettingsReader):
         rows: Sequence[Case],
         row_faults: Sequence[Fault],
     ) -> Suite:
-        found: list[tuple[Case, Fault]] = []
+        places: list[tuple[Case, Fault]] = []
         files: dict[str, str] = {}
         faulty = 0
         for number, each in enumerate(entry.cases):
@@ -248,15 +248,15 @@ class _Loader(SettingsReader):
             if case is None:
                 faulty += 1
             else:
-                found.append((case, self.document.fault(("cases", number), "")))
+                places.append((case, self.document.fault(("cases", number), "")))
         if source is not None:
             loaded = [case for row in rows if (case := self._from_row(row, source)) is not None]
-            found += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
-            names = {file: self._shown(file) for file in {source.file_of(each) for each in loaded if each.line}}
+            places += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
+            names = {file: self._display_path(file) for file in {source.file_of(each) for each in loaded if each.line}}
             files = {each.id: names[source.file_of(each)] for each in loaded if each.line}
             faulty += source.faulty(row_faults) + len(rows) - len(loaded)
         cases: dict[str, Case] = {}
-        for case, place in found:
+        for case, place in places:
             try:
                 talking = _talking(case, suite.conversation.user)
                 fault = self._case_fault(talking, cases, suite)
@@ -267,9 +267,9 @@ class _Loader(SettingsReader):
             else:
                 self.faults.append(structs.replace(place, message=fault))
                 faulty += 1
-        if not found and not self.faults:
+        if not places and not self.faults:
             self.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
-        self._check_labels(entry, suite, [case for case, _ in found])
+        self._check_labels(entry, suite, [case for case, _ in places])
         faults = sorted(self.faults, key=lambda each: (each.file != self.document.file, each))
         evaluators = suite.evaluators
         if suite.checked:
@@ -282,7 +282,7 @@ class _Loader(SettingsReader):
             suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files
         )
 
-    def _shown(self, file: str) -> str:
+    def _display_path(self, file: str) -> str:
         """Return how messages name a data file, as they name the suite file."""
         return display_path(Path(os.path.normpath(self.path.parent / file)), self.root)
 
@@ -344,8 +344,8 @@ class _Loader(SettingsReader):
             known = ", ".join(self.registry.sources)
             hint = suggest(name, self.registry.sources) if isinstance(name, str) else ""
             place = ("source", "format") if name is not None else ("source",)
-            found = describe(name) if name is not None else "no 'format'"
-            self.fault(place, f"found {found}, expected one of {known}{hint}")
+            description = describe(name) if name is not None else "no 'format'"
+            self.fault(place, f"found {description}, expected one of {known}{hint}")
             return None
         try:
             source: Source | None = self.check(self.registry.source(name), options, ("source",))
@@ -392,19 +392,19 @@ class _Loader(SettingsReader):
         )
         return case if len(self.faults) == before else None
 
-    def _case_fault(self, case: Case, taken: Mapping[str, Case], suite: Suite) -> str | None:
+    def _case_fault(self, case: Case, earlier: Mapping[str, Case], suite: Suite) -> str | None:
         fault = id_fault(case.id) or _tag_fault(case.tags)
         if fault is not None:
             return fault
         if case.id.startswith(("gate[", "snapshot[")):
             return f"found the id {case.id!r}, expected one that does not begin with 'gate[' or 'snapshot['"
-        if case.id in taken:
-            return f"found the id {case.id!r} twice, expected it once (first in line {taken[case.id].line})"
+        if case.id in earlier:
+            return f"found the id {case.id!r} twice, expected it once (first in line {earlier[case.id].line})"
         for label, evaluator in suite.evaluators.items():
             try:
                 expecting = suite.readings[label].expecting(case)
-                found = (fault for each in expecting for fault in evaluator.check(each))
-                wrong = "; ".join(islice(found, _MOST_FAULTS)) or None
+                faults = (fault for each in expecting for fault in evaluator.check(each))
+                wrong = "; ".join(islice(faults, _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
                 wrong = f"its check failed: {format_error(error)}{origin(error)}"
             if wrong is not None:
@@ -421,8 +421,8 @@ def _talking(case: Case, user: SimulatedUser | None) -> Case:
     if user is None:
         return case
     wants = wants_of(user, case.input)
-    wanted = case.input if isinstance(case.input, list) else {name: each for name, each in wants.items() if each}
-    return replace(case, input=wanted, conversation=True, way=user.way)
+    goal = case.input if isinstance(case.input, list) else {name: each for name, each in wants.items() if each}
+    return replace(case, input=goal, conversation=True, way=user.way)
 
 
 def _leads_through(key: str, path: str) -> bool:

@@ -76,8 +76,8 @@ class SimulatedUser(JudgeSpec):
     @cached_property
     def way(self) -> str:
         """Everything that decides what it says, besides what the case wants and what the target says, as text."""
-        given = [self.model, self.base_url, self.request_parameters(), self.stop, self.language, self.instructions]
-        return json.dumps([*given, self.max_turns])
+        settings = [self.model, self.base_url, self.request_parameters(), self.stop, self.language, self.instructions]
+        return json.dumps([*settings, self.max_turns])
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,13 @@ def wants_of(user: SimulatedUser, value: Any) -> dict[str, Any]:
     if unknown := sorted(map(str, own.keys() - set(_WANTS))):
         raise ValueError(f"found {unknown[0]!r} in the input, {expected}")
     wants = {name: own.get(name) if own.get(name) not in (None, "", {}) else getattr(user, name) for name in _WANTS}
-    for name, kind, wanted in (
+    for name, kind, expectation in (
         ("persona", str, "text"),
         ("goal", str, "text"),
         ("knows", Mapping, "names with values"),
     ):
         if not isinstance(wants[name], kind):
-            raise ValueError(f"found {excerpt(json.dumps(wants[name]), 40)} as {name}, expected {wanted}")  # noqa: TRY004 (a fault)
+            raise ValueError(f"found {excerpt(json.dumps(wants[name]), 40)} as {name}, expected {expectation}")  # noqa: TRY004 (a fault)
     if not str(wants["goal"]).strip():
         raise ValueError("found no goal of the simulated user, expected one as input, or in conversation.user")
     return wants
@@ -172,8 +172,8 @@ def with_user_metrics(entries: Sequence[Any], user: SimulatedUser | None, *, jud
     for place, each in enumerate(listed):
         if each == "conversation":
             listed[place] = {"conversation": reasons}
-        elif isinstance(each, Mapping) and isinstance(given := each.get("conversation", 0), Mapping | None):
-            listed[place] = {**each, "conversation": {**reasons, **(given or {})}}
+        elif isinstance(each, Mapping) and isinstance(options := each.get("conversation", 0), Mapping | None):
+            listed[place] = {**each, "conversation": {**reasons, **(options or {})}}
     return listed
 
 
@@ -350,8 +350,8 @@ class JudgeReader(PartReader):
             return
         if judge.cascade is not None:
             if judge.cascade.audit and repeats.times > 1 and repeats.reduce != "mean":
-                wanted = "expected mean with a cascade of judges, whose audit corrects means; or set 'audit: 0'"
-                self.fault(("repeats", "reduce"), f"found {repeats.reduce}, {wanted}")
+                expected = "expected mean with a cascade of judges, whose audit corrects means; or set 'audit: 0'"
+                self.fault(("repeats", "reduce"), f"found {repeats.reduce}, {expected}")
             return
         for label, evaluator in evaluators.items():
             if fault := evaluator.panel_fault(judge.reduce):

@@ -102,8 +102,8 @@ class Extension(Struct, frozen=True):
 
     def load(self) -> Callable[..., Any]:
         """Return the function."""
-        found: Callable[..., Any] = _imported(self.function) if isinstance(self.function, str) else self.function
-        return found
+        function: Callable[..., Any] = _imported(self.function) if isinstance(self.function, str) else self.function
+        return function
 
 
 class Renamed(Struct, frozen=True):
@@ -122,48 +122,50 @@ class _Classes:
     """Classes of one kind by name; import strings are imported at the first use."""
 
     def __init__(
-        self, base: type, attribute: str, shown: str, error: type[LlmevalError], known: Mapping[str, str | type]
+        self, base: type, attribute: str, base_name: str, error: type[LlmevalError], known: Mapping[str, str | type]
     ) -> None:
         self.kind = base.__name__.lower()
         self.base = base
         self.attribute = attribute
-        self.shown = shown
+        self.base_name = base_name
         self.error = error
         self.known = dict(known)
 
-    def add(self, given: str | type, name: str) -> None:
+    def add(self, kind: str | type, name: str) -> None:
         """Add a class under its own name, or an import string under `name`."""
-        if isinstance(given, str):
-            if not name or given.count(":") != 1:
-                raise self.error(f"found {given!r}, name {name!r}, expected 'package.module:Class' and its name")
+        if isinstance(kind, str):
+            if not name or kind.count(":") != 1:
+                raise self.error(f"found {kind!r}, name {name!r}, expected 'package.module:Class' and its name")
         else:
-            name = self.checked(given)
-        before = self.known.get(name, given)
-        if before != given and self.get(name) is not (_imported(given) if isinstance(given, str) else given):
+            name = self.checked(kind)
+        before = self.known.get(name, kind)
+        if before != kind and self.get(name) is not (_imported(kind) if isinstance(kind, str) else kind):
             raise self.error(f"the {self.kind} name {name!r} is taken by {self.get(name).__qualname__}: choose another")
-        self.known[name] = given
+        self.known[name] = kind
 
     def get(self, name: str) -> Any:
         """Return the class of a name."""
-        found = self.known.get(name)
-        if found is None:
+        candidate = self.known.get(name)
+        if candidate is None:
             names = sorted(self.known)
             known = ", ".join(names)
             raise self.error(f"found {self.kind} {name!r}, expected one of {known}{suggest(name, names)}")
-        if isinstance(found, str):
+        if isinstance(candidate, str):
             try:
-                loaded = _imported(found)
+                loaded = _imported(candidate)
             except Exception as error:
-                raise self.error(f"{self.kind} {name!r} ({found}): {format_error(error)}{origin(error)}") from error
+                raise self.error(f"{self.kind} {name!r} ({candidate}): {format_error(error)}{origin(error)}") from error
             if self.checked(loaded) != name:
-                raise self.error(f"found {found} registered as {name!r}, expected {self.checked(loaded)!r}, its name")
-            found = self.known[name] = loaded
-        return found
+                raise self.error(
+                    f"found {candidate} registered as {name!r}, expected {self.checked(loaded)!r}, its name"
+                )
+            candidate = self.known[name] = loaded
+        return candidate
 
     def checked(self, candidate: Any) -> str:
         """Return the name that a class gives itself, if it is one that can be used."""
         if not (isinstance(candidate, type) and issubclass(candidate, self.base)):
-            raise self.error(f"found {candidate!r}, expected a subclass of {self.shown}")
+            raise self.error(f"found {candidate!r}, expected a subclass of {self.base_name}")
         name = getattr(candidate, self.attribute, None)
         if not isinstance(name, str) or not name:
             raise self.error(
@@ -359,8 +361,8 @@ class Registry:
         """
         if name not in self._evaluators.known:
             self._complete()
-        found: type[Evaluator] = self._evaluators.get(name)
-        return found
+        evaluator: type[Evaluator] = self._evaluators.get(name)
+        return evaluator
 
     def source(self, name: str) -> type[Source]:
         """Return the source class of a format.
@@ -370,8 +372,8 @@ class Registry:
         """
         if name not in self._sources.known:
             self._complete()
-        found: type[Source] = self._sources.get(name)
-        return found
+        source: type[Source] = self._sources.get(name)
+        return source
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of evaluators."""
@@ -399,12 +401,12 @@ class Registry:
             LlmevalError: One cannot be imported, is none, or has the name of another.
         """
         self._complete()
-        found: dict[str, Mutator] = {}
-        for given in self._mutators:
-            for each in _mutators_of(given):
-                if found.setdefault(each.name, each) != each:
+        by_name: dict[str, Mutator] = {}
+        for registered in self._mutators:
+            for each in _mutators_of(registered):
+                if by_name.setdefault(each.name, each) != each:
                     raise LlmevalError(f"the mutator name {each.name!r} is taken: choose another")
-        return tuple(found.values())
+        return tuple(by_name.values())
 
     @property
     def commands(self) -> Mapping[str, Command]:
@@ -433,33 +435,33 @@ def _imported(name: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def _mutators_of(given: Mutator | str) -> Sequence[Mutator]:
+def _mutators_of(registered: Mutator | str) -> Sequence[Mutator]:
     """Return the mutators of a registration.
 
     Raises:
         LlmevalError: They cannot be imported, or something else is there.
     """
-    if isinstance(given, Mutator):
-        return [given]
+    if isinstance(registered, Mutator):
+        return [registered]
     try:
-        found = _imported(given)
+        loaded = _imported(registered)
     except Exception as error:
-        raise LlmevalError(f"mutators {given!r}: {format_error(error)}{origin(error)}") from error
-    listed = list(found) if isinstance(found, list | tuple) else [found]
+        raise LlmevalError(f"mutators {registered!r}: {format_error(error)}{origin(error)}") from error
+    listed = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
     for each in listed:
         if not isinstance(each, Mutator):
-            raise LlmevalError(f"mutators {given!r}: found {each!r}, expected a pytest_llmeval.Mutator")
+            raise LlmevalError(f"mutators {registered!r}: found {each!r}, expected a pytest_llmeval.Mutator")
     return listed
 
 
-def _register_evaluator(registry: Registry, found: Any) -> None:
-    registry.register(found)
+def _register_evaluator(registry: Registry, loaded: Any) -> None:
+    registry.register(loaded)
 
 
-def _register_plugin(registry: Registry, found: Any) -> None:
-    if not callable(found):
-        raise LlmevalError(f"found {found!r}, expected a function register(registry)")
-    found(registry)
+def _register_plugin(registry: Registry, loaded: Any) -> None:
+    if not callable(loaded):
+        raise LlmevalError(f"found {loaded!r}, expected a function register(registry)")
+    loaded(registry)
 
 
 @cache
@@ -514,8 +516,8 @@ def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
     """
     from pydantic import TypeAdapter
 
-    made: Evaluator = TypeAdapter(evaluator).validate_python(dict(options)).resolve()
-    return made
+    built: Evaluator = TypeAdapter(evaluator).validate_python(dict(options)).resolve()
+    return built
 
 
 def get_evaluator(name: str, **options: Any) -> Evaluator:
@@ -538,8 +540,8 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
     try:
         return build(evaluator, options)
     except ValidationError as error:
-        found = most_telling(error.errors(include_url=False))
-        faults = "; ".join(option_fault(each, evaluator) for each in found)
+        errors = most_telling(error.errors(include_url=False))
+        faults = "; ".join(option_fault(each, evaluator) for each in errors)
         raise EvaluatorError(f"evaluator {name!r}: {faults}") from None
 
 

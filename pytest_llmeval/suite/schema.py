@@ -76,10 +76,10 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Drop the titles that pydantic derives from field names: they add nothing."""
-    kept = {key: value for key, value in schema.items() if key not in ("title", "properties")}
+    result = {key: value for key, value in schema.items() if key not in ("title", "properties")}
     if "properties" in schema:
-        kept["properties"] = {name: _without_titles(each) for name, each in schema["properties"].items()}
-    return kept
+        result["properties"] = {name: _without_titles(each) for name, each in schema["properties"].items()}
+    return result
 
 
 def _limits(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -180,10 +180,10 @@ def _argument(kind: "CheckKind", definitions: dict[str, Any]) -> dict[str, Any]:
     nothing: dict[str, Any] = {"enum": [None, True]}
     if kind.argument is None:
         return nothing
-    wanted = {"type": ["object", "boolean", "string"]} if kind.schema else _schema(kind.argument, definitions)
+    argument = {"type": ["object", "boolean", "string"]} if kind.schema else _schema(kind.argument, definitions)
     if kind.each:
-        wanted = {"anyOf": [wanted, {"type": "array", "items": wanted, "minItems": 1}]}
-    return {"anyOf": [wanted, nothing]} if kind.optional else wanted
+        argument = {"anyOf": [argument, {"type": "array", "items": argument, "minItems": 1}]}
+    return {"anyOf": [argument, nothing]} if kind.optional else argument
 
 
 def _snapshot(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -180,17 +180,17 @@ class SettingsReader(JudgeReader):
         if isinstance(entry, Mapping):
             beside = {key: entry[key] for key in _BESIDE if key in entry}
         if isinstance(entry, str):
-            name, given = entry, None
+            name, own_options = entry, None
         elif isinstance(entry, Mapping) and len(entry) == len(beside) + 1:
-            ((name, given),) = ((key, value) for key, value in entry.items() if key not in beside)
+            ((name, own_options),) = ((key, value) for key, value in entry.items() if key not in beside)
             path = (*path, name)
         else:
             self.fault(path, f"found {describe(entry)}, expected NAME or {{NAME: options}}")
             return None
-        if given is not None and not isinstance(given, Mapping):
-            self.fault(path, f"found {describe(given)}, expected a mapping of options")
+        if own_options is not None and not isinstance(own_options, Mapping):
+            self.fault(path, f"found {describe(own_options)}, expected a mapping of options")
             return None
-        options: dict[str, Any] = dict(given or {})
+        options: dict[str, Any] = dict(own_options or {})
         where = {key: path[:-1] if key in beside else path for key in _BESIDE}
         if twice := [key for key in beside if key in options]:
             self.fault((*path, twice[0]), f"found {twice[0]!r} here and beside {name!r}, expected it once", key=True)
@@ -439,8 +439,8 @@ def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
     """Read options that name files or folders from the suite file's folder, as everything in it is."""
     named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("path")}
     placed = {name: tuple(str(folder / file) for file in _files(value)) for name, value in named.items()}
-    one = {name: files if isinstance(named[name], tuple) else files[0] for name, files in placed.items() if files}
-    return replace(evaluator, **one)
+    changes = {name: files if isinstance(named[name], tuple) else files[0] for name, files in placed.items() if files}
+    return replace(evaluator, **changes)
 
 
 def _files(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -457,9 +457,9 @@ def _check_names(metrics: MetricIndex) -> None:
         ValueError: One is about a metric that its evaluator does not declare.
     """
     for label, evaluator in metrics.evaluators.items():
-        wanted = [(f"error bucket {bucket.name!r}", bucket.metric) for bucket in evaluator.error_buckets()]
-        wanted += [(f"table {table.title!r}", name) for table in evaluator.tables() for name in metric_names(table)]
-        for what, name in wanted:
+        names = [(f"error bucket {bucket.name!r}", bucket.metric) for bucket in evaluator.error_buckets()]
+        names += [(f"table {table.title!r}", name) for table in evaluator.tables() for name in metric_names(table)]
+        for what, name in names:
             if metrics.find(metrics.full_name(label, name)) is None:
                 known = [each.metric.name for each in metrics.declared[label]]
                 raise ValueError(f"{what}: {unknown_name('metric', name, known)}")

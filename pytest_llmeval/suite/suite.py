@@ -80,8 +80,8 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     def for_variant(self, variant: str) -> "Suite":
         """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
         if variant not in self._by_variant:
-            found, system = self.gated(variant), self.systems.get(variant)
-            self._by_variant[variant] = found if system is None else _answered_by(found, variant, system)
+            suite, system = self.gated(variant), self.systems.get(variant)
+            self._by_variant[variant] = suite if system is None else _answered_by(suite, variant, system)
         return self._by_variant[variant]
 
     def gated(self, variant: str) -> "Suite":
@@ -283,16 +283,16 @@ class SuiteKey(NamedTuple):
 
 def sampled(suite: Suite, settings: SampleSettings) -> Suite:
     """Return a suite with the cases of its sample, and so its systems."""
-    found = draw(suite.cases, settings)
-    if found is None:
+    drawn = draw(suite.cases, settings)
+    if drawn is None:
         return suite
-    chosen, sample = found
-    kept = tuple(case for case in suite.cases if case.id in chosen)
+    chosen, sample = drawn
+    cases = tuple(case for case in suite.cases if case.id in chosen)
     systems = {
         name: replace(each, cases=tuple(case for case in each.cases if case.id in chosen))
         for name, each in suite.systems.items()
     }
-    return replace(suite, cases=kept, systems=systems, sample=sample)
+    return replace(suite, cases=cases, systems=systems, sample=sample)
 
 
 def stopping(suite: Suite, option: str | None) -> Suite:
@@ -343,11 +343,11 @@ def stop_fault(suite: Suite) -> str:
 
 def _gate_fault(suite: Suite, gate: "Gate") -> str:
     """Say why a gate cannot be judged before all cases have run, or nothing."""
-    found, label = suite.metrics.find(gate.metric), _cluster_label(suite)
-    metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if found is None else found.metric
+    owned, label = suite.metrics.find(gate.metric), _cluster_label(suite)
+    metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if owned is None else owned.metric
     if gate.cluster_by not in (None, label):
         return f"cases are ordered by {label}, and not by {gate.cluster_by}"
-    if found is not None and gate.statistic == "value" and found.label in suite.turns:
+    if owned is not None and gate.statistic == "value" and owned.label in suite.turns:
         return f"a conversation has several turns; mean({gate.metric}) can be judged early"
     return gate.early_fault(metric)
 

@@ -50,8 +50,8 @@ class System(Struct, frozen=True):
         """Return the system with the cases that have a prediction, if only they are wanted."""
         if which is None:
             return self
-        kept = tuple(case for case in self.cases if case.prediction is not MISSING)
-        return structs.replace(self, cases=kept, left_out=self.left_out + len(self.cases) - len(kept))
+        cases = tuple(case for case in self.cases if case.prediction is not MISSING)
+        return structs.replace(self, cases=cases, left_out=self.left_out + len(self.cases) - len(cases))
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,14 @@ class SystemReader(Struct, frozen=True):
         if not isinstance(entries, Mapping) or not entries:
             self.reader.fault(("systems",), f"found {describe(entries)}, expected a mapping of names to systems")
             return []
-        found: dict[str, SystemSpec | None] = {}
+        systems: dict[str, SystemSpec | None] = {}
         for name, entry in entries.items():
             place: tuple[str | int, ...] = ("systems", name)
             for system, each in self._matrix(entry, place) if name == _MATRIX else [(name, entry)]:
-                if system in found:
+                if system in systems:
                     self.reader.fault(place, f"found the system {system!r} twice, expected it once")
-                found[system] = self._system(system, each, place)
-        return [each for each in found.values() if each is not None]
+                systems[system] = self._system(system, each, place)
+        return [each for each in systems.values() if each is not None]
 
     def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
 
@@ -136,13 +136,13 @@ class SystemReader(Struct, frozen=True):
     def _prompts(self, pattern: str, place: tuple[str | int, ...]) -> list[str]:
         folder = self.folder
         try:
-            found = [folder / pattern] if (folder / pattern).is_file() else sorted(matching_files(folder, pattern))
+            paths = [folder / pattern] if (folder / pattern).is_file() else sorted(matching_files(folder, pattern))
         except ValueError as error:
             self.reader.fault((*place, "prompts"), str(error))
             return []
-        if not found:
+        if not paths:
             self.reader.fault((*place, "prompts"), f"found no file matching {pattern!r}, expected at least one")
-        return [path.relative_to(folder).as_posix() for path in found]
+        return [path.relative_to(folder).as_posix() for path in paths]
 
     def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
         from pytest_llmeval.targets.messages import target_faults
@@ -153,14 +153,14 @@ class SystemReader(Struct, frozen=True):
             return None
         if isinstance(entry, str):
             entry = {"python": entry}
-        given = [kind for kind in _KINDS if isinstance(entry, Mapping) and kind in entry]
-        if len(given) != 1:
-            found = " and ".join(given) or describe(entry)
-            self.reader.fault(place, f"found {found}, expected exactly one of {', '.join(_KINDS)}")
+        kinds = [kind for kind in _KINDS if isinstance(entry, Mapping) and kind in entry]
+        if len(kinds) != 1:
+            description = " and ".join(kinds) or describe(entry)
+            self.reader.fault(place, f"found {description}, expected exactly one of {', '.join(_KINDS)}")
             return None
-        if given == ["predictions"]:
+        if kinds == ["predictions"]:
             return self._recorded(name, entry, place)
-        if given == ["model"]:
+        if kinds == ["model"]:
             return self._model(name, entry, place)
         target: TargetSpec | None = self.reader.check(TargetSpec, entry, place)
         if target is None:
@@ -201,8 +201,8 @@ class SystemReader(Struct, frozen=True):
         if spec is None:
             return None
         if self.source is not None and _takes_predictions(self.source):
-            given = {key: value for key, value in self.options.items() if key != "format"}
-            options = {**given, "predictions": spec.predictions}
+            format_options = {key: value for key, value in self.options.items() if key != "format"}
+            options = {**format_options, "predictions": spec.predictions}
             source: Source | None = self.reader.check(type(self.source), options, place)
             return None if source is None else SystemSpec(name, spec, source=source)
         if not isinstance(spec.predictions, str):
@@ -236,10 +236,10 @@ class SystemReader(Struct, frozen=True):
             answered = dict(bare)
             add_predictions(answered, read_answers(path, log), bare, log, short_ids=False)
             faults = log.listed()
-        found = System(tuple(answered.values()), faults=tuple(faults)).only(spec.recorded.only or only)
-        if not found.cases and not found.faults:
+        result = System(tuple(answered.values()), faults=tuple(faults)).only(spec.recorded.only or only)
+        if not result.cases and not result.faults:
             self.reader.fault(("systems", spec.name), "found no prediction for any case, expected at least one")
-        return found
+        return result
 
 
 def without_gold(rows: Sequence[Case], recorded: Iterable[Loaded]) -> list[Case]:
@@ -337,12 +337,12 @@ class Prompt:
         """
 
         def text_of(match: re.Match[str]) -> str:
-            found = value
+            field = value
             for step in match[1].split(".")[1:]:
-                found = pick(found, step) if isinstance(found, Mapping) else pick({"": found}, f".{step}")
-                if found is ABSENT:
+                field = pick(field, step) if isinstance(field, Mapping) else pick({"": field}, f".{step}")
+                if field is ABSENT:
                     raise PredictionError(f"the input has no {match[1][1:]!r}, which {self.file} names")
-            return json_text(found)
+            return json_text(field)
 
         return _PLACEHOLDER.sub(text_of, self.text)
 
@@ -384,12 +384,12 @@ class ModelSystem:
         """
         from pytest_llmeval.judge.contract import Message
 
-        found = [Message("system", self.system_prompt.filled(value))] if self.system_prompt is not None else []
+        messages = [Message("system", self.system_prompt.filled(value))] if self.system_prompt is not None else []
         if self.prompt is not None:
-            return [*found, Message("user", self.prompt.filled(value))]
+            return [*messages, Message("user", self.prompt.filled(value))]
         if isinstance(value, list) and all(map(_is_message, value)):
-            return [*found, *(Message(each["role"], json_text(each["content"])) for each in value)]
-        return [*found, Message("user", json_text(value))]
+            return [*messages, *(Message(each["role"], json_text(each["content"])) for each in value)]
+        return [*messages, Message("user", json_text(value))]
 
 
 def _is_message(value: Any) -> bool:

@@ -106,7 +106,7 @@ _WIDTH = 110
 """Characters of a line, about, as code hosts show comments."""
 _GATES, _FAULTS, _METRICS = 7, 3, 5
 """Lines for the rows of tables before the fold; cases have the rest."""
-_SHOWN = 5
+_MOST_LISTED = 5
 """Cases before the fold."""
 _FOLDED = 10
 """Cases of one fold."""
@@ -138,11 +138,11 @@ def comment_text(
         absent: Why there is none.
         links: Where files and commits are on the web.
     """
-    found = compare_runs(run, baseline) if baseline is not None else None
+    comparison = compare_runs(run, baseline) if baseline is not None else None
     fates = case_fates(run, baseline)
     sheet = _Sheet()
-    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, found, fates, compared=baseline is not None)}")
-    sheet.add(_summary(run, found, fates))
+    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, comparison, fates, compared=baseline is not None)}")
+    sheet.add(_summary(run, comparison, fates))
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
     verdicts.sort(key=lambda each: each[0] != "failed")
@@ -150,15 +150,15 @@ def comment_text(
     more_gates = sheet.table("Gates", _JUDGED, open_gates, _verdict, _GATES)
     faults = [f"{path}: {each}" for path, listed in run.faults.items() for each in listed]
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
-    fell = found.fell if found is not None else []
+    fell = comparison.fell if comparison is not None else []
     more_fell = sheet.table("Fell", _CHANGED, fell, _changed, _METRICS, note=_MEANS)
-    if found is None:
+    if comparison is None:
         worse: Sequence[_CaseLine] = [_failing_case(*each) for each in fates.new]
         title = "Failing cases"
     else:
-        worse = [_regressed_case(each) for each in found.regressed]
+        worse = [_regressed_case(each) for each in comparison.regressed]
         title = "What got worse"
-    more_worse = sheet.items(title, worse, lambda each: each.written(links), sheet.left, most=_SHOWN)
+    more_worse = sheet.items(title, worse, lambda each: each.written(links), sheet.left, most=_MOST_LISTED)
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
 
@@ -167,14 +167,14 @@ def comment_text(
     sheet.fold_items("More faulty files", more_faults, _item)
     sheet.fold_table("Also fell", _CHANGED, more_fell, _changed)
     sheet.fold_items(
-        "More failing cases" if found is None else "Also got worse", more_worse, lambda each: each.written(links)
+        "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
     )
     for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Mended", fates.mended)):
         sheet.fold_items(name, [_failing_case(*each) for each in cases], lambda each: each.written(links))
-    if found is not None:
-        sheet.fold_table("Rose", _CHANGED, found.rose, _changed, note=_MEANS)
-        sheet.fold_table("Moved within chance", _CHANGED, found.unclear, _changed)
-        sheet.fold_items("Not compared", found.notes, _item)
+    if comparison is not None:
+        sheet.fold_table("Rose", _CHANGED, comparison.rose, _changed, note=_MEANS)
+        sheet.fold_table("Moved within chance", _CHANGED, comparison.unclear, _changed)
+        sheet.fold_items("Not compared", comparison.notes, _item)
     cost = [row for suite in run.suites for row in _cost(suite, baseline)]
     sheet.fold_table("Cost by suite", _COST, cost, tuple)
     return sheet.text
@@ -216,24 +216,24 @@ class _Sheet:
         note: str = "",
     ) -> Sequence[_Item]:
         """Add a table of the first items, as many as so many lines hold; return the others."""
-        kept = _fitting(items, lambda each: _row(row(each)), lines)
-        if kept:
+        fitting = _fitting(items, lambda each: _row(row(each)), lines)
+        if fitting:
             self.add(f"### {title}")
-            body = self.listed([_row(row(each)) for each in kept], "row")
+            body = self.listed([_row(row(each)) for each in fitting], "row")
             self.add("\n".join([_row(headers), _row(["---"] * len(headers)), *body]))
             if note:
                 self.add(note)
-        return items[len(kept) :]
+        return items[len(fitting) :]
 
     def items(
         self, title: str, items: Sequence[_Item], item: Callable[[_Item], str], lines: int, most: int = MOST_ROWS
     ) -> Sequence[_Item]:
         """Add a list of the first items, as many as so many lines hold; return the others."""
-        kept = _fitting(items[:most], item, lines - 2)
-        if kept:
+        fitting = _fitting(items[:most], item, lines - 2)
+        if fitting:
             self.add(f"### {title}")
-            self.add("\n".join(self.listed(map(item, kept), "case")))
-        return items[len(kept) :]
+            self.add("\n".join(self.listed(map(item, fitting), "case")))
+        return items[len(fitting) :]
 
     def fold_table(
         self,
@@ -260,16 +260,16 @@ class _Sheet:
     def listed(self, lines: Iterable[str], noun: str, total: int | None = None) -> list[str]:
         """Return as many lines as fit into a section, and the number of the others."""
         every = list(lines)
-        kept: list[str] = []
+        fitting: list[str] = []
         room = min(_SECTION, self._space)
         for line in every:
             room -= len(line) + 1
             if room < 0:
                 break
-            kept.append(line)
+            fitting.append(line)
             self._space -= len(line) + 1
-        rest = (len(every) if total is None else total) - len(kept)
-        return [*kept, *(["", f"... and {counted(rest, f'more {noun}')}."] if rest else [])]
+        left_out = (len(every) if total is None else total) - len(fitting)
+        return [*fitting, *(["", f"... and {counted(left_out, f'more {noun}')}."] if left_out else [])]
 
 
 def _height(block: str) -> int:
@@ -296,11 +296,11 @@ def _item(line: str) -> str:
     return f"- {text(line, cell=False)}"
 
 
-def _heading(run: RunReport, found: ReportComparison | None, fates: CaseFates, *, compared: bool) -> str:
+def _heading(run: RunReport, comparison: ReportComparison | None, fates: CaseFates, *, compared: bool) -> str:
     """Return the verdict on the run, with what decides it."""
     outcome = _outcome(run)
-    if outcome == "passed" and found is not None and found.fell:
-        return f"passed, but {counted(len(found.fell), 'metric')} fell"
+    if outcome == "passed" and comparison is not None and comparison.fell:
+        return f"passed, but {counted(len(comparison.fell), 'metric')} fell"
     if outcome != "**failed**":
         return outcome
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
@@ -334,7 +334,7 @@ def _gates(run: RunReport) -> list[str]:
     return [gate.outcome for suite in run.suites for gate in suite.gates]
 
 
-def _summary(run: RunReport, found: ReportComparison | None, fates: CaseFates) -> str:
+def _summary(run: RunReport, comparison: ReportComparison | None, fates: CaseFates) -> str:
     counts = [count_text(count, name) for name in OUTCOMES if (count := _count(run.suites, name))]
     parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(counts)}"]
     if gates := _gates(run):
@@ -343,19 +343,20 @@ def _summary(run: RunReport, found: ReportComparison | None, fates: CaseFates) -
             for each in ("failed", "undecided", "not_judged")
             if each in gates
         ]
-        rest = "".join(f", {count} {name}" for count, name in others)
-        parts.append(f"{counted(len(gates), 'gate')}: {gates.count('passed')} passed{rest}")
+        other_outcomes = "".join(f", {count} {name}" for count, name in others)
+        parts.append(f"{counted(len(gates), 'gate')}: {gates.count('passed')} passed{other_outcomes}")
     of_run = "; ".join(parts).rstrip(": ") + "."
-    if found is None:
+    if comparison is None:
         return of_run
     kinds = [(len(fates.new), "new failure"), (len(fates.still), "still failing"), (len(fates.mended), "mended")]
     failures = [counted(count, noun) if noun == "new failure" else f"{count} {noun}" for count, noun in kinds if count]
     changes = (
-        f"{of_run} Against the baseline: {counted(len(found.fell), 'metric')} fell and {len(found.rose)} rose "
-        f"(established), {len(found.unclear)} moved within chance; {counted(len(found.regressed), 'case')} got worse"
+        f"{of_run} Against the baseline: {counted(len(comparison.fell), 'metric')} fell and "
+        f"{len(comparison.rose)} rose (established), {len(comparison.unclear)} moved within chance; "
+        f"{counted(len(comparison.regressed), 'case')} got worse"
         f"{f'; {listed}' if (listed := ', '.join(failures)) else ''}."
     )
-    large = max(found.unclear, key=_fall, default=None)
+    large = max(comparison.unclear, key=_fall, default=None)
     if large is None or _fall(large) < _LARGE:
         return changes
     moved = f"{number(large.difference.baseline)} -> {number(large.difference.value)}"
@@ -412,8 +413,8 @@ def _origin(run: RunReport, baseline: RunReport | None, absent: str, links: Sour
 
 def _start(run: RunReport, links: SourceLinks) -> str:
     time, commit = moment_of(run.run.started_at), run.run.commit
-    shown = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
-    return f"{shown}, commit {links.revision(text(commit[:12]), commit)}" if commit else shown
+    start = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
+    return f"{start}, commit {links.revision(text(commit[:12]), commit)}" if commit else start
 
 
 def _age(run: RunReport, baseline: RunReport) -> str:
@@ -442,9 +443,14 @@ def _verdict(cells: Sequence[str]) -> Sequence[str]:
 
 
 def _changed(change: Change) -> tuple[str, ...]:
-    found = change.difference
-    values = (number(found.baseline), number(found.value), number(found.difference), interval(found.low, found.high))
-    return (text(change.suite.suite), text(change.metric), *values, str(found.cases))
+    difference = change.difference
+    values = (
+        number(difference.baseline),
+        number(difference.value),
+        number(difference.difference),
+        interval(difference.low, difference.high),
+    )
+    return (text(change.suite.suite), text(change.metric), *values, str(difference.cases))
 
 
 class _CaseLine(NamedTuple):
@@ -473,8 +479,8 @@ class _CaseLine(NamedTuple):
         return f"- {'<br>'.join(lines)}"
 
 
-def _regressed_case(found: Regressed) -> _CaseLine:
-    return _CaseLine(found.suite, found.case, found.change, found.before)
+def _regressed_case(regressed: Regressed) -> _CaseLine:
+    return _CaseLine(regressed.suite, regressed.case, regressed.change, regressed.before)
 
 
 def _failing_case(suite: SuiteReport, case: CaseReport) -> _CaseLine:

@@ -90,21 +90,21 @@ class ReportComparison:
 
 def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
     """Sort cases by whether they fail now, and did in the baseline."""
-    found = CaseFates([], [], [], [])
+    fates = CaseFates([], [], [], [])
     for suite, before in _with_earlier(run, baseline):
         for case in suite.cases:
             was = before[case.id].outcome if case.id in before else ""
             if case.outcome in BAD:
-                kept = found.still if was in BAD else found.new
+                fate = fates.still if was in BAD else fates.new
             elif case.outcome in EXCUSED:
-                kept = found.known
+                fate = fates.known
             elif case.outcome == "passed" and was in (*BAD, *EXCUSED):
-                kept = found.mended
+                fate = fates.mended
             else:
                 continue
-            assert isinstance(kept, list)
-            kept.append((suite, case))
-    return found
+            assert isinstance(fate, list)
+            fate.append((suite, case))
+    return fates
 
 
 def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[SuiteReport, Mapping[str, CaseReport]]]:
@@ -118,29 +118,29 @@ def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[
 
 def compare_runs(run: RunReport, baseline: RunReport) -> ReportComparison:
     """Compare two runs over the cases that ran in both; failing cases of one alone got worse, too."""
-    found = ReportComparison()
+    comparison = ReportComparison()
     pairs, alone = pair_suites(run.suites, baseline.suites, named=False)
     for suites, where in zip(alone, ("this run", "the baseline"), strict=True):
-        found.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
+        comparison.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
     for here, there in pairs:
         now, then = here.metrics, there.metrics
         measured = [name for name in now if name in then]
         changed = [name for name in measured if now[name].signature != then[name].signature]
         pair = paired_scores(here, there, [name for name in measured if name not in changed])
-        found.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
-        found.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
-        found.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
+        comparison.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
+        comparison.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
+        comparison.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
         if pair.here.cases:
-            _sort(found, pair)
-            found.regressed.extend(_regressed(pair))
+            _sort(comparison, pair)
+            comparison.regressed.extend(_regressed(pair))
     for suite, before in _with_earlier(run, baseline):
         alone_here = (each for each in suite.cases if each.outcome in BAD and each.id not in before)
         new = (True, False, False, 0.0)
-        found.regressed.extend(
+        comparison.regressed.extend(
             Regressed(suite, each, f"{each.outcome}; not in the baseline", new) for each in alone_here
         )
-    found.regressed.sort(key=lambda each: each.rank, reverse=True)
-    return found
+    comparison.regressed.sort(key=lambda each: each.rank, reverse=True)
+    return comparison
 
 
 def _left_out(pair: PairedScores) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _left_out(pair: PairedScores) -> Iterator[str]:
         yield "no case ran in both"
 
 
-def _sort(found: ReportComparison, pair: PairedScores) -> None:
+def _sort(comparison: ReportComparison, pair: PairedScores) -> None:
     """Sort the metrics of a suite into those that fell, rose, or moved within chance."""
     names = [*pair.evaluator.metrics, PASS_RATE]
     rows = pair.pairing.everything()
@@ -163,9 +163,9 @@ def _sort(found: ReportComparison, pair: PairedScores) -> None:
         if not each.difference:
             continue
         if p_value > 1 - _CONFIDENCE:
-            found.unclear.append(change)
+            comparison.unclear.append(change)
         else:
-            (found.fell if (each.drop or 0) > 0 else found.rose).append(change)
+            (comparison.fell if (each.drop or 0) > 0 else comparison.rose).append(change)
 
 
 def _regressed(pair: PairedScores) -> Iterator[Regressed]:
@@ -258,8 +258,7 @@ def _compared(old: str, new: str) -> Iterator[str]:
     blocks = matcher.get_opcodes()
     for place, (kind, i1, i2, j1, j2) in enumerate(blocks):
         if kind == "equal":
-            shown = _shortened(right[j1:j2], first=place == 0, last=place == len(blocks) - 1)
-            pieces = [("", shown)]
+            pieces = [("", _shortened(right[j1:j2], first=place == 0, last=place == len(blocks) - 1))]
         else:
             pieces = [("del", left[i1:i2]), ("ins", right[j1:j2])]
         for tag, words in pieces:
@@ -283,8 +282,8 @@ def _shortened(words: Sequence[_Word], *, first: bool, last: bool) -> Sequence[_
     if len(words) <= start + end + 1:
         return words
     head, tail = words[:start], words[len(words) - end :] if end else []
-    rest = [tail[0]._replace(spaced=True), *tail[1:]] if tail else []
-    return [*head, _Word("...", spaced=True), *rest]
+    last_words = [tail[0]._replace(spaced=True), *tail[1:]] if tail else []
+    return [*head, _Word("...", spaced=True), *last_words]
 
 
 def _joined(words: Sequence[_Word]) -> str:
@@ -293,8 +292,8 @@ def _joined(words: Sequence[_Word]) -> str:
 
 def _marked(tag: str, words: str, *, spaced: bool) -> str:
     """Return escaped words; text that a code host would link is code, so words that are marked stand by themselves."""
-    shown = f"<{tag}>{text(words, cell=False)}</{tag}>" if tag else text(words, cell=False)
-    return f"{' ' if spaced else ''}{shown}"
+    piece = f"<{tag}>{text(words, cell=False)}</{tag}>" if tag else text(words, cell=False)
+    return f"{' ' if spaced else ''}{piece}"
 
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")

@@ -76,12 +76,12 @@ def _compare(options: Namespace) -> int:
         say([unknown_name("label", options.by, labels) if labels else "no case has labels"], error=True)
         return 2
     for pair in pairs:
-        found = _suite(*pair, options)
-        say(found.lines)
-        verdicts += judge_together(found.tests)
-        gone = gone or found.vanished
-        if not found.tests and not found.vanished:
-            uncompared.append(found.name)
+        compared = _suite(*pair, options)
+        say(compared.lines)
+        verdicts += judge_together(compared.tests)
+        gone = gone or compared.vanished
+        if not compared.tests and not compared.vanished:
+            uncompared.append(compared.name)
     if options.max_drop is not None:
         failed = [each for each in verdicts if each.outcome == "failed"]
         say(f"FAILED  {each.gate}  ({each.reason})" for each in failed)
@@ -148,18 +148,18 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
     if not here.cases:
         return _ComparedSuite(title, [heading])
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
-    found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
+    by_metric = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
     groups = _groups(pairing, names, options, label) if options.by is not None else ()
     changed = _most_changed(here, there, evaluator.metrics, options.show)
     vanished = paired.vanished
     lines = [
         heading,
-        *_table(found, options),
+        *_table(by_metric, options),
         *(f"{name}: no longer has a value" for name in vanished),
         *groups,
         *changed,
     ]
-    judged = [name for name, each in found.items() if each.difference is not None]
+    judged = [name for name, each in by_metric.items() if each.difference is not None]
     limit, errors = options.max_drop or 0.0, len(here.cases)
     gates = [
         DropGate(name, limit, confidence=options.confidence, cluster_by=label, max_errors=errors) for name in judged
@@ -172,9 +172,9 @@ def _groups(pairing: "RunPairing", names: Sequence[str], options: Namespace, clu
     from pytest_llmeval.gates.statistics.compare import differences
 
     for name, rows in pairing.groups(options.by).items():
-        found = differences(pairing, rows, names, confidence=options.confidence, cluster_by=cluster_by)
+        by_metric = differences(pairing, rows, names, confidence=options.confidence, cluster_by=cluster_by)
         yield f"{options.by}: {name}"
-        yield from _table(found, options)
+        yield from _table(by_metric, options)
 
 
 def _most_changed(here: "SuiteReport", there: "SuiteReport", metrics: Sequence[str], count: int) -> Iterator[str]:
@@ -183,16 +183,16 @@ def _most_changed(here: "SuiteReport", there: "SuiteReport", metrics: Sequence[s
     changes = []
     for case in here.cases:
         values = [(case.metrics.get(name), before[case.id].get(name), name) for name in metrics]
-        found = [
+        ranked = [
             (abs(now - then), name, then, now) for now, then, name in values if now is not None and then is not None
         ]
-        if found and (most := max(found, key=lambda each: each[0]))[0] > 0:
+        if ranked and (most := max(ranked, key=lambda each: each[0]))[0] > 0:
             changes.append((case.id, *most))
     for name, _, metric, then, now in sorted(changes, key=lambda each: -each[1])[:count]:
         yield printable(f"{name}: {metric} {number(then)} -> {number(now)}")
 
 
-def _table(found: "dict[str, Difference]", options: Namespace) -> Iterator[str]:
+def _table(by_metric: "dict[str, Difference]", options: Namespace) -> Iterator[str]:
     from tabulate import tabulate
 
     rows = [
@@ -206,18 +206,18 @@ def _table(found: "dict[str, Difference]", options: Namespace) -> Iterator[str]:
             each.cases,
             number(each.detectable),
         )
-        for name, each in found.items()
+        for name, each in by_metric.items()
     ]
     between = f"{options.confidence * 100:g}% interval"
     headers = ("metric", "baseline", "value", "change", between, "p", "cases", "detectable")
     align = ("left", *["right"] * (len(headers) - 1))
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
     notes: dict[str, list[str]] = {}
-    for name, each in found.items():
+    for name, each in by_metric.items():
         for note in each.notes:
             notes.setdefault(note, []).append(name)
-    yield from (f"{note}: {_listed(names, found)}" for note, names in notes.items())
+    yield from (f"{note}: {_listed(names, by_metric)}" for note, names in notes.items())
 
 
-def _listed(names: Sequence[str], found: "dict[str, Difference]") -> str:
-    return "all metrics" if len(names) == len(found) else ", ".join(names)
+def _listed(names: Sequence[str], by_metric: "dict[str, Difference]") -> str:
+    return "all metrics" if len(names) == len(by_metric) else ", ".join(names)

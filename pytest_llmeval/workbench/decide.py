@@ -149,14 +149,14 @@ class _Deciding:
         for metric in self.recorded.metrics:
             listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]
             scores[metric] = np.array([np.nan if each is None else each for each in listed], dtype=float)
-        groups = {label: self._groups(label, found) for label, found in passed.groups.items()}
+        groups = {label: self._groups(label, group_results) for label, group_results in passed.groups.items()}
         return replace(passed, metrics=self.recorded.metrics, groups=groups, scores={**passed.scores, **scores})
 
-    def _groups(self, label: str, found: Mapping[str, GroupResult]) -> dict[str, GroupResult]:
+    def _groups(self, label: str, groups: Mapping[str, GroupResult]) -> dict[str, GroupResult]:
         recorded = self.recorded.groups.get(label, {})
         return {
             name: replace(group, metrics=recorded[name].metrics if name in recorded else {})
-            for name, group in found.items()
+            for name, group in groups.items()
         }
 
 
@@ -194,7 +194,7 @@ _DECIDE = (
     "report lacks data for some decisions: new metrics, other cases, or a baseline."
 )
 _UNDECIDED = 3
-_SHOWN = 20
+_MOST_LISTED = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -232,8 +232,8 @@ def _lines(recorded: SuiteReport, decision: Decision) -> Iterator[str]:
     counts = ", ".join(f"{outcomes.count(each)} {each.replace('_', ' ')}" for each in dict.fromkeys(outcomes))
     yield f"{recorded.suite} ({recorded.path}): {counted(len(outcomes), 'case')}: {counts or 'none'}"
     for number, (name, before) in enumerate(decision.changed.items()):
-        if number == _SHOWN:
-            yield f"and {len(decision.changed) - _SHOWN} more that changed"
+        if number == _MOST_LISTED:
+            yield f"and {len(decision.changed) - _MOST_LISTED} more that changed"
             break
         reason = f"  ({decision.reasons[name]})" if name in decision.reasons else ""
         yield f"case {name}: {before} -> {decision.cases[name]}{reason}"

@@ -109,13 +109,13 @@ def _dependencies() -> Iterator[Finding]:
     good = 0
     for each in map(Requirement, listed):
         needed = each.marker is None or each.marker.evaluate({"extra": ""})
-        found = _version(each.name)
-        if found is not None and each.specifier.contains(found, prereleases=True):
+        version = _version(each.name)
+        if version is not None and each.specifier.contains(version, prereleases=True):
             good += needed
-        elif found is not None or needed:
-            wanted = f"{each.name}{each.specifier}"
-            text = f"{wanted} is needed, found {found or 'none'}"
-            upgrade = [f"pip install --upgrade '{wanted}'"]
+        elif version is not None or needed:
+            requirement = f"{each.name}{each.specifier}"
+            text = f"{requirement} is needed, found {version or 'none'}"
+            upgrade = [f"pip install --upgrade '{requirement}'"]
             yield Finding("failing", text, upgrade) if needed else Finding("warning", f"{text}, for an extra", upgrade)
     yield Finding("ok", f"dependencies: {good} have at least their lowest versions")
 
@@ -123,8 +123,8 @@ def _dependencies() -> Iterator[Finding]:
 def plugin_findings() -> Iterator[Finding]:
     """Yield plugins and settings of pytest that keep suites from running, or change what they mean."""
     for name, why in _INTERFERING.items():
-        if (found := _version(name)) is not None:
-            yield Finding("failing", f"the plugin {name} {found}: {why}", [f"pip uninstall -y {name}"])
+        if (version := _version(name)) is not None:
+            yield Finding("failing", f"the plugin {name} {version}: {why}", [f"pip uninstall -y {name}"])
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         mend = "unset PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add -p pytest_llmeval_suite"
         yield Finding("failing", "PYTEST_DISABLE_PLUGIN_AUTOLOAD is set: pytest does not load this plugin", [mend])
@@ -181,17 +181,17 @@ def model_findings(suites: "Sequence[Suite]", plan: PlannedRun, *, ask: bool) ->
 
 
 def _models(suite: "Suite", plan: PlannedRun) -> Iterator[_Model]:
-    asked = None
+    is_asked = None
     if plan.judge_calls is not None:
         parts = suite.path.parts
         named = {path: Path(path).parts for path in plan.judge_calls}
-        asked = any(calls and parts[-len(named[path]) :] == named[path] for path, calls in plan.judge_calls.items())
+        is_asked = any(calls and parts[-len(named[path]) :] == named[path] for path, calls in plan.judge_calls.items())
     for each in jurors_of(suite.judge):
         if each.model is not None:
-            yield _Model("judge", suite.path, each, asked)
+            yield _Model("judge", suite.path, each, is_asked)
     for evaluator in suite.evaluators.values():
         if evaluator.own_model is not None:
-            yield _Model("embeddings", suite.path, evaluator.own_model, asked)
+            yield _Model("embeddings", suite.path, evaluator.own_model, is_asked)
     for system in suite.systems.values():
         if system.model is not None:
             yield _Model("model", suite.path, system.model.spec, None)
@@ -276,7 +276,7 @@ _EXITS = {0, 1, 5}
 
 def plan_run(files: Sequence[Path]) -> PlannedRun:
     """Plan the run of some suites. pytest writes nothing: neither its cache nor compiled modules."""
-    shown = shlex.join(["pytest", "--llmeval", "--llmeval-plan", *map(str, files)])
+    command = shlex.join(["pytest", "--llmeval", "--llmeval-plan", *map(str, files)])
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "plan.json")
         options = ["--llmeval", "--llmeval-plan", f"--llmeval-report={report}", "-p", "no:cacheprovider", "--color=no"]
@@ -292,14 +292,14 @@ def plan_run(files: Sequence[Path]) -> PlannedRun:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return PlannedRun(works=False, error=f"it took longer than {_PLAN_TIMEOUT_S} s", command=shown)
+            return PlannedRun(works=False, error=f"it took longer than {_PLAN_TIMEOUT_S} s", command=command)
         data = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
     lines = [line.strip() for line in done.stdout.splitlines()]
     calls = None if data is None else _judge_calls(data)
     if done.returncode not in _EXITS or data is None:
-        return PlannedRun(works=False, judge_calls=calls, error=_error(done.stdout, done.stderr), command=shown)
+        return PlannedRun(works=False, judge_calls=calls, error=_error(done.stdout, done.stderr), command=command)
     cost = [line for line in lines if line.startswith(_COSTS)]
-    return PlannedRun(works=True, cost=cost, judge_calls=calls, command=shown)
+    return PlannedRun(works=True, cost=cost, judge_calls=calls, command=command)
 
 
 def _judge_calls(data: Mapping[str, Any]) -> dict[str, int]:
@@ -357,13 +357,13 @@ def _recordings(path: Path) -> Finding:
     from pytest_llmeval.judge.recordings import Judgements
 
     try:
-        found = Judgements.read(path)
+        judgements = Judgements.read(path)
     except SuiteError as error:
         return Finding("failing", str(error.faults[0]), [f"git checkout -- {path}, or delete the line"])
-    return Finding("ok", f"{path}: {counted(len(found.entries), 'recorded verdict')}")
+    return Finding("ok", f"{path}: {counted(len(judgements.entries), 'recorded verdict')}")
 
 
-_SHOWN = 3
+_MOST_LISTED = 3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -380,11 +380,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _doctor(options: Namespace) -> int:
     failing = warnings = 0
-    for found in _findings(options.paths, ask=options.ask):
-        say([f"{found.state:<9} {found.text}"])
-        say(f"          mend: {each}" for each in found.mend)
-        failing += found.state == "failing"
-        warnings += found.state == "warning"
+    for finding in _findings(options.paths, ask=options.ask):
+        say([f"{finding.state:<9} {finding.text}"])
+        say(f"          mend: {each}" for each in finding.mend)
+        failing += finding.state == "failing"
+        warnings += finding.state == "warning"
     say(["", f"{failing} failing, {counted(warnings, 'warning')}" if failing or warnings else "all is well"])
     return 1 if failing else 0
 
@@ -432,6 +432,6 @@ def _suite(file: Path, suites: "list[Suite]", plan: PlannedRun) -> Finding:
 
 
 def _faulty(file: Path, faults: Sequence[object]) -> Finding:
-    more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    listed = "; ".join(map(str, faults[:_SHOWN]))
+    more = f"; and {len(faults) - _MOST_LISTED} more" if len(faults) > _MOST_LISTED else ""
+    listed = "; ".join(map(str, faults[:_MOST_LISTED]))
     return Finding("failing", f"{listed}{more}", [f"llmeval validate {shlex.quote(str(file))}"])

@@ -56,13 +56,13 @@ def _history(options: Namespace) -> int:
     except LlmevalError as error:
         say(str(error).split("\n"), error=True)
         return 2
-    found = read_history(suite, _root(suite))
-    if found.faults:
-        say([f"left out for {counted(len(found.faults), 'fault')}:", *found.faults], error=True)
-    if not found.timelines:
+    history = read_history(suite, _root(suite))
+    if history.faults:
+        say([f"left out for {counted(len(history.faults), 'fault')}:", *history.faults], error=True)
+    if not history.timelines:
         say(_wrapped(f"{suite}: no runs and no approvals: they are noted for suites with 'snapshot'"), error=True)
         return 1
-    known = dict.fromkeys(name for each in found.timelines for name in each.metrics)
+    known = dict.fromkeys(name for each in history.timelines for name in each.metrics)
     unknown = [name for name in options.metric or () if name not in known]
     if unknown:
         say((unknown_name("metric", name, known) for name in unknown), error=True)
@@ -70,10 +70,10 @@ def _history(options: Namespace) -> int:
     if options.svg is not None:
         from pytest_llmeval.reports.timeline import history_svg
 
-        drawn = [replace(each, points=each.points[-options.last :]) for each in found.timelines]
+        drawn = [replace(each, points=each.points[-options.last :]) for each in history.timelines]
         metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}
         write_text(options.svg, [history_svg(drawn, metrics)])
-    for each in found.timelines:
+    for each in history.timelines:
         say(_lines(each, options.metric, options.last))
     return 0
 
@@ -91,11 +91,11 @@ def _suite(name: str) -> Path:
     from pytest_llmeval.data.files.folders import stem_of
 
     files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}
-    found = [path for path, names in files.items() if name in names]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise LlmevalError(f"found {len(found)} suites {name!r}, expected one: {', '.join(map(str, found))}")
+    matches = [path for path, names in files.items() if name in names]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise LlmevalError(f"found {len(matches)} suites {name!r}, expected one: {', '.join(map(str, matches))}")
     if name in noted_paths(Path.cwd()):
         return Path(name)  # the file is gone, its history is not
     near = suggest(name, {each for names in files.values() for each in names})
@@ -122,17 +122,17 @@ def _root(suite: Path) -> Path:
     return next((each for each in folders if (each / HISTORY).exists()), Path.cwd())
 
 
-def _chosen(timeline: "Timeline", wanted: Sequence[str] | None, most: int) -> list[str]:
-    return [name for name in timeline.metrics if name in wanted] if wanted else timeline.metrics[:most]
+def _chosen(timeline: "Timeline", names: Sequence[str] | None, most: int) -> list[str]:
+    return [name for name in timeline.metrics if name in names] if names else timeline.metrics[:most]
 
 
-def _lines(timeline: "Timeline", wanted: Sequence[str] | None, last: int) -> Iterator[str]:
+def _lines(timeline: "Timeline", names: Sequence[str] | None, last: int) -> Iterator[str]:
     points = timeline.points[-last:]
     noted, approved = sum(each.noted for each in timeline.points), sum(each.approved for each in timeline.points)
     cut = f"; the last {last}" if len(points) < len(timeline.points) else ""
     yield from _wrapped(f"{timeline.title}: {counted(noted, 'run')}, {counted(approved, 'approval')}{cut}")
     changes = timeline.changes()[-last:]
-    metrics = _chosen(timeline, wanted, _TABLES)
+    metrics = _chosen(timeline, names, _TABLES)
     for name in metrics:
         yield ""
         yield from _wrapped(name)
@@ -144,7 +144,7 @@ def _lines(timeline: "Timeline", wanted: Sequence[str] | None, last: int) -> Ite
         for each in failed:
             yield from _wrapped(each)
     others = [name for name in timeline.metrics if name not in metrics]
-    if others and not wanted:
+    if others and not names:
         yield ""
         yield from _wrapped(f"{counted(len(others), 'more metric')} (--metric NAME): {', '.join(others)}")
 

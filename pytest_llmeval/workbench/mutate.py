@@ -89,11 +89,11 @@ def _answers(options: Namespace, system: str) -> Mapping[str, Any]:
     from pytest_llmeval.targets.recordings import Recordings
 
     rows = Recordings.open(options.predictions, "replay").rows()
-    shown = options.suite.name
+    file = options.suite.name
     return {
         row["case"]: row["prediction"]
         for row in rows
-        if Path(row["suite"]).name == shown and row["variant"] == system and not row.get("repeat", 0)
+        if Path(row["suite"]).name == file and row["variant"] == system and not row.get("repeat", 0)
     }
 
 

@@ -60,14 +60,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _power(options: Namespace) -> int:
     try:
-        found, suite = _planned(options)
-        if found is None:
+        planned, suite = _planned(options)
+        if planned is None:
             return 2
         say([f"{suite.name} ({options.suite}): {_size(suite)}"])
-        for each in found:
+        for each in planned:
             say(_lines(each, suite, options.drop))
         if options.plot:
-            plans = {each.name: each.plan for each in found if each.plan is not None}
+            plans = {each.name: each.plan for each in planned if each.plan is not None}
             write_text(options.plot, _svg(plans, len(suite.cases), suite.repeats.times))
     except SuiteError as error:
         say(error.faults, error=True)
@@ -108,18 +108,18 @@ def _size(suite: "Suite") -> str:
     return counted(len(suite.cases), "case") + repeats
 
 
-def _lines(found: "Planned", suite: "Suite", drops: Sequence[float] | None) -> Iterator[str]:
+def _lines(planned: "Planned", suite: "Suite", drops: Sequence[float] | None) -> Iterator[str]:
     from tabulate import tabulate
 
-    plan, cases, times = found.plan, len(suite.cases), suite.repeats.times
+    plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     yield ""
     if plan is None or not plan.spread.of_case(times):
-        yield f"{found.name}: nothing to plan from: {'no score differs' if plan else found.basis}"
+        yield f"{planned.name}: nothing to plan from: {'no score differs' if plan else planned.basis}"
         return
-    yield f"{found.name}: {found.basis}"
-    clusters = f", in clusters of {found.cluster:.3g}" if found.cluster > 1 else ""
-    test = f"{plan.confidence * 100:g}% confidence{_family(found)}{clusters}"
-    yield f"{_found(plan, plan.detectable(cases, times))} ({test})"
+    yield f"{planned.name}: {planned.basis}"
+    clusters = f", in clusters of {planned.cluster:.3g}" if planned.cluster > 1 else ""
+    test = f"{plan.confidence * 100:g}% confidence{_family(planned)}{clusters}"
+    yield f"{_detectable(plan, plan.detectable(cases, times))} ({test})"
     tried = [times] if plan.spread.within is None else sorted({*_REPEATS, times})
     rows = []
     for size in drops or [plan.allowed + each for each in _DROPS]:
@@ -127,9 +127,9 @@ def _lines(found: "Planned", suite: "Suite", drops: Sequence[float] | None) -> I
         if size > plan.room:
             rows.append((limit(size), *["impossible"] * len(chances), "", *[""] * len(tried)))
             continue
-        needed = [_needed(plan.cases(size, each), found.cluster) for each in tried]
+        needed = [_needed(plan.cases(size, each), planned.cluster) for each in tried]
         rows.append((limit(size), *map(number, chances), "#" * round(_BAR * chances[-1]), *needed))
-    unit = "cases (clusters)" if found.cluster > 1 else "cases"
+    unit = "cases (clusters)" if planned.cluster > 1 else "cases"
     columns = [f"{unit} x {each}" if len(tried) > 1 else unit for each in tried]
     chances_of = [counted(each.runs, "run") if each.runs else "chance" for each in _within(plan)]
     headers = ("max_drop" if plan.safe else "drop", *chances_of, "", *columns)
@@ -138,14 +138,14 @@ def _lines(found: "Planned", suite: "Suite", drops: Sequence[float] | None) -> I
     yield from _advice(plan, cases, times)
 
 
-def _family(found: "Planned") -> str:
+def _family(planned: "Planned") -> str:
     """Say what the test is adjusted for."""
-    groups = f", smallest of {counted(found.groups, 'group')}" if found.groups else ""
-    gates = f", beside {counted(found.gates - 1, 'other gate')}" if found.gates > 1 else ""
+    groups = f", smallest of {counted(planned.groups, 'group')}" if planned.groups else ""
+    gates = f", beside {counted(planned.gates - 1, 'other gate')}" if planned.gates > 1 else ""
     return groups + gates
 
 
-def _found(plan: "Plan", drop: float | None) -> str:
+def _detectable(plan: "Plan", drop: float | None) -> str:
     """Say which drop is found."""
     if plan.safe:
         which = "no max_drop that is possible" if drop is None else f"a max_drop of {number(drop)}"
@@ -210,8 +210,8 @@ def _panel(name: str, plan: "Plan", cases: int, repeats: int) -> Iterator[str]:
         x, drop = _WIDTH * part / 3, most * part / 3
         yield f'<text class="end" x="{x + 14:.1f}" y="{_HEIGHT + 18}">{number(drop)}</text>\n'
     for times, color, dash in _SIZES:
-        found = [plan.chance(most * step / _STEPS, times * cases, repeats) for step in range(_STEPS + 1)]
-        points = (f"{_WIDTH * step / _STEPS:.1f} {_HEIGHT * (1 - chance):.1f}" for step, chance in enumerate(found))
+        chances = [plan.chance(most * step / _STEPS, times * cases, repeats) for step in range(_STEPS + 1)]
+        points = (f"{_WIDTH * step / _STEPS:.1f} {_HEIGHT * (1 - chance):.1f}" for step, chance in enumerate(chances))
         yield f'<path d="M{" L".join(points)}" stroke="{color}" stroke-dasharray="{dash}"/>\n'
     for row, (times, color, dash) in enumerate(_SIZES):
         y = 8 + 18 * row

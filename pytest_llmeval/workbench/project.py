@@ -83,10 +83,10 @@ def _check(name: str, file: Path, attribute: str) -> None:
         tree = ast.parse(file.read_bytes(), str(file))
     except (SyntaxError, ValueError) as error:
         raise LlmevalError(f"--target {name}: {file} is no Python module: {error}") from None
-    found = dict(_defined(tree))
-    if attribute not in found:
-        raise LlmevalError(f"--target {name}: found no {attribute!r} in {file}{suggest(attribute, found)}")
-    node = found[attribute]
+    defined = dict(_defined(tree))
+    if attribute not in defined:
+        raise LlmevalError(f"--target {name}: found no {attribute!r} in {file}{suggest(attribute, defined)}")
+    node = defined[attribute]
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _takes_one(node.args):
         raise LlmevalError(f"--target {name}: {file}:{node.lineno} takes other arguments, expected the input alone")
 
@@ -180,10 +180,10 @@ class Project:
     @property
     def requirements(self) -> list[str]:
         """Arguments of pip that install the project."""
-        found = ["-r", "requirements.txt"] if (self.folder / "requirements.txt").is_file() else []
+        files = ["-r", "requirements.txt"] if (self.folder / "requirements.txt").is_file() else []
         data = self._pyproject or {}
         built = "project" in data or "build-system" in data or (self.folder / "setup.py").is_file()
-        return [*found, *(["-e", "."] if built else [])]
+        return [*files, *(["-e", "."] if built else [])]
 
     @property
     def host(self) -> str:
@@ -196,8 +196,8 @@ class Project:
     @property
     def repository(self) -> Path | None:
         """The root of the git repository that the project is in; ``None`` outside one."""
-        found = self._git("rev-parse", "--show-toplevel")
-        return Path(found).resolve() if found else None
+        folder = self._git("rev-parse", "--show-toplevel")
+        return Path(folder).resolve() if folder else None
 
     @property
     def branch(self) -> str:

@@ -157,8 +157,8 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
     names = file.columns
     for part, column in chosen.items():
         if column is not None and column not in names:
-            found = f"found the columns {several(names)}"
-            raise LlmevalError(f"--{part} {column}: {found} in {file.path}{suggest(column, names)}")
+            reason = f"found the columns {several(names)}"
+            raise LlmevalError(f"--{part} {column}: {reason} in {file.path}{suggest(column, names)}")
     question = chosen.get("question") or _first(names, _QUESTION)
     if not question:
         message = f"{file.path}: found the columns {several(names)}; name the one with the question: --question COLUMN"
@@ -169,17 +169,17 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
             f"{file.path}: {counted(len(lacking), 'row')} without a {question}, the first is row {lacking[0]}: fill "
             "or remove them"
         )
-    rest = [name for name in names if name != question]
-    expected = chosen.get("expected") or _first(rest, _EXPECTED)
-    contexts = chosen.get("contexts") or _first([name for name in rest if name != expected], _CONTEXTS)
+    remaining = [name for name in names if name != question]
+    expected = chosen.get("expected") or _first(remaining, _EXPECTED)
+    contexts = chosen.get("contexts") or _first([name for name in remaining if name != expected], _CONTEXTS)
     used = {question, expected, contexts}
-    rest = [name for name in rest if name not in used]
+    remaining = [name for name in remaining if name not in used]
     return QuestionColumns(
         question,
         expected if file.values(expected) else "",
         contexts if file.values(contexts) else "",
-        next((name for name in _matching(rest, _IDS) if _are_ids(file, name)), ""),
-        next((name for name in _matching(rest, _LABELS) if _are_labels(file, name)), ""),
+        next((name for name in _matching(remaining, _IDS) if _are_ids(file, name)), ""),
+        next((name for name in _matching(remaining, _LABELS) if _are_labels(file, name)), ""),
     )
 
 
@@ -278,22 +278,22 @@ def answer_shape(prediction: Any, parts: Mapping[str, str]) -> AnswerShape:
         raise LlmevalError(
             f"{keys}; no text was found in it: name its place by --part answer=PATH, such as output.text"
         )
-    if not isinstance(_found("answer", answer, prediction), str):
+    if not isinstance(_part("answer", answer, prediction), str):
         raise LlmevalError(f"--part answer={answer}: found no text there; {describe_prediction(prediction)}")
     contexts = parts.get("contexts") or next(_passages(prediction), "")
-    passages = _found("contexts", contexts, prediction) if contexts else None
+    passages = _part("contexts", contexts, prediction) if contexts else None
     if "contexts" in parts and not isinstance(passages, list | str):
         raise LlmevalError(f"--part contexts={contexts}: found no passages there; {describe_prediction(prediction)}")
     number = len(passages) if isinstance(passages, list) else 1 if isinstance(passages, str) else None
     return AnswerShape("" if answer == "answer" else answer, "" if contexts == "contexts" else contexts, number)
 
 
-def _found(part: str, path: str, prediction: Any) -> Any:
+def _part(part: str, path: str, prediction: Any) -> Any:
     try:
-        found = Parts(**{part: path}).find(part, prediction)
+        value = Parts(**{part: path}).find(part, prediction)
     except PredictionError as error:
         raise LlmevalError(f"--part {part}={path}: {error}") from None
-    return None if found is MISSING else found
+    return None if value is MISSING else value
 
 
 def _texts(value: Any, path: str = "", depth: int = 0) -> Iterator[str]:

@@ -33,7 +33,7 @@ _MAX_DROP = 0.02
 _SHARE_PASSED = 0.9
 _FIXED = {"f1": 0.3, "faithfulness": 0.8, "factual_f1": 0.5}
 """Limits for suites too small to establish a drop."""
-_SHOWN = 300
+_EXCERPT = 300
 _PLAIN = re.compile(r"[^\W\d][\w]*")
 _KEYWORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
@@ -157,7 +157,7 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
     if columns.contexts and options.contexts is None:
         say([f"         column {columns.contexts}: not used; --contexts {columns.contexts} passes it to the target"])
         columns = columns._replace(contexts="")
-    shape = _asked(options, folder, target, file, columns)
+    shape = _shape(options, folder, target, file, columns)
     place = Path(os.path.relpath(options.rag.resolve(), (folder / suites).resolve())).as_posix()
     findings = _Findings(file, place, target, columns, shape, judge)
     if judge is not None and not findings.claims:
@@ -187,7 +187,7 @@ def _judge(options: Namespace) -> JudgeSpec | None:
         raise LlmevalError(f"--judge: {error}") from None
 
 
-def _asked(
+def _shape(
     options: Namespace, folder: Path, target: TargetPlace, file: QuestionFile, columns: QuestionColumns
 ) -> AnswerShape | None:
     """Ask the target the first question, if the user agrees; return the shape of its answer."""
@@ -199,7 +199,7 @@ def _asked(
         say([f"         {target.name} was not called; --yes calls it once, to see what its answers look like"])
         return AnswerShape(**dict(options.part)) if options.part else None
     prediction = ask_once(target, folder, value)
-    say([f"asked    {target.name}: {as_line(value, _SHOWN)}", f"answered {as_line(prediction, _SHOWN)}"])
+    say([f"asked    {target.name}: {as_line(value, _EXCERPT)}", f"answered {as_line(prediction, _EXCERPT)}"])
     shape = answer_shape(prediction, dict(options.part))
     passages = "no passages found" if shape.passages is None else counted(shape.passages, "passage")
     say([f"         text: {shape.answer or ('answer' if isinstance(prediction, dict) else 'all of it')}; {passages}"])
@@ -210,37 +210,37 @@ def _agreed(target: TargetPlace, value: Any) -> bool:
     """Ask on a terminal whether the target may be called; elsewhere it may not."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    say([f"To see what an answer looks like, {target.name} would be called once with: {as_line(value, _SHOWN)}"])
+    say([f"To see what an answer looks like, {target.name} would be called once with: {as_line(value, _EXCERPT)}"])
     try:
         return input("Call it? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
         return False
 
 
-def _lines(found: _Findings) -> Iterator[str]:
+def _lines(findings: _Findings) -> Iterator[str]:
     """Yield the lines of the suite."""
-    count = len(found.file.rows)
+    count = len(findings.file.rows)
     yield f"# yaml-language-server: $schema={_SCHEMA}"
-    asked = counted(count, "question")
-    yield f"# {found.target.name} answers {asked}: pytest --llmeval runs each as a test, and each gate"
+    questions = counted(count, "question")
+    yield f"# {findings.target.name} answers {questions}: pytest --llmeval runs each as a test, and each gate"
     yield "# as one on the suite as a whole. The comments say why a line is there; change what does not fit."
-    yield f"suite: {_yaml(_stem(found.file.path))}"
-    yield from _source(found)
-    yield f"target: {{python: {_yaml(found.target.name)}, timeout: 120}}  # seconds that an answer may take"
-    yield from _parts(found)
+    yield f"suite: {_yaml(_stem(findings.file.path))}"
+    yield from _source(findings)
+    yield f"target: {{python: {_yaml(findings.target.name)}, timeout: 120}}  # seconds that an answer may take"
+    yield from _parts(findings)
     yield "checks:"
     yield "  - not_empty  # a blank answer is never right"
-    yield from _evaluators(found)
-    if found.judge is not None and found.claims:
-        yield from _judge_lines(found.judge)
-    yield from _gates(found, count)
+    yield from _evaluators(findings)
+    if findings.judge is not None and findings.claims:
+        yield from _judge_lines(findings.judge)
+    yield from _gates(findings, count)
 
 
-def _source(found: _Findings) -> Iterator[str]:
-    columns, file = found.columns, found.file
+def _source(findings: _Findings) -> Iterator[str]:
+    columns, file = findings.columns, findings.file
     yield "source:"
     yield f"  format: {file.format}"
-    yield f"  path: {_yaml(found.path)}"
+    yield f"  path: {_yaml(findings.path)}"
     if file.delimiter not in ("", ","):
         yield f"  delimiter: {json.dumps(file.delimiter)}"
     yield "  fields:"
@@ -255,18 +255,21 @@ def _source(found: _Findings) -> Iterator[str]:
         yield f"group_by: [{_yaml(columns.label)}]  # every metric by these groups, too"
 
 
-def _parts(found: _Findings) -> Iterator[str]:
-    if found.shape is None:
+def _parts(findings: _Findings) -> Iterator[str]:
+    if findings.shape is None:
         yield "# parts: {answer: text, contexts: 'sources[].text'}  # where an answer that is an object has its parts"
         return
-    named = [("answer", found.shape.answer, "what people read"), ("contexts", found.shape.contexts, "the passages")]
+    named = [
+        ("answer", findings.shape.answer, "what people read"),
+        ("contexts", findings.shape.contexts, "the passages"),
+    ]
     if any(path for _, path, _ in named):
         yield "parts:  # where an answer has them, as one call has shown"
         yield from (f"  {part}: {_yaml(path)}  # {what}" for part, path, what in named if path)
 
 
-def _evaluators(found: _Findings) -> Iterator[str]:
-    expected, claims = found.columns.expected, found.claims
+def _evaluators(findings: _Findings) -> Iterator[str]:
+    expected, claims = findings.columns.expected, findings.claims
     if expected or claims:
         yield "evaluators:"
     if expected:
@@ -279,7 +282,7 @@ def _evaluators(found: _Findings) -> Iterator[str]:
             "factual_f1": "claims of the answer that the right answer supports, and the other way round",
         }
         yield from (f"    # {name}: {meaning[name]}" for name in claims)
-    elif found.has_passages:
+    elif findings.has_passages:
         yield "# With a judge, claims of the answer are held against the passages:"
         yield "#   - claims: {metrics: [faithfulness]}"
         yield "# judge: {model: 'openai:MODEL', temperature: 0}"
@@ -294,11 +297,11 @@ def _judge_lines(judge: JudgeSpec) -> Iterator[str]:
     yield f"judge: {{{', '.join(settings)}}}  # asked once for each text: verdicts are stored in .llmeval"
 
 
-def _gates(found: _Findings, count: int) -> Iterator[str]:
+def _gates(findings: _Findings, count: int) -> Iterator[str]:
     """Yield gates that can decide with so many cases."""
     from pytest_llmeval.workbench.spread import Plan, ScoreSpread
 
-    metrics = found.gated
+    metrics = findings.gated
     plan = Plan(ScoreSpread(_SPREAD**2), allowed=_MAX_DROP, tests=max(1, len(metrics)), room=1.0)
     detectable = plan.detectable(count)
     drops = bool(metrics) and detectable is not None and detectable <= _WORTH_FINDING

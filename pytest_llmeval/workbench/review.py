@@ -74,9 +74,9 @@ def _review(options: Namespace) -> int:
     try:
         suites = _suites(report, options.suite)
         if options.labels:
-            return _said(suites, options)
-        given = {name: getattr(options, name) for name in ("pick", "seed", "evaluator", "scale", "ask")}
-        review = review_of(suites, **given)
+            return _print_labels(suites, options)
+        choices = {name: getattr(options, name) for name in ("pick", "seed", "evaluator", "scale", "ask")}
+        review = review_of(suites, **choices)
     except SuiteError:
         raise
     except LlmevalError as error:
@@ -86,7 +86,7 @@ def _review(options: Namespace) -> int:
     return _serve(review, options) if options.serve else _write(review, options)
 
 
-def _said(suites: "list[SuiteReport]", options: Namespace) -> int:
+def _print_labels(suites: "list[SuiteReport]", options: Namespace) -> int:
     from pytest_llmeval.data.formats.human_labels import read_labels
     from pytest_llmeval.workbench.reviews.items import review_items
 
@@ -101,13 +101,13 @@ def _suites(report: "RunReport", name: str | None) -> "list[SuiteReport]":
     Raises:
         LlmevalError: The report has none of the name, or several suites.
     """
-    found = [each for each in report.suites if name in (None, each.base_name, each.path)]
-    paths = list(dict.fromkeys(each.path for each in found))
-    if not found:
+    suites = [each for each in report.suites if name in (None, each.base_name, each.path)]
+    paths = list(dict.fromkeys(each.path for each in suites))
+    if not suites:
         raise LlmevalError("found no suite" + (f" {name!r}" if name else "") + ", expected one in the report")
     if len(paths) > 1:
         raise LlmevalError(f"found {len(paths)} suites, expected one: name it by --suite: {', '.join(paths)}")
-    return found
+    return suites
 
 
 def _write(review: "Review", options: Namespace) -> int:
@@ -125,11 +125,11 @@ def _serve(review: "Review", options: Namespace) -> int:
     from pytest_llmeval.workbench.reviews.page import review_page
 
     path: Path = options.output or Path(_LABELS)
-    kept = LabelFile(review, path)
-    kept.labels()  # a file with faults is not written over
+    label_file = LabelFile(review, path)
+    label_file.labels()  # a file with faults is not written over
     page = review_page(review, options.annotator, served=True)
     try:
-        server = LoopbackServer(page, kept.read, kept.save, options.port)
+        server = LoopbackServer(page, label_file.read, label_file.save, options.port)
     except OSError as error:
         raise LlmevalError(f"cannot listen on port {options.port} ({error.strerror}), expected a free one") from None
     with server:
@@ -139,7 +139,7 @@ def _serve(review: "Review", options: Namespace) -> int:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            say([f"stopped; {path} has {counted(len(kept.labels()), 'label')}"])
+            say([f"stopped; {path} has {counted(len(label_file.labels()), 'label')}"])
     return 0
 
 
@@ -175,10 +175,12 @@ def labels_said(labels: Sequence[HumanLabel], items: Sequence[ReviewItem], repor
     human = HumanLabels(labels)
     matching = [(each, human.matching(each.cases, each.prints)) for each in items]
     labelled = [
-        _Labelled(item, {each.annotator: each.share or 0.0 for each in found}) for item, found in matching if found
+        _Labelled(item, {each.annotator: each.share or 0.0 for each in own_labels})
+        for item, own_labels in matching
+        if own_labels
     ]
     yield from _people(labels)
-    known = {each.subject for _, found in matching for each in found}
+    known = {each.subject for _, own_labels in matching for each in own_labels}
     stale = sum(label.share is not None and label.subject not in known for label in labels)
     if stale:
         yield f"{counted(stale, 'label')} of answers that this run does not have"
@@ -190,10 +192,10 @@ def labels_said(labels: Sequence[HumanLabel], items: Sequence[ReviewItem], repor
 def _people(labels: Sequence[HumanLabel]) -> Iterator[str]:
     for annotator in dict.fromkeys(each.annotator for each in labels):
         own = [each.share for each in labels if each.annotator == annotator]
-        given = [each for each in own if each is not None]
-        mean = f", mean {number(math.fsum(given) / len(given))}" if given else ""
-        skipped = f", {len(own) - len(given)} skipped" if len(own) > len(given) else ""
-        yield f"{annotator}: {counted(len(given), 'label')}{skipped}{mean}"
+        shares = [each for each in own if each is not None]
+        mean = f", mean {number(math.fsum(shares) / len(shares))}" if shares else ""
+        skipped = f", {len(own) - len(shares)} skipped" if len(own) > len(shares) else ""
+        yield f"{annotator}: {counted(len(shares), 'label')}{skipped}{mean}"
 
 
 def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
@@ -205,8 +207,8 @@ def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
             continue
         same = sum(here == there for here, there in both)
         alpha = float(krippendorff_alpha(Totals.add_up(Observation(unit_moments(each)) for each in both).sums())[0])
-        shown = number(alpha) if math.isfinite(alpha) else "undefined, since all labels are the same"
-        yield f"{left} and {right} say the same of {same} of {counted(len(both), 'answer')}, alpha {shown}"
+        agreement = number(alpha) if math.isfinite(alpha) else "undefined, since all labels are the same"
+        yield f"{left} and {right} say the same of {same} of {counted(len(both), 'answer')}, alpha {agreement}"
 
 
 def _right(labelled: Sequence[_Labelled]) -> Iterator[str]:

@@ -94,11 +94,11 @@ class Plan:
         return self._possible(cases, math.sqrt(self.spread.between / (self.share * cases)))
 
     def _possible(self, cases: int, deviation: float) -> float | None:
-        found = self.allowed + self._needed() * deviation
+        drop = self.allowed + self._needed() * deviation
         if self.safe and math.isfinite(self.room):
             # What none of the cases is like is not ruled out by them, however alike they are.
-            found = max(found, self.room * (1 - self._tail ** (1 / self._units(cases))))
-        return found if found <= self.room and cases >= self._fewest else None
+            drop = max(drop, self.room * (1 - self._tail ** (1 / self._units(cases))))
+        return drop if drop <= self.room and cases >= self._fewest else None
 
     @property
     def _confidence(self) -> float:
@@ -145,8 +145,8 @@ class Plan:
     def repeats(self, drop: float, cases: int) -> int | None:
         """Return how many repeats of so many cases find a true drop in 80 of 100 runs; ``None`` if no number does."""
         for repeats in range(1, _MOST_REPEATS + 1):
-            found = self.detectable(cases, repeats)
-            if found is not None and found <= drop + _ROUNDING:
+            detectable = self.detectable(cases, repeats)
+            if detectable is not None and detectable <= drop + _ROUNDING:
                 return repeats
         return None
 
@@ -282,14 +282,14 @@ class Sources:
         Raises:
             SuiteError: A file cannot be used, or a report knows nothing of the suite.
         """
-        found = []
+        recorded = []
         for report in reports:
             results = results_of(read_report(report).suites, path)
             if len(results) != 1:
                 message = f"found {counted(len(results), 'result')} of {path}, expected one"
                 raise SuiteError([Fault(str(report), 0, 0, "", message)])
-            found.append((str(report), results[0]))
-        return cls(suite, _approved(path), found)
+            recorded.append((str(report), results[0]))
+        return cls(suite, _approved(path), recorded)
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -307,8 +307,8 @@ class Sources:
 
     def gates(self, name: str) -> "Sequence[ChangeGate | None]":
         """Return the gates on the drop of a metric that test different things; ``None`` for a metric without any."""
-        found = {(type(gate), gate.by): gate for gate in reversed(self.suite.regressions) if gate.subject == name}
-        return list(reversed(found.values())) or [None]
+        gates = {(type(gate), gate.by): gate for gate in reversed(self.suite.regressions) if gate.subject == name}
+        return list(reversed(gates.values())) or [None]
 
     def together(self, gate: ChangeGate) -> int:
         """Return how many gates are judged together with a gate, itself included."""

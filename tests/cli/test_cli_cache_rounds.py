@@ -9,7 +9,7 @@ import pytest
 from project import write
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.cache_import import suite_questions
+from pytest_llmeval.cli.cache import suite_questions
 from pytest_llmeval.judge.asking import JurorQuestion
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.replies.sqlite import SqliteReplies

@@ -353,7 +353,7 @@ def read_jsonl(path: Path, display_path: str, faults: list[Fault]) -> Iterator[t
                     log.extend(error.faults)
                 except RejectedError:
                     continue
-        if not any_text and not log.found:
+        if not any_text and not log.count:
             log.add(0, 0, "", "found an empty file, expected one JSON value per line")
     except SuiteError as error:
         log.extend(error.faults)

@@ -123,11 +123,11 @@ def matching_files(folder: Path, pattern: str) -> list[Path]:
     inside = root.resolve() if root is not None else None
     if inside is not None and not start.resolve().is_relative_to(inside):
         raise ValueError(f"found the pattern {pattern!r}, which leads outside of {root}, expected files inside")
-    found = sorted(set(_Search(pattern).files(start, parts[fixed:])))
-    for path in found:
+    matches = sorted(set(_Search(pattern).files(start, parts[fixed:])))
+    for path in matches:
         if inside is not None and path.is_symlink() and not path.resolve().is_relative_to(inside):
             raise ValueError(f"found the link {path.name!r}, which leads outside of {root}, expected files inside")
-    return found
+    return matches
 
 
 class _Search:
@@ -143,19 +143,19 @@ class _Search:
             if folder.is_file():
                 yield folder
             return
-        first, rest = parts[0], parts[1:]
+        first, remaining = parts[0], parts[1:]
         if not has_magic(first):
-            yield from self.files(folder / first, rest)
+            yield from self.files(folder / first, remaining)
             return
         if first == "**":
-            yield from self.files(folder, rest or ("*",))
+            yield from self.files(folder, remaining or ("*",))
         for entry in self._entries(folder):
             is_folder = entry.is_dir(follow_symlinks=False)
             if first == "**":
                 if is_folder and not entry.name.startswith("."):
                     yield from self.files(folder / entry.name, parts)
-            elif _matches(entry.name, first) and (is_folder or not rest):
-                yield from self.files(folder / entry.name, rest)
+            elif _matches(entry.name, first) and (is_folder or not remaining):
+                yield from self.files(folder / entry.name, remaining)
 
     def _entries(self, folder: Path) -> list["os.DirEntry[str]"]:
         try:

@@ -25,7 +25,7 @@ from pytest_llmeval.data.files.places import (
 
 _WORD = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|[^\s\[\]{}:,"]+', re.DOTALL)
 _BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
-_FOUND = re.compile(r"[\w.+-]+|.", re.DOTALL)
+_TOKEN = re.compile(r"[\w.+-]+|.", re.DOTALL)
 _EXPECTED = {
     "Expecting value": "a JSON value",
     "Expecting ',' delimiter": "',' or the closing bracket",
@@ -123,10 +123,10 @@ def _of_any_python(error: json.JSONDecodeError) -> json.JSONDecodeError:
 
 
 def _syntax_message(text: str, error: json.JSONDecodeError) -> str:
-    at = _FOUND.match(text, error.pos)
-    found = quotation(at.group(), 20) if at else "the end of the text"
+    at = _TOKEN.match(text, error.pos)
+    token = quotation(at.group(), 20) if at else "the end of the text"
     expected = _EXPECTED.get(error.msg, f"valid JSON ({error.msg})")
-    return f"found {found}, expected {expected}"
+    return f"found {token}, expected {expected}"
 
 
 def _depth(text: str) -> int:

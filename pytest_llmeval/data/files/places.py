@@ -67,13 +67,13 @@ class FaultLog:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.found = 0
+        self.count = 0
         self.first: list[Fault] = []
 
     def add(self, line: int, column: int, path: str, message: str, *, spares_case: bool = False) -> None:
         """Add a fault; `line` 0 means the whole file."""
-        self.found += 1
-        if self.found <= MAX_LISTED:
+        self.count += 1
+        if self.count <= MAX_LISTED:
             self.first.append(Fault(self.file, line, column, path, message, spares_case))
 
     def extend(self, faults: Iterable[Fault]) -> None:
@@ -84,17 +84,17 @@ class FaultLog:
     def include(self, log: "FaultLog") -> None:
         """Add the faults of another log of the file, listed or counted."""
         self.extend(log.first)
-        self.found += log.found - len(log.first)
+        self.count += log.count - len(log.first)
 
     def listed(self) -> list[Fault]:
         """Return the faults, and one that counts those not listed."""
-        rest = self.found - len(self.first)
-        more = [Fault(self.file, 0, 0, "", f"... and {rest} more")] if rest else []
+        unlisted = self.count - len(self.first)
+        more = [Fault(self.file, 0, 0, "", f"... and {unlisted} more")] if unlisted else []
         return [*self.first, *more]
 
     def check(self) -> None:
         """Raise `SuiteError` with all the faults, if there are any."""
-        if self.found:
+        if self.count:
             raise SuiteError(self.listed())
 
 

@@ -62,12 +62,12 @@ def by_types(kind: Any, data: Any) -> Any:
     if not _has_no_rules(kind):
         raise NotPlainError
     try:
-        made = msgspec.json.decode(msgspec.json.encode(data), type=kind)  # a copy: cases may share data
+        value = msgspec.json.decode(msgspec.json.encode(data), type=kind)  # a copy: cases may share data
     except Exception as error:  # a type that msgspec does not know, or whatever __post_init__ raises
         raise NotPlainError from error
-    if not _holds(made, data):
+    if not _holds(value, data):
         raise NotPlainError
-    return made
+    return value
 
 
 def _has_no_rules(kind: Any) -> bool:
@@ -75,7 +75,7 @@ def _has_no_rules(kind: Any) -> bool:
     return config.items() <= _NEUTRAL.items() and not hasattr(kind, "__get_pydantic_core_schema__")
 
 
-def _holds(made: Any, data: Any, depth: int = 0) -> bool:
+def _holds(converted: Any, data: Any, depth: int = 0) -> bool:
     """Return whether an object has exactly the values of the data.
 
     msgspec ignores unknown keys, and accepts texts and numbers that JSON cannot express.
@@ -84,16 +84,16 @@ def _holds(made: Any, data: Any, depth: int = 0) -> bool:
         case dict() | list() if depth == _DEEPEST:
             return False
         case dict():
-            inside = vars(made) if is_dataclass(made) else made
+            inside = vars(converted) if is_dataclass(converted) else converted
             return isinstance(inside, dict) and all(
                 key in inside and _holds(key, key) and _holds(inside[key], value, depth + 1)
                 for key, value in data.items()
             )
         case list():
-            same = isinstance(made, list | tuple) and len(made) == len(data)
-            return same and all(_holds(one, other, depth + 1) for one, other in zip(made, data, strict=True))
+            same = isinstance(converted, list | tuple) and len(converted) == len(data)
+            return same and all(_holds(left, other, depth + 1) for left, other in zip(converted, data, strict=True))
         case _:
-            return made == data and _is_json(data)
+            return converted == data and _is_json(data)
 
 
 def _is_json(value: Any) -> bool:
@@ -192,8 +192,8 @@ def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
         case "union_tag_not_found" | "union_tag_invalid":
             return _tag_message(error)
         case kind:
-            found = "" if kind == "value_error" else f"found {describe(error['input'])}, expected "
-            return found + expectation(error)
+            prefix = "" if kind == "value_error" else f"found {describe(error['input'])}, expected "
+            return prefix + expectation(error)
 
 
 def _tag_message(error: "ErrorDetails") -> str:
@@ -215,7 +215,7 @@ def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
     """
     reached = _dataclasses(kind)
     for part in location[:-1]:
-        inside = [each for one in reached for each in _dataclasses(get_type_hints(one).get(str(part)))]
+        inside = [each for each_kind in reached for each in _dataclasses(get_type_hints(each_kind).get(str(part)))]
         reached = inside or [each for each in reached if part in _literals(each)] or reached
     return [each.name for each in fields(reached[0])] if reached else []
 

@@ -273,11 +273,11 @@ def remove_leftovers(folder: Path) -> None:
 def _remove_leftovers(folder: Path) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
-            found = _LEFTOVER.fullmatch(entry.name)
-            if found is not None:
+            match = _LEFTOVER.fullmatch(entry.name)
+            if match is not None:
                 with suppress(OSError):
                     age = time.time() - entry.stat(follow_symlinks=False).st_mtime
-                    if has_ended(found[1]) or age > STALE_S:
+                    if has_ended(match[1]) or age > STALE_S:
                         Path(entry.path).unlink(missing_ok=True)
 
 

@@ -130,22 +130,22 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> N
         faults.add(0, 0, "", f"found {error.problem}, expected valid YAML")
         return
     lines = _LINE_BREAK.split(text)
-    rest = lines[mark.line][mark.column :] if mark.line < len(lines) else ""
-    if rest.startswith("\t"):
+    text_there = lines[mark.line][mark.column :] if mark.line < len(lines) else ""
+    if text_there.startswith("\t"):
         message = "found a tab, expected spaces: YAML does not allow tabs as indentation"
     else:
         end = "the end of the line" if mark.line < len(lines) - 1 else "the end of the file"
-        found = quotation(rest, 20) if rest else end
-        message = f"found {found}, expected valid YAML ({_explanation(error)})"
+        excerpt = quotation(text_there, 20) if text_there else end
+        message = f"found {excerpt}, expected valid YAML ({_explanation(error)})"
     faults.add(mark.line + 1, mark.column + 1, "", message)
 
 
 def _explanation(error: yaml.MarkedYAMLError) -> str:
-    problem = error.problem or "it cannot be read"
+    reason = error.problem or "it cannot be read"
     began = error.context_mark
     if not error.context or began is None:
-        return problem
-    return f"{error.context} that begins at {began.line + 1}:{began.column + 1}, {problem}"
+        return reason
+    return f"{error.context} that begins at {began.line + 1}:{began.column + 1}, {reason}"
 
 
 MAX_ALIASED: Final = 10_000_000
@@ -349,9 +349,9 @@ def _quoted(key: Any) -> str:
 
 def _stand_ins(text: str) -> dict[int, str]:
     """Return unused characters for those that YAML 1.1 takes for line breaks and YAML 1.2 for text."""
-    found = [] if text.isascii() else [mark for mark in _FORMER_BREAKS if mark in text]
+    marks = [] if text.isascii() else [mark for mark in _FORMER_BREAKS if mark in text]
     free = (chr(code) for code in _PRIVATE_USE if chr(code) not in text)
-    return {ord(mark): stand_in for mark, stand_in in zip(found, free, strict=False)}
+    return {ord(mark): stand_in for mark, stand_in in zip(marks, free, strict=False)}
 
 
 _LIBYAML_TOO_DEEP = "nesting depth"

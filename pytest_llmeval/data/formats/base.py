@@ -235,11 +235,11 @@ class Source(ABC):
             folder: The folder of the suite file.
             systems: The sources. A format whose cases are costly to read may read them once for all.
         """
-        found: list[tuple[list[Case], list[Fault]]] = []
+        answers: list[tuple[list[Case], list[Fault]]] = []
         for source in systems:
             faults: list[Fault] = []
-            found.append((source.load_recorded(folder, faults), faults))
-        return found
+            answers.append((source.load_recorded(folder, faults), faults))
+        return answers
 
     @abstractmethod
     def faulty(self, faults: Iterable[Fault]) -> int:
@@ -307,12 +307,12 @@ class FileSource(Source):
     def load_systems(self, folder: Path, systems: Sequence[Source]) -> list[tuple[list[Case], list[Fault]]]:
         """Read the data file once for all systems; see `Source.load_systems`."""
         data = _without_predictions(self._data(folder))
-        found: list[tuple[list[Case], list[Fault]]] = []
+        answers: list[tuple[list[Case], list[Fault]]] = []
         for source in systems:
             assert isinstance(source, FileSource)
             faults: list[Fault] = []
-            found.append((source._answered(data, folder, faults), faults))  # noqa: SLF001 (its own class)
-        return found
+            answers.append((source._answered(data, folder, faults), faults))  # noqa: SLF001 (its own class)
+        return answers
 
     def _data(self, folder: Path) -> CaseFile:
         """Read the data file."""
@@ -321,7 +321,7 @@ class FileSource(Source):
             self.read(file)
         except SuiteError as error:
             file.faults.extend(error.faults)
-        if not file.faults.found and not any(map(self.selects, file.cases.values())):
+        if not file.faults.count and not any(map(self.selects, file.cases.values())):
             file.faults.add(0, 0, "", "found no case selected by the options, expected at least one")
         return file
 
@@ -438,9 +438,9 @@ def _from_row(line: int, column: int, path: str, row: Any, faults: FaultLog) -> 
     id_key = _first_key(row, _ID_KEYS)
     answer_key = _first_key(row, _ANSWER_KEYS)
     if id_key is None or answer_key is None:
-        wanted = " or ".join(f"`{key}`" for key in (_ID_KEYS if id_key is None else _ANSWER_KEYS))
-        found = f"the keys {', '.join(map(repr, row))}" if row else "no key"
-        faults.add(line, column, path, f"found {found}, expected {wanted}")
+        expected = " or ".join(f"`{key}`" for key in (_ID_KEYS if id_key is None else _ANSWER_KEYS))
+        keys = f"the keys {', '.join(map(repr, row))}" if row else "no key"
+        faults.add(line, column, path, f"found {keys}, expected {expected}")
         return
     name = case_id(row[id_key])
     if name is None:
@@ -496,14 +496,14 @@ def _some(answers: list[RecordedAnswer]) -> str:
 
 def _add_unknown(answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog) -> None:
     if answers:
-        found = f"found {counted(len(answers), 'id')} that no case has ({_some(answers)})"
+        unknown = f"found {counted(len(answers), 'id')} that no case has ({_some(answers)})"
         expected = f"expected ids such as {next(iter(known))!r}{suggest(answers[0].id, known)}"
-        faults.add(answers[0].line, answers[0].column, "", f"{found}, {expected}")
+        faults.add(answers[0].line, answers[0].column, "", f"{unknown}, {expected}")
 
 
 def _add_ambiguous(answers: list[RecordedAnswer], by_short_id: dict[str, list[str]], faults: FaultLog) -> None:
     if answers:
         same = by_short_id[answers[0].id]
-        found = f"found {counted(len(answers), 'id')} that several conversations have ({_some(answers)})"
+        ambiguous = f"found {counted(len(answers), 'id')} that several conversations have ({_some(answers)})"
         expected = f"expected them with their conversation: {answers[0].id!r} is {same[0]!r} or {same[1]!r}"
-        faults.add(answers[0].line, answers[0].column, "", f"{found}, {expected}")
+        faults.add(answers[0].line, answers[0].column, "", f"{ambiguous}, {expected}")

@@ -64,8 +64,8 @@ def _native_rows(data: Any) -> Iterable[Any]:
 
 def _case_row(case: Case) -> dict[str, Any]:
     row = {each.name: getattr(case, each.name) for each in fields(case) if each.name in _CASE_KEYS}
-    kept = {name: value for name, value in row.items() if value is not MISSING and value not in ((), {})}
-    return {name: untyped(value) for name, value in kept.items() if name != "always" or value}
+    present = {name: value for name, value in row.items() if value is not MISSING and value not in ((), {})}
+    return {name: untyped(value) for name, value in present.items() if name != "always" or value}
 
 
 _CASE_KEYS: Final = ("id", "input", "expected", "prediction", "labels", "tags", "thresholds", "checks", "always")

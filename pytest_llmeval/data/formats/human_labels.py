@@ -86,22 +86,22 @@ def read_labels(paths: Iterable[tuple[Path, str]]) -> list[HumanLabel]:
     Raises:
         SuiteError: Some cannot be read, or a line is no label; all faults are listed.
     """
-    found: dict[Any, HumanLabel] = {}
+    labels: dict[Any, HumanLabel] = {}
     faults: list[Fault] = []
-    for path, shown in paths:
-        log = FaultLog(shown)
-        for line, row in read_jsonl(path, shown, faults):
+    for path, display_path in paths:
+        log = FaultLog(display_path)
+        for line, row in read_jsonl(path, display_path, faults):
             try:
                 label = _label(row)
             except ValueError as error:
                 log.add(line, 1, "", str(error))
             else:
-                found.pop(label.subject, None)
-                found[label.subject] = label
+                labels.pop(label.subject, None)
+                labels[label.subject] = label
         faults += log.listed()
     if faults:
         raise SuiteError(faults)
-    return list(found.values())
+    return list(labels.values())
 
 
 def _label(row: Any) -> HumanLabel:

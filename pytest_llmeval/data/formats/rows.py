@@ -91,7 +91,7 @@ class _RowReader:
             column = self.columns[part]
             if isinstance(column, str) and column in self.named and pick(row.data, column) is ABSENT:
                 self.lacking.append((row, part, column))
-        faults_before = self.file.faults.found
+        faults_before = self.file.faults.count
         messages = self.messages(row)
         case = Case(
             id=self.id(row, number),
@@ -106,7 +106,7 @@ class _RowReader:
             checks=self.checks(row),
             always=self.always(row),
         )
-        if self.file.faults.found == faults_before:
+        if self.file.faults.count == faults_before:
             column = self.columns["id"]
             self.file.add(case, f"{row.path}.{column}" if row.path else str(column), row.column)
 
@@ -134,13 +134,13 @@ class _RowReader:
     def object(self, row: DataRow, part: str) -> Iterator[tuple[str, str, Any]]:
         """Yield name, path and value of what an object holds, or several columns; nulls are left out."""
         columns = self.columns[part]
-        found = self.present(row, part)
-        if found is None or (self.cells and found == ""):
+        content = self.present(row, part)
+        if content is None or (self.cells and content == ""):
             return
-        if not isinstance(found, dict):
-            self.fault(row, str(columns), f"found {kind(found)}, expected an object")
+        if not isinstance(content, dict):
+            self.fault(row, str(columns), f"found {kind(content)}, expected an object")
             return
-        for name, value in found.items():
+        for name, value in content.items():
             path = columns[name] if isinstance(columns, dict) else f"{columns}.{name}"
             if value is not None and not (self.cells and value == ""):
                 yield name, path, value
@@ -199,8 +199,8 @@ class _RowReader:
 
     def written_checks(self, row: DataRow, column: str, cell: str) -> Any:
         """Return the checks of a cell: a list, in YAML or JSON, or one check."""
-        found = self.yaml(row, column, cell)
-        return [found] if isinstance(found, dict) else found
+        checks = self.yaml(row, column, cell)
+        return [checks] if isinstance(checks, dict) else checks
 
     def argument(self, row: DataRow, column: str, cell: Any) -> Any:
         """Return the argument of a check: the text of a cell, unless it is true, a number, or a list or object."""
@@ -219,7 +219,7 @@ class _RowReader:
         data, _ = load_yaml(cell, log)
         for fault in log.listed():
             self.fault(row, column, fault.message)
-        return data if not log.found else []
+        return data if not log.count else []
 
     def messages(self, row: DataRow) -> Any:
         """Return the script of a conversation, or null; its messages are checked where the suite is read."""
@@ -240,8 +240,8 @@ class _RowReader:
             return
         for column in sorted(self.named.keys() - self.met):
             known = ", ".join(sorted(self.keys))
-            found = f"found no row with the column {column!r}, which `fields.{self.named[column]}` names"
-            self.file.faults.add(0, 0, "", f"{found}, expected one of: {known}{suggest(column, self.keys)}")
+            unused = f"found no row with the column {column!r}, which `fields.{self.named[column]}` names"
+            self.file.faults.add(0, 0, "", f"{unused}, expected one of: {known}{suggest(column, self.keys)}")
         for row, part, column in self.lacking:
             if column in self.met:
                 self.fault(row, column, f"found no value, expected one: `fields.{part}` names it", spares_case=True)
@@ -273,7 +273,7 @@ def add_rows(file: CaseFile, rows: Iterable[DataRow], fields: ColumnMap | None, 
     count = 0
     for count, row in enumerate(rows, 1):
         reader.add(count, row)
-    if count or not file.faults.found:
+    if count or not file.faults.count:
         reader.finish(count)
 
 
@@ -348,7 +348,7 @@ class JsonSource(FileSource):
             file.faults.add(*document.locate(path), render_path(path), message)
             return
         places = [(index, render_path([*path, index])) for index in range(len(data))]
-        rows = [DataRow(data[index], *document.locate([*path, index]), shown) for index, shown in places]
+        rows = [DataRow(data[index], *document.locate([*path, index]), place) for index, place in places]
         add_rows(file, rows, self.fields)
 
 

@@ -16,8 +16,8 @@ _DEPTH: Final = 7
 """Levels whose places are known: the list, a task, its criteria, their actions, an action, its arguments."""
 
 _SPLITS: Final = "split_tasks.json"
-_SAID: Final = "messages[?role=='assistant' && type(content)=='string'].content"
-_ANSWERS: Final = f'join(`"\\n"`, {_SAID} || [answer || @])'
+_REPLIES: Final = "messages[?role=='assistant' && type(content)=='string'].content"
+_ANSWERS: Final = f'join(`"\\n"`, {_REPLIES} || [answer || @])'
 """All that the assistant said in a transcript; an answer without messages is all."""
 
 _RESPOND: Final = "respond"
@@ -53,15 +53,15 @@ class TauSource(FileSource):
         if not isinstance(tasks, list):
             file.faults.add(*document.locate(path), render_path(path), f"found {kind(tasks)}, expected a list of tasks")
             return
-        wanted = self._split(file)
+        split = self._split(file)
         known = set()
         for index, data in enumerate(tasks):
             task = _Task(file, document, (*path, index), data)
             name = task.name(index)
             known.add(name)
-            if name is not None and (wanted is None or name in wanted):
+            if name is not None and (split is None or name in split):
                 task.add(name, assertions=self.assertions)
-        if unknown := sorted((wanted or frozenset()) - known):
+        if unknown := sorted((split or frozenset()) - known):
             named = ", ".join(map(repr, unknown[:5]))
             file.faults.add(
                 0, 0, "split", f"found {named} in {self.split!r}, expected ids of tasks in {file.path.name}"
@@ -77,13 +77,13 @@ class TauSource(FileSource):
             return None
         path = file.path.with_name(_SPLITS)
         splits = read_json(path, shown_path(path))
-        found = splits.get(self.split) if isinstance(splits, dict) else None
-        if not isinstance(found, list):
+        tasks = splits.get(self.split) if isinstance(splits, dict) else None
+        if not isinstance(tasks, list):
             names = list(splits) if isinstance(splits, dict) else []
             expected = f"one of {', '.join(names) or 'the splits'} in {path.name}{suggest(self.split, names)}"
             file.faults.add(0, 0, "split", f"found {self.split!r}, expected {expected}")
             return frozenset()
-        return frozenset(str(each) for each in found)
+        return frozenset(str(each) for each in tasks)
 
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many tasks have faults that keep their case from running."""
@@ -122,25 +122,25 @@ class _Task:
 
     def text(self, *path: str | int) -> str:
         """Return a text without spaces around it; empty where there is none."""
-        found = self.find(*path)
-        if found is None or isinstance(found, str):
-            return (found or "").strip()
-        self.fault(path, f"found {kind(found)}, expected text")
+        value = self.find(*path)
+        if value is None or isinstance(value, str):
+            return (value or "").strip()
+        self.fault(path, f"found {kind(value)}, expected text")
         return ""
 
     def texts(self, *path: str | int) -> list[str]:
         """Return a list of texts."""
-        found = self._listed(path, "a list of texts")
-        for index, each in enumerate(found or ()):
+        values = self._listed(path, "a list of texts")
+        for index, each in enumerate(values or ()):
             if not isinstance(each, str) or not each.strip():
                 self.fault((*path, index), f"found {kind(each)}, expected text")
-        return [each for each in found or () if isinstance(each, str)]
+        return [each for each in values or () if isinstance(each, str)]
 
     def _listed(self, path: Sequence[str | int], expected: str) -> list[Any] | None:
-        found = self.find(*path)
-        if found is None or isinstance(found, list):
-            return found
-        self.fault(path, f"found {kind(found)}, expected {expected}")
+        values = self.find(*path)
+        if values is None or isinstance(values, list):
+            return values
+        self.fault(path, f"found {kind(values)}, expected {expected}")
         return None
 
     def calls(self, arguments: str, *path: str | int) -> list[dict[str, Any]] | None:
@@ -150,11 +150,11 @@ class _Task:
             arguments: The key of the arguments of an action.
             path: Where the actions are.
         """
-        found = self._listed(path, "a list of actions")
-        if found is None:
+        actions = self._listed(path, "a list of actions")
+        if actions is None:
             return None
         calls = []
-        for index, each in enumerate(found):
+        for index, each in enumerate(actions):
             place = (*path, index)
             if not isinstance(each, dict):
                 self.fault(place, f"found {kind(each)}, expected an action with name and {arguments}")
@@ -167,32 +167,32 @@ class _Task:
         return calls
 
     def _arguments(self, action: Mapping[str, Any], place: Sequence[str | int]) -> dict[str, Any]:
-        given = action.get(str(place[-1]), {})
-        if not isinstance(given, dict):
-            self.fault(place, f"found {kind(given)}, expected an object")
+        arguments = action.get(str(place[-1]), {})
+        if not isinstance(arguments, dict):
+            self.fault(place, f"found {kind(arguments)}, expected an object")
             return {}
         compared = action.get("compare_args")
         if compared is None:
-            return {"arguments": given}
+            return {"arguments": arguments}
         if not isinstance(compared, list):
             self.fault((*place[:-1], "compare_args"), f"found {kind(compared)}, expected a list of names")
             return {}
-        return {"arguments": {name: value for name, value in given.items() if name in compared}} if compared else {}
+        return {"arguments": {name: value for name, value in arguments.items() if name in compared}} if compared else {}
 
     def name(self, index: int) -> str | None:
         """Return the id of the task, or else its number, counted from 0; ``None`` with a fault for no task."""
         if not isinstance(self._data, dict):
             self.fault((), f"found {kind(self._data)}, expected a task")
             return None
-        given = self._data.get("id", index)
-        name = case_id(given)
+        value = self._data.get("id", index)
+        name = case_id(value)
         if name is None:
-            self.fault(("id",), f"found {kind(given)}, expected text or a whole number")
+            self.fault(("id",), f"found {kind(value)}, expected text or a whole number")
         return name
 
     def add(self, name: str, *, assertions: bool) -> None:
         """Add the case of the task, or its faults."""
-        before = self._file.faults.found
+        before = self._file.faults.count
         if "user_scenario" in self._data:
             wants, calls, labels = self._second()
             criteria = "evaluation_criteria"
@@ -207,10 +207,10 @@ class _Task:
             keys = ", ".join(map(str, self._data)) or "no keys"
             self.fault((), f"found {keys}, expected instruction (tau-bench) or user_scenario (tau2-bench)")
             return
-        if self._file.faults.found == before and not wants["goal"]:
+        if self._file.faults.count == before and not wants["goal"]:
             place = ("user_scenario", "instructions") if "user_scenario" in self._data else ("instruction",)
             self.fault(place, "found no instruction, expected what the user wants")
-        if self._file.faults.found > before:
+        if self._file.faults.count > before:
             return
         line, column = self._document.locate(self._path)
         case = Case(
@@ -230,8 +230,8 @@ class _Task:
         if isinstance(self.find(*place), str):
             goal, knows = self.text(*place), {}
         else:
-            asked = (self.text(*place, part) for part in ("reason_for_call", "task_instructions", "unknown_info"))
-            goal = "\n\n".join(filter(None, asked))
+            parts = (self.text(*place, part) for part in ("reason_for_call", "task_instructions", "unknown_info"))
+            goal = "\n\n".join(filter(None, parts))
             known = self.text(*place, "known_info")
             knows = {"known_info": known} if known else {}
             if domain := self.text(*place, "domain"):
@@ -243,10 +243,10 @@ class _Task:
 def _communicated(output: str) -> dict[str, Any]:
     """Return the check that the agent has said something, in any case; numbers may have commas between their digits."""
     beside = {"on": _ANSWERS, "name": "communicated"}
-    wanted = re.sub(r"(?<=\d),(?=\d)", "", output.strip())
-    if not re.search(r"\d{4}|\s", wanted):
-        return {"icontains": wanted, **beside}
-    return {"regex": f"(?i){''.join(_pieces(wanted))}", **beside}
+    expected = re.sub(r"(?<=\d),(?=\d)", "", output.strip())
+    if not re.search(r"\d{4}|\s", expected):
+        return {"icontains": expected, **beside}
+    return {"regex": f"(?i){''.join(_pieces(expected))}", **beside}
 
 
 def _pieces(output: str) -> Iterator[str]:

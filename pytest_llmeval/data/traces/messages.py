@@ -41,23 +41,24 @@ _INDEX: Final = re.compile(r"(.+?)\.(\d+)(?:\.(.+))?")
 
 def kind_of(span: TraceSpan) -> SpanKind:
     """Return what a span is the work of."""
-    given = span.attributes
-    operation = given.get("gen_ai.operation.name")
+    attributes = span.attributes
+    operation = attributes.get("gen_ai.operation.name")
     if isinstance(operation, str) and operation in _OPERATIONS:
         return _OPERATIONS[operation]
-    inference = given.get("openinference.span.kind")
+    inference = attributes.get("openinference.span.kind")
     if isinstance(inference, str):
         return _OPENINFERENCE.get(inference.upper(), "other")
-    vercel = given.get("ai.operationId")
+    vercel = attributes.get("ai.operationId")
     if isinstance(vercel, str):
         return _VERCEL.get(vercel, "other")
-    if "gen_ai.tool.name" in given:
+    if "gen_ai.tool.name" in attributes:
         return "tool"
     if any(
-        name.startswith(("gen_ai.request.", "gen_ai.response.", "gen_ai.prompt", "gen_ai.input.")) for name in given
+        name.startswith(("gen_ai.request.", "gen_ai.response.", "gen_ai.prompt", "gen_ai.input."))
+        for name in attributes
     ):
         return "model"
-    return "agent" if "agent_name" in given or "gen_ai.agent.name" in given else "other"
+    return "agent" if "agent_name" in attributes or "gen_ai.agent.name" in attributes else "other"
 
 
 def read_messages(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
@@ -67,39 +68,39 @@ def read_messages(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessag
     ``arguments``; and as the result of a call ``tool_call_id``.
     """
     for read in (_otel, _openinference, _vercel, _numbered, _events):
-        given, answered = read(span)
-        if given or answered:
-            return given, answered
+        inputs, answered = read(span)
+        if inputs or answered:
+            return inputs, answered
     return [], []
 
 
 def _otel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
-    found = span.attributes
-    system = _parsed(found.get("gen_ai.system_instructions"))
-    given = list(_messages(found.get("gen_ai.input.messages"), "user"))
-    answered = list(_messages(found.get("gen_ai.output.messages"), "assistant"))
-    everything = found.get("pydantic_ai.all_messages", found.get("all_messages_events"))
-    if not given and everything is not None:
-        said = list(_messages(everything, "user"))
-        cut = max((place for place, each in enumerate(said) if each["role"] != "assistant"), default=-1) + 1
-        given, answered = said[:cut], said[cut:]
+    attributes = span.attributes
+    system = _parsed(attributes.get("gen_ai.system_instructions"))
+    inputs = list(_messages(attributes.get("gen_ai.input.messages"), "user"))
+    answered = list(_messages(attributes.get("gen_ai.output.messages"), "assistant"))
+    everything = attributes.get("pydantic_ai.all_messages", attributes.get("all_messages_events"))
+    if not inputs and everything is not None:
+        messages = list(_messages(everything, "user"))
+        cut = max((place for place, each in enumerate(messages) if each["role"] != "assistant"), default=-1) + 1
+        inputs, answered = messages[:cut], messages[cut:]
     for event in span.events:
         if event.name == "gen_ai.client.inference.operation.details":
-            given = given or list(_messages(event.attributes.get("gen_ai.input.messages"), "user"))
+            inputs = inputs or list(_messages(event.attributes.get("gen_ai.input.messages"), "user"))
             answered = answered or list(_messages(event.attributes.get("gen_ai.output.messages"), "assistant"))
             system = system or _parsed(event.attributes.get("gen_ai.system_instructions"))
-    if system and given and given[0]["role"] != "system":
+    if system and inputs and inputs[0]["role"] != "system":
         text = "\n".join(_texts(system))
-        given = [{"role": "system", "content": text}, *given] if text else given
-    return given, answered
+        inputs = [{"role": "system", "content": text}, *inputs] if text else inputs
+    return inputs, answered
 
 
 def _openinference(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
-    found = _nested(span.attributes, "llm")
+    attributes = _nested(span.attributes, "llm")
     return tuple(  # type: ignore[return-value]
         [
             message
-            for each in _listed(found.get(name))
+            for each in _listed(attributes.get(name))
             if isinstance(each, Mapping)
             for message in _messages([each.get("message", each)], role)
         ]
@@ -108,41 +109,41 @@ def _openinference(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessa
 
 
 def _vercel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
-    found = span.attributes
-    if not any(name.startswith("ai.") for name in found):
+    attributes = span.attributes
+    if not any(name.startswith("ai.") for name in attributes):
         return [], []
-    given = list(_messages(found.get("ai.prompt.messages"), "user"))
-    prompt = _parsed(found.get("ai.prompt"))
-    if not given and isinstance(prompt, Mapping):
+    inputs = list(_messages(attributes.get("ai.prompt.messages"), "user"))
+    prompt = _parsed(attributes.get("ai.prompt"))
+    if not inputs and isinstance(prompt, Mapping):
         system = prompt.get("system")
-        given = [{"role": "system", "content": system}] if isinstance(system, str) else []
-        given += list(_messages(prompt.get("messages", prompt.get("prompt")), "user"))
-    calls = [call for each in _listed(_parsed(found.get("ai.response.toolCalls"))) if (call := _call(each))]
-    text = found.get("ai.response.text", found.get("ai.response.object"))
+        inputs = [{"role": "system", "content": system}] if isinstance(system, str) else []
+        inputs += list(_messages(prompt.get("messages", prompt.get("prompt")), "user"))
+    calls = [call for each in _listed(_parsed(attributes.get("ai.response.toolCalls"))) if (call := _call(each))]
+    text = attributes.get("ai.response.text", attributes.get("ai.response.object"))
     answer: TraceMessage = {"role": "assistant"}
     if isinstance(text, str) and text:
         answer["content"] = text
     if calls:
         answer["tool_calls"] = calls
-    return given, [answer] if len(answer) > 1 else []
+    return inputs, [answer] if len(answer) > 1 else []
 
 
 def _numbered(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
     """Read what was written before there were structured messages: ``gen_ai.prompt``, whole or by number."""
-    found = _nested(span.attributes, "gen_ai")
-    prompt, completion = (_parsed(found.get(name)) for name in ("prompt", "completion"))
+    attributes = _nested(span.attributes, "gen_ai")
+    prompt, completion = (_parsed(attributes.get(name)) for name in ("prompt", "completion"))
     return list(_messages(prompt, "user")), list(_messages(completion, "assistant"))
 
 
 def _events(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
     """Read events: one for each message, or one for the prompt and one for the completion."""
-    given: list[TraceMessage] = []
+    inputs: list[TraceMessage] = []
     answered: list[TraceMessage] = []
     for event in span.events:
         content = event.attributes
         match event.name:
             case "gen_ai.content.prompt":
-                given += _messages(content.get("gen_ai.prompt"), "user")
+                inputs += _messages(content.get("gen_ai.prompt"), "user")
             case "gen_ai.content.completion":
                 answered += _messages(content.get("gen_ai.completion"), "assistant")
             case "gen_ai.choice":
@@ -150,40 +151,40 @@ def _events(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
                 answered += _messages([message if isinstance(message, Mapping) else dict(content)], "assistant")
             case _ if event.name.startswith("gen_ai.") and event.name.endswith(".message"):
                 role = event.name.removeprefix("gen_ai.").removesuffix(".message")
-                given += _messages([{"role": role, **content}], role)
-    return given, answered
+                inputs += _messages([{"role": role, **content}], role)
+    return inputs, answered
 
 
-def _messages(found: Any, role: str) -> Iterator[TraceMessage]:
+def _messages(value: Any, role: str) -> Iterator[TraceMessage]:
     """Yield messages in one form, from JSON text, a list of messages, or a text that is one."""
-    found = _parsed(found)
-    if isinstance(found, str):
-        if found:
-            yield {"role": role, "content": found}
+    value = _parsed(value)
+    if isinstance(value, str):
+        if value:
+            yield {"role": role, "content": value}
         return
-    if isinstance(found, Mapping):
-        found = _listed(found) or found.get("messages", [found])
-    for each in _listed(found):
+    if isinstance(value, Mapping):
+        value = _listed(value) or value.get("messages", [value])
+    for each in _listed(value):
         if isinstance(each, str):
             yield {"role": role, "content": each}
         elif isinstance(each, Mapping):
             yield from _message(each, role)
 
 
-def _message(found: Mapping[str, Any], role: str) -> Iterator[TraceMessage]:
-    if isinstance(found.get("kwargs"), Mapping):  # of LangChain
-        found = found["kwargs"]
-    given = found.get("role", found.get("type", role))
-    role = _ROLES.get(given, given) if isinstance(given, str) and given else role
-    content = next((found[name] for name in ("parts", "content", "contents") if found.get(name) is not None), None)
+def _message(data: Mapping[str, Any], role: str) -> Iterator[TraceMessage]:
+    if isinstance(data.get("kwargs"), Mapping):  # of LangChain
+        data = data["kwargs"]
+    label = data.get("role", data.get("type", role))
+    role = _ROLES.get(label, label) if isinstance(label, str) and label else role
+    content = next((data[name] for name in ("parts", "content", "contents") if data.get(name) is not None), None)
     content = (
         _parsed(content) if isinstance(content, str) and content[:2] in ("[{", '{"') and role == "tool" else content
     )
-    own = {"tool_call_id": each} if isinstance(each := found.get("tool_call_id", found.get("id")), str) else {}
+    own = {"tool_call_id": each} if isinstance(each := data.get("tool_call_id", data.get("id")), str) else {}
     if role == "tool" and not _has_results(content):
         yield {"role": "tool", **own, "content": _text_of(content)}
         return
-    calls = [call for each in _listed(_parsed(found.get("tool_calls"))) if (call := _call(each))]
+    calls = [call for each in _listed(_parsed(data.get("tool_calls"))) if (call := _call(each))]
     calls += [call for each in _listed(content) if _is_call(each) and (call := _call(each))]
     text = "\n".join(_texts(content))
     message: TraceMessage = {"role": role}
@@ -231,20 +232,20 @@ def _result(part: Mapping[str, Any]) -> TraceMessage:
     }
 
 
-def _call(found: Any) -> dict[str, Any] | None:
+def _call(data: Any) -> dict[str, Any] | None:
     """Return a call of a tool in one form; ``None`` where it has no name."""
-    if not isinstance(found, Mapping):
+    if not isinstance(data, Mapping):
         return None
-    if isinstance(found.get("tool_call"), Mapping):  # of OpenInference
-        found = found["tool_call"]
-    inner = found.get("function", found)
+    if isinstance(data.get("tool_call"), Mapping):  # of OpenInference
+        data = data["tool_call"]
+    inner = data.get("function", data)
     if not isinstance(inner, Mapping):
-        inner = {**found, "name": inner}
+        inner = {**data, "name": inner}
     name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), None)
     if name is None:
         return None
     arguments = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), None)
-    own = next((found[key] for key in ("id", "toolCallId", "tool_call_id") if isinstance(found.get(key), str)), "")
+    own = next((data[key] for key in ("id", "toolCallId", "tool_call_id") if isinstance(data.get(key), str)), "")
     call: dict[str, Any] = {"id": own} if own else {}
     call["name"] = name
     if arguments is not None:
@@ -254,21 +255,21 @@ def _call(found: Any) -> dict[str, Any] | None:
 
 def tool_call_of(span: TraceSpan) -> dict[str, Any] | None:
     """Return the call that a span of a tool is, with ``result``, and with ``status`` if it failed."""
-    found = span.attributes
+    attributes = span.attributes
     names = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "tool_name")
-    name = next((found[key] for key in names if isinstance(found.get(key), str)), "")
+    name = next((attributes[key] for key in names if isinstance(attributes.get(key), str)), "")
     if not name:
         name = span.name.removeprefix("execute_tool ").removeprefix("running tool: ").strip()
     if not name:
         return None
     call: dict[str, Any] = {}
-    if own := next((found[key] for key in _CALL_IDS if isinstance(found.get(key), str)), ""):
+    if own := next((attributes[key] for key in _CALL_IDS if isinstance(attributes.get(key), str)), ""):
         call["id"] = own
     call["name"] = name
-    arguments = next((found[key] for key in _ARGUMENTS if found.get(key) is not None), None)
+    arguments = next((attributes[key] for key in _ARGUMENTS if attributes.get(key) is not None), None)
     if arguments is not None:
         call["arguments"] = _parsed(arguments)
-    result = next((found[key] for key in _TOOL_RESULTS if found.get(key) is not None), None)
+    result = next((attributes[key] for key in _TOOL_RESULTS if attributes.get(key) is not None), None)
     if result is not None:
         call["result"] = _parsed(result)
     if span.failed:
@@ -291,25 +292,25 @@ def documents_of(span: TraceSpan) -> list[str]:
     """Return the passages that a span of retrieval found, in order."""
     documents = _nested(span.attributes, "retrieval").get("documents")
     documents = documents if documents is not None else _parsed(span.attributes.get("gen_ai.retrieval.documents"))
-    found = []
+    passages = []
     for each in _listed(_parsed(documents)):
         inner = each.get("document", each) if isinstance(each, Mapping) else each
         if isinstance(inner, Mapping):
             inner = next((inner[name] for name in ("content", "text", "page_content") if name in inner), None)
         if isinstance(inner, str) and inner:
-            found.append(inner)
-    return found
+            passages.append(inner)
+    return passages
 
 
 def figures_of(span: TraceSpan) -> dict[str, Any]:
     """Return what a span of a model took: ``input_tokens``, ``output_tokens``, ``cost_usd``, and its ``model``."""
-    found = span.attributes
+    attributes = span.attributes
     figures: dict[str, Any] = {}
     for name, keys in _FIGURES.items():
-        value = next((found[key] for key in keys if _is_amount(found.get(key))), None)
+        value = next((attributes[key] for key in keys if _is_amount(attributes.get(key))), None)
         if value is not None:
             figures[name] = value
-    model = next((found[key] for key in _MODELS if isinstance(found.get(key), str) and found[key]), None)
+    model = next((attributes[key] for key in _MODELS if isinstance(attributes.get(key), str) and attributes[key]), None)
     return {**figures, "model": model} if model else figures
 
 
@@ -340,11 +341,11 @@ def value_of(span: TraceSpan, which: Literal["input", "output"]) -> str:
         "input": ("input.value", "traceloop.entity.input"),
         "output": ("output.value", "final_result", "traceloop.entity.output"),
     }
-    found = next((span.attributes[name] for name in names[which] if span.attributes.get(name) is not None), None)
-    parsed = _parsed(found)
+    value = next((span.attributes[name] for name in names[which] if span.attributes.get(name) is not None), None)
+    parsed = _parsed(value)
     if isinstance(parsed, Mapping) and len(parsed) == 1:  # one argument or field: what it holds
         (parsed,) = parsed.values()
-    return parsed if isinstance(parsed, str) else found if isinstance(found, str) else ""
+    return parsed if isinstance(parsed, str) else value if isinstance(value, str) else ""
 
 
 def _parsed(value: Any) -> Any:

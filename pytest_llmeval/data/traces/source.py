@@ -45,31 +45,31 @@ class TracesSource(FileSource):
 
     def read(self, file: CaseFile) -> None:
         """Add the cases of a file of traces; see `FileSource.read`."""
-        wanted = self.labels or {}
-        found = read_spans(file.path, file.faults)
-        groups = self._groups(found)
+        labels = self.labels or {}
+        file_spans = read_spans(file.path, file.faults)
+        groups = self._groups(file_spans)
         for name, traces in groups.items():
-            spans = [span for trace in traces for span in found.spans[trace]]
+            spans = [span for trace in traces for span in file_spans.spans[trace]]
             spans = [each for each in spans if self.service is None or each.service == self.service]
-            doubled = sum(found.doubled.get(trace, 0) for trace in traces)
-            case = case_of_spans(_NO_ID.sub("-", name), spans, wanted, doubled)
+            doubled = sum(file_spans.doubled.get(trace, 0) for trace in traces)
+            case = case_of_spans(_NO_ID.sub("-", name), spans, labels, doubled)
             if case is not None:
                 file.add(case)
-        if not file.cases and not file.faults.found:
-            number = counted(len(found.spans), "trace")
+        if not file.cases and not file.faults.count:
+            number = counted(len(file_spans.spans), "trace")
             file.faults.add(0, 0, "", f"found {number}, none with a span of a model, an agent, a tool or a retrieval")
 
-    def _groups(self, found: SpanFile) -> dict[str, list[str]]:
+    def _groups(self, file_spans: SpanFile) -> dict[str, list[str]]:
         """Return, by the id of a case, its traces by time."""
         groups: dict[str, list[str]] = {}
-        for trace, spans in found.spans.items():
+        for trace, spans in file_spans.spans.items():
             name = trace or "no-trace"
             if self.by == "conversation":
                 ids = (span.attributes.get(key) for span in spans for key in _CONVERSATION)
                 name = next((each for each in ids if isinstance(each, str) and each), name)
             groups.setdefault(name, []).append(trace)
         for traces in groups.values():
-            traces.sort(key=lambda trace: _begin(found.spans[trace]))
+            traces.sort(key=lambda trace: _begin(file_spans.spans[trace]))
         return groups
 
 
@@ -107,29 +107,29 @@ def case_of_spans(
     prediction["trace"] = {
         "ids": list(dict.fromkeys(each.trace for each in tree.spans)),
         "root": tree.root,
-        "spans": list(map(_shown, tree.spans)),
+        "spans": list(map(_summary, tree.spans)),
         **({"notes": notes} if notes else {}),
     }
-    found = {label: tree.attribute(key) for label, key in (labels or {}).items()}
+    values = {label: tree.attribute(key) for label, key in (labels or {}).items()}
     return Case(
         name,
         tree.input(),
         prediction=prediction,
-        labels={label: value for label, value in found.items() if value is not None},
+        labels={label: value for label, value in values.items() if value is not None},
         line=min(each.line for each in spans),
     )
 
 
-def _shown(span: TraceSpan) -> dict[str, Any]:
+def _summary(span: TraceSpan) -> dict[str, Any]:
     """Return a span as predictions have it; what it says at length is among their parts."""
     long = sorted([*span.left_out, *(name for name, value in span.attributes.items() if not is_short(value))])
-    shown: dict[str, Any] = {"name": span.name}
+    summary: dict[str, Any] = {"name": span.name}
     if span.start and span.end >= span.start:
-        shown["duration_s"] = round((span.end - span.start) / 1e9, 6)
+        summary["duration_s"] = round((span.end - span.start) / 1e9, 6)
     if span.failed:
-        shown["failed"] = True
-    shown["attributes"] = {name: value for name, value in span.attributes.items() if is_short(value)}
-    return {**shown, **({"left_out": long} if long else {})}
+        summary["failed"] = True
+    summary["attributes"] = {name: value for name, value in span.attributes.items() if is_short(value)}
+    return {**summary, **({"left_out": long} if long else {})}
 
 
 class _Tree:
@@ -147,11 +147,11 @@ class _Tree:
         kinds = {each.id: kind_of(each) for each in self.spans}
         self.kinds = {name: kind for name, kind in kinds.items() if kind != "other"}
         self.above = {each.id: self._above(each) for each in self.spans}
-        models = self._of("model")
+        models = self._of_kind("model")
         wrapped = {name for each in models for name in self.above[each.id]}
         self.models = [each for each in models if each.id not in wrapped]
         """Calls of models; one that another instrumentation has wrapped counts once."""
-        self.agents = [each for each in self._of("agent") if not any(map(self._is_agent, self.above[each.id]))]
+        self.agents = [each for each in self._of_kind("agent") if not any(map(self._is_agent, self.above[each.id]))]
         """Agents that no other agent called."""
 
     @property
@@ -159,7 +159,7 @@ class _Tree:
         """Id of the first span that belongs to no other."""
         return next((each.id for each in self.spans if self.parents[each.id] is None), self.spans[0].id)
 
-    def _of(self, kind: str) -> list[TraceSpan]:
+    def _of_kind(self, kind: str) -> list[TraceSpan]:
         return [each for each in self.spans if self.kinds.get(each.id) == kind]
 
     def _is_agent(self, name: str) -> bool:
@@ -193,8 +193,8 @@ class _Tree:
         """Return an attribute of the first span that has it, as text."""
         if name == "service.name":
             return next((each.service for each in self.spans if each.service), None)
-        found = (each.attributes[name] for each in self.spans if each.attributes.get(name) is not None)
-        value = next(found, None)
+        values = (each.attributes[name] for each in self.spans if each.attributes.get(name) is not None)
+        value = next(values, None)
         return None if value is None else value if isinstance(value, str) else str(value)
 
     def input(self) -> Any:
@@ -211,13 +211,13 @@ class _Tree:
 
     def _messages(self) -> list[dict[str, Any]]:
         """Return the conversation of the outermost agents with their models, or of models that no agent called."""
-        said: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         asking = {name for each in self.models if self._is_outermost(each) for name in self.above[each.id]}
         silent = [each for each in self.agents if each.id not in asking or not self._models_speak(each)]
         for each in sorted([*silent, *filter(self._is_outermost, self.models)], key=self.spans.index):
-            given, answered = read_messages(each)
-            said = _continued(said, given, answered)
-        return said
+            inputs, answered = read_messages(each)
+            messages = _continued(messages, inputs, answered)
+        return messages
 
     def _models_speak(self, agent: TraceSpan) -> bool:
         return any(any(read_messages(each)) for each in self.models if agent.id in self.above[each.id])
@@ -238,7 +238,7 @@ class _Tree:
         calls = self._tool_calls(messages)
         if calls or messages:
             parts["tool_calls"] = calls
-        retrievals = self._of("retrieval")
+        retrievals = self._of_kind("retrieval")
         contexts = list(dict.fromkeys(text for each in retrievals for text in documents_of(each)))
         if contexts or any("retrieval.documents" in each.attributes for each in retrievals):
             parts["contexts"] = contexts
@@ -249,17 +249,17 @@ class _Tree:
 
     def _tool_calls(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the calls of tools: those of messages with what spans know of them, then those of spans alone."""
-        done = [(each, call) for each in self._of("tool") if (call := tool_call_of(each)) is not None]
+        done = [(each, call) for each in self._of_kind("tool") if (call := tool_call_of(each)) is not None]
         wrapped = {(name, call["name"]) for each, call in done for name in self.above[each.id]}
         spans = [call for each, call in done if (each.id, call["name"]) not in wrapped and self._is_outermost(each)]
         results = {each["tool_call_id"]: each for each in messages if each["role"] == "tool" and "tool_call_id" in each}
         calls: list[dict[str, Any]] = []
-        for asked in (call for each in messages for call in each.get("tool_calls", ())):
-            own = asked.get("id")
-            ran = next((each for each in spans if _is_same(each, asked)), None)
+        for request in (call for each in messages for call in each.get("tool_calls", ())):
+            own = request.get("id")
+            ran = next((each for each in spans if _is_same(each, request)), None)
             if ran is not None:
                 spans.remove(ran)
-            call = {**asked, **(ran or {})}
+            call = {**request, **(ran or {})}
             if own in results:
                 call.setdefault("result", results[own]["content"])
                 if results[own].get("status") == "error":
@@ -274,9 +274,9 @@ class _Tree:
             figures = [figures_of(each) for each in self.agents]
         usage: dict[str, Any] = {}
         for name in ("input_tokens", "output_tokens", "cost_usd"):
-            given = [each[name] for each in figures if name in each]
-            if given and len(given) == len(figures):  # a sum of some is no sum
-                usage[name] = sum(given)
+            amounts = [each[name] for each in figures if name in each]
+            if amounts and len(amounts) == len(figures):  # a sum of some is no sum
+                usage[name] = sum(amounts)
         if models := [each["model"] for each in figures if "model" in each]:
             usage["model"] = models[-1]
         begins = [each.start for each in self.spans if each.start]
@@ -286,38 +286,38 @@ class _Tree:
         return usage
 
 
-def _is_same(ran: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+def _is_same(ran: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
     """Return whether a span is that of a call: by id, or where one of them has none, by name."""
-    if "id" in ran and "id" in asked:
-        return bool(ran["id"] == asked["id"])
-    same: Callable[[str], bool] = lambda name: name not in ran or ran[name] == asked.get(name)  # noqa: E731
+    if "id" in ran and "id" in request:
+        return bool(ran["id"] == request["id"])
+    same: Callable[[str], bool] = lambda name: name not in ran or ran[name] == request.get(name)  # noqa: E731
     return same("name") and same("arguments")
 
 
 def _continued(
-    said: list[dict[str, Any]], given: Sequence[dict[str, Any]], answered: Sequence[dict[str, Any]]
+    messages: list[dict[str, Any]], inputs: Sequence[dict[str, Any]], answered: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return a conversation after one more call of the model, which was given all of it, a part, or something new."""
-    if len(given) >= len(said) and all(map(_equal, said, given)):
-        return [*given, *answered]
-    known = said[:]
+    if len(inputs) >= len(messages) and all(map(_equal, messages, inputs)):
+        return [*inputs, *answered]
+    known = messages[:]
     new = []
-    for message in given:
+    for message in inputs:
         place = next((place for place, each in enumerate(known) if _equal(each, message)), None)
         if place is None:
             new.append(message)
         else:
             del known[place]
-    return [*said, *new, *answered]
+    return [*messages, *new, *answered]
 
 
-def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _equal(message: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two messages are the same, though one convention may drop ids or empty contents."""
     return (
-        one["role"] == other["role"]
-        and (one.get("content") or "") == (other.get("content") or "")
+        message["role"] == other["role"]
+        and (message.get("content") or "") == (other.get("content") or "")
         and (
-            [each.get("name") for each in one.get("tool_calls", ())]
+            [each.get("name") for each in message.get("tool_calls", ())]
             == [each.get("name") for each in other.get("tool_calls", ())]
         )
     )

@@ -301,13 +301,13 @@ class _Reader:
 
     def finished(self) -> SpanFile:
         """Return the spans, with the events that came as logs."""
-        found = SpanFile(doubled=self.doubled)
+        file_spans = SpanFile(doubled=self.doubled)
         for trace, span, event in self.logs:
             if (trace, span) in self.spans:
                 self.spans[trace, span].events.append(event)
         for each in self.spans.values():
-            found.spans.setdefault(each.trace, []).append(each)
-        return found
+            file_spans.spans.setdefault(each.trace, []).append(each)
+        return file_spans
 
     def _add(self, text: JsonPieces, path: str, resource: Mapping[str, Any]) -> None:
         """Add what the next value holds: a span, an export, or a list of them."""
@@ -339,48 +339,50 @@ class _Reader:
         if not nested and not self._add_span(fields, line, path, resource):
             self._fault(line, path, fields)
 
-    def _add_log(self, found: Any, line: int, path: str) -> None:
-        if not isinstance(found, Mapping):
-            self._fault(line, path, found)
+    def _add_log(self, data: Any, line: int, path: str) -> None:
+        if not isinstance(data, Mapping):
+            self._fault(line, path, data)
             return
-        attributes = _attributes(found.get("attributes"))
-        body = _value(found.get("body"))
-        name = found.get("eventName") or attributes.get("event.name")
+        attributes = _attributes(data.get("attributes"))
+        body = _value(data.get("body"))
+        name = data.get("eventName") or attributes.get("event.name")
         if isinstance(name, str):
             fields = body if isinstance(body, Mapping) else {} if body is None else {"content": body}
             self.logs.append(
-                (_hex(found.get("traceId")), _hex(found.get("spanId")), Event(name, {**fields, **attributes}))
+                (_hex(data.get("traceId")), _hex(data.get("spanId")), Event(name, {**fields, **attributes}))
             )
 
-    def _add_span(self, found: Mapping[str, Any], line: int, path: str, resource: Mapping[str, Any]) -> bool:
-        context = next(
-            (found[name] for name in ("context", "spanContext") if isinstance(found.get(name), Mapping)), found
-        )
+    def _add_span(self, data: Mapping[str, Any], line: int, path: str, resource: Mapping[str, Any]) -> bool:
+        context = next((data[name] for name in ("context", "spanContext") if isinstance(data.get(name), Mapping)), data)
         trace = _hex(next((context[name] for name in ("traceId", "trace_id") if context.get(name)), ""))
         own = _hex(next((context[name] for name in ("spanId", "span_id") if context.get(name)), ""))
-        given: Any = found.get("attributes")
-        if not own and given is None and any(_MEANT.match(name) for name in found if "." in name):
-            given, own, trace = found, f"{line}{path}", trace or f"line{line}{path}"  # an object of attributes alone
+        attribute_data: Any = data.get("attributes")
+        if not own and attribute_data is None and any(_MEANT.match(name) for name in data if "." in name):
+            attribute_data, own, trace = (
+                data,
+                f"{line}{path}",
+                trace or f"line{line}{path}",
+            )  # an object of attributes alone
         if not own:
             return False
-        attributes = _attributes(given)
+        attributes = _attributes(attribute_data)
         long = tuple(name for name, value in attributes.items() if not (_MEANT.match(name) or is_short(value)))
-        status = found.get("status")
-        parent = found.get("parentSpanId", found.get("parent_id", found.get("parentSpanContext")))
+        status = data.get("status")
+        parent = data.get("parentSpanId", data.get("parent_id", data.get("parentSpanContext")))
         if isinstance(parent, Mapping):
             parent = parent.get("spanId")
         span = TraceSpan(
             trace,
             own,
             _hex(parent),
-            str(found.get("name", "")),
-            _time(found, "start"),
-            _time(found, "end"),
+            str(data.get("name", "")),
+            _time(data, "start"),
+            _time(data, "end"),
             {name: value for name, value in attributes.items() if name not in long},
             long,
-            [_event(each) for each in _listed(found.get("events")) if isinstance(each, Mapping)],
+            [_event(each) for each in _listed(data.get("events")) if isinstance(each, Mapping)],
             isinstance(status, Mapping) and _is_error(status.get("code", status.get("status_code"))),
-            str(_resource_of(found, resource).get("service.name", "")),
+            str(_resource_of(data, resource).get("service.name", "")),
             line,
         )
         if "error.type" in attributes:
@@ -392,9 +394,9 @@ class _Reader:
             self.spans[trace, own] = span
         return True
 
-    def _fault(self, line: int, path: str, found: Any) -> None:
+    def _fault(self, line: int, path: str, data: Any) -> None:
         expected = "expected a span with traceId, spanId and attributes" if path else _EXPECTED
-        self.faults.add(line, 1, path, f"found {_brief(found)}, {expected}")
+        self.faults.add(line, 1, path, f"found {_brief(data)}, {expected}")
 
 
 def is_short(value: Any) -> bool:
@@ -424,8 +426,8 @@ def _brief(value: Any) -> str:
     return {list: "a list of something else", str: "a text", type(None): "null"}.get(type(value), "a number")
 
 
-def _event(found: Mapping[str, Any]) -> Event:
-    return Event(str(found.get("name", "")), _attributes(found.get("attributes")))
+def _event(data: Mapping[str, Any]) -> Event:
+    return Event(str(data.get("name", "")), _attributes(data.get("attributes")))
 
 
 def _is_error(code: Any) -> bool:
@@ -436,13 +438,13 @@ def _hex(value: Any) -> str:
     return value.lower().removeprefix("0x") if isinstance(value, str) else ""
 
 
-def _attributes(given: Any) -> dict[str, Any]:
+def _attributes(data: Any) -> dict[str, Any]:
     """Return attributes by name, from OTLP's list of keys and values or from an object."""
-    if isinstance(given, Mapping):
-        return {intern(str(name)): _value(each) if _is_any_value(each) else each for name, each in given.items()}
+    if isinstance(data, Mapping):
+        return {intern(str(name)): _value(each) if _is_any_value(each) else each for name, each in data.items()}
     return {
         intern(each["key"]): _value(each.get("value"))
-        for each in _listed(given)
+        for each in _listed(data)
         if isinstance(each, Mapping) and isinstance(each.get("key"), str)
     }
 
@@ -456,11 +458,11 @@ def _is_any_value(value: Any) -> bool:
     return isinstance(value, Mapping) and len(value) == 1 and not _KINDS.isdisjoint(value)
 
 
-def _value(given: Any) -> Any:
+def _value(data: Any) -> Any:
     """Return the plain value of OTLP's ``AnyValue``."""
-    if not _is_any_value(given):
-        return given if not isinstance(given, Mapping) or given else None
-    ((kind, value),) = given.items()
+    if not _is_any_value(data):
+        return data if not isinstance(data, Mapping) or data else None
+    ((kind, value),) = data.items()
     within = value.get("values") if isinstance(value, Mapping) else None
     match kind:
         case "arrayValue":
@@ -475,10 +477,10 @@ def _value(given: Any) -> Any:
     return value
 
 
-def _time(found: Mapping[str, Any], which: str) -> int:
+def _time(data: Mapping[str, Any], which: str) -> int:
     """Return a time of a span in nanoseconds since 1970; 0 where there is none."""
     for name in (f"{which}TimeUnixNano", f"{which}_time_unix_nano", f"{which}_time", f"{which}Time"):
-        value = found.get(name)
+        value = data.get(name)
         match value:
             case bool() | None:
                 continue

@@ -276,7 +276,7 @@ class Cascaded(Evaluator):
         share = np.nan_to_num(ratio(sums[_SURE] - sums[_AUDITED], sums[_AUDITED]))
         names = [*plain, *(name.removeprefix(_ADDED) for name in sums if name.startswith(_ADDED))]
         corrected = {name: plain[name] + share * sums[_ADDED + name] for name in dict.fromkeys(names)}
-        values = dict(self.of.summarize(Sums(corrected, sums.length, sums.wanted)))
+        values = dict(self.of.summarize(Sums(corrected, sums.length, sums.metrics)))
         if self._by_people:
             given = self.of.summarize(plain)
             values |= {name: given[name] for name in self._by_people if name in given}
@@ -322,7 +322,7 @@ def _span(metric: Metric) -> float:
 def _counts_of(sums: Sums) -> Sums:
     """Return the counts of the evaluator that measures."""
     kept = {name: column for name, column in sums.items() if not name.startswith(_COUNTS)}
-    return Sums(kept, sums.length, sums.wanted)
+    return Sums(kept, sums.length, sums.metrics)
 
 
 @dataclass(frozen=True)

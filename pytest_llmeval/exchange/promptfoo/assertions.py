@@ -393,7 +393,7 @@ def _parsed(text: str) -> Any:
 
     faults = FaultLog("schema")
     data, _ = load_yaml(text, faults)
-    if faults.found or not isinstance(data, Mapping | bool):
+    if faults.count or not isinstance(data, Mapping | bool):
         raise LeftOutError("its schema cannot be read")
     return data
 

@@ -247,7 +247,7 @@ class PromptReader:
         if suffix == ".csv":
             log = FaultLog(self.files.name(path))
             rows = parse_csv(text, ",", _LONGEST_CELL, log)
-            if log.found:
+            if log.count:
                 raise LeftOutError(str(log.listed()[0]))
             return [row.get("prompt") or next(iter(row.values()), "") for _, row in rows]
         return [text]
@@ -328,7 +328,7 @@ def _messages(text: str) -> list[Mapping[str, Any]] | None:
     else:
         log = FaultLog("prompt")
         data, _ = load_yaml(text, log)
-        if log.found:
+        if log.count:
             raise LeftOutError(f"its messages are no YAML before they are filled; {_INSTEAD}")
     if isinstance(data, Mapping) and isinstance(data.get("messages"), list):
         data = data["messages"]

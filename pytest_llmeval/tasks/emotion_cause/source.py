@@ -93,9 +93,9 @@ def _alike(option: Path, file: str) -> int:
 
 def _cases(gold: PairFile, subtask: Subtask) -> Iterator[Case]:
     for conversation in gold.conversations.values():
-        before = gold.faults.found
+        before = gold.faults.count
         case = _case(gold, conversation, subtask)
-        if gold.faults.found == before:
+        if gold.faults.count == before:
             yield case
 
 

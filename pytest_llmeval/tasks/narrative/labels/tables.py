@@ -317,10 +317,10 @@ def sentiments_of(rows: list[LabelRow], faults: FaultLog) -> Sentiments:
         wrong = label_fault(row.cells["label"], seen)
         if wrong is not None:
             faults.add(row.line, 1, "label", wrong)
-        faulty = faults.found
+        faulty = faults.count
         polarity = _polarity(row, faults) if "polarity" in row.cells else None
         level = _level(row, faults)
-        if wrong is None and faults.found == faulty:
+        if wrong is None and faults.count == faulty:
             sentiments.append(Sentiment(**vars(_label(row, "label")), polarity=polarity, level=level))
     return Sentiments(sentiments=tuple(sentiments))
 
