@@ -52,7 +52,7 @@ SUITE = "{suite}"
 
 _NO_FILE_NAME = re.compile(r"[^\w.\[\]-]+")
 _DEVICE = re.compile(r"(aux|com\d|con|lpt\d|nul|prn)(\.|$)", re.IGNORECASE)
-"""Names that stand for devices on Windows, whatever their suffix."""
+"""Names of devices on Windows, with any suffix."""
 
 
 class WrittenReports(NamedTuple):
@@ -61,7 +61,7 @@ class WrittenReports(NamedTuple):
     Attributes:
         written: The files.
         missing: Why a report was not written.
-        notes: What a file lacks, or that it is large.
+        notes: Parts that a file lacks, or its size if large.
     """
 
     written: list[Path]

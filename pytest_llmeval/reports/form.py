@@ -53,7 +53,7 @@ def count_text(count: int, outcome: str) -> str:
 
 
 def gated_metrics(gates: Iterable[str]) -> list[str]:
-    """Return the metrics that gates look at, each once.
+    """Return the metrics of gates, each once.
 
     >>> gated_metrics(["f1 >= 0.8", "drop(mean(f1)) <= 0.02", "em >= 0.5 by language"])
     ['f1', 'em']
@@ -92,8 +92,8 @@ class JudgingReport(Struct, frozen=True, omit_defaults=True):
         evaluator: Label of the evaluator that asks.
         mode: How it is judged.
         question: Field name to text, as the judge gets them.
-        reply: The judge's reply, or why there is no verdict.
-        score: ``None`` where there is no verdict.
+        reply: The judge's reply, or the reason for a missing verdict.
+        score: ``None`` without a verdict.
         cost_usd: Of the call, now or when it was made; ``None`` where that is not known.
         judge: The juror, where a panel judges.
     """
@@ -129,7 +129,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         several: Different answers to repeats, those that failed most often first; empty if there is only one.
         judgings: Questions to judges and their replies.
         withheld: The texts of a case whose texts reports do not show, for the error analysis, which does.
-        has_texts: Whether reports show its texts, which may be none.
+        has_texts: Whether reports show its texts, even if all are empty.
     """
 
     id: str
@@ -190,7 +190,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 NO_CASE = CaseReport(id="", outcome="not_run")
-"""What a report shows of a case that it does not have."""
+"""Stands for a case that a report does not have."""
 
 
 class GroupReport(Struct, frozen=True):
@@ -246,7 +246,7 @@ class WorstCases(Struct, frozen=True):
 
 
 class StopReport(Struct, frozen=True):
-    """What a suite that stopped when its gates were decided left out.
+    """The early stop of a suite whose gates were decided, with the calls that it saved.
 
     Attributes:
         cases: How many cases decided; all other numbers of the report are about these.
@@ -311,15 +311,15 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         suite: Name, with the variant in brackets.
         path: The file, relative to pytest's rootdir.
         variant: System or variant of the target, as in the name of the suite; empty if there is only one.
-        description: What the suite file says for readers.
+        description: Text for readers, from the suite file.
         counts: Cases by outcome, and ``total``; ``not_run`` includes faulty ones.
         metrics: Metric to value.
         lower_is_better: Metrics for which lower is better.
         clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
         shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
-        left_out: Number of cases skipped because only predicted ones are wanted.
+        left_out: Number of cases without a prediction, skipped by option.
         sample: Of how many cases its cases are a sample; ``None`` if they are all.
-        stop: What it left out because its gates were decided; ``None`` if it did not stop.
+        stop: Its early stop; ``None`` if all cases ran.
         usage: Calls of judges and targets; ``None`` if there were none.
         money: What they cost, and what was saved; ``None`` if there were none.
         groups: Label, its value to the group.
@@ -459,7 +459,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         run: The run.
         suites: Sorted by path and variant.
         systems: Comparisons of systems, for suites that several of them answered.
-        mutation: What suites notice of wrong answers; empty if that was not asked for.
+        mutation: Survival of mutants by suite; empty without that option.
         faults: Suite file, relative to pytest's rootdir, to its faults, one line each; sorted by file.
     """
 
@@ -474,5 +474,5 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def money(self) -> Money | None:
-        """What all suites cost, and what was saved; ``None`` if nothing was asked."""
+        """Cost and savings of all suites; ``None`` without calls."""
         return total_money(each.money for each in self.suites)

@@ -114,7 +114,7 @@ def suite_report(
         total: Number of cases in the file.
         confidence: Confidence level of the intervals.
         cases: Its cases; default: those of the result, without texts.
-        stop: What it left out because its gates were decided; ``None`` if it did not stop.
+        stop: Its early stop; ``None`` if all cases ran.
         buckets: Cases that went wrong; see `fill_buckets`.
         more: Further fields of the report.
     """
@@ -257,7 +257,7 @@ def _without_texts(value: Any) -> Any:
 def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> WorstCases | None:
     """Return the worst cases by the first metric that a gate judges, or else by the first metric.
 
-    A case with the best possible score is not among them. ``None`` where there is no such case.
+    Cases with the best possible score are left out; ``None`` if no others are left.
     """
     names = [name for name in (*gated, *result.metrics) if name in result.metrics]
     if not names:

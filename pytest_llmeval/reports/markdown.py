@@ -50,7 +50,7 @@ def text(value: str, *, cell: bool = True) -> str:
 
     Args:
         value: The text.
-        cell: Whether it can stand in a table, whose cells a vertical bar ends even in code.
+        cell: Whether it may be a cell of a table, which a vertical bar would end even in code.
 
     >>> text("a|b <b>"), text("see https://example.org")
     ('a\\|b \\<b\\>', '`see https://example.org`')
@@ -66,6 +66,15 @@ def text(value: str, *, cell: bool = True) -> str:
 
 def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def _capped(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> list[str]:
+    """Return a table with at most `MOST_ROWS` rows, and how many more there are."""
+    return [_table(rows[:MOST_ROWS], headers), "", *_more(len(rows) - MOST_ROWS)]
+
+
+def _more(count: int) -> list[str]:
+    return [f"... and {count} more.", ""] if count > 0 else []
 
 
 def _drawn(table: TextTable, level: str = "###") -> list[str]:
@@ -97,9 +106,7 @@ def to_markdown(report: RunReport) -> str:
         lines += ["No suite ran.", ""]
     if report.faults:
         rows = [(text(path), text(fault)) for path, faults in report.faults.items() for fault in faults]
-        lines += ["## Faulty files", "", _table(rows[:MOST_ROWS], ("suite", "fault")), ""]
-        if len(rows) > MOST_ROWS:
-            lines += [f"... and {len(rows) - MOST_ROWS} more.", ""]
+        lines += ["## Faulty files", "", *_capped(rows, ("suite", "fault"))]
     for suite in suites:
         if suite.failed:
             lines += [f"## {text(suite.suite)}", "", *_suite(suite)]
@@ -145,7 +152,7 @@ def _counts(suite: SuiteReport) -> str:
 
 
 def _mutants(survival: Survival) -> list[str]:
-    """Return what a suite notices of wrong answers, folded, with the findings."""
+    """Return the survival of mutants by kind, folded, with the findings."""
     rate = "" if survival.rate is None else f", {survival.rate:.0%} survive"
     rows = [
         (text(each.name), text(each.why), str(each.mutants), str(each.survived), str(each.undecided))
@@ -183,8 +190,7 @@ def _suite(suite: SuiteReport) -> list[str]:
     lines += _failing(suite) + _notes(suite)
     for each in suite.tables:
         lines += _drawn(each.as_text())
-        if each.left_out:
-            lines += [f"... and {each.left_out} more.", ""]
+        lines += _more(each.left_out)
         if each.note:
             lines += [text(each.note), ""]
     if not suite.failed:
@@ -197,9 +203,8 @@ def _failing(suite: SuiteReport) -> list[str]:
     bad = [case for case in suite.cases if case.outcome in ("failed", "errored")]
     if not bad:
         return []
-    listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:MOST_ROWS]]
-    lines = ["### Failing cases", "", _table(listed, ("case", "outcome", "reason")), ""]
-    return [*lines, f"... and {len(bad) - MOST_ROWS} more.", ""] if len(bad) > MOST_ROWS else lines
+    rows = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad]
+    return ["### Failing cases", "", *_capped(rows, ("case", "outcome", "reason"))]
 
 
 def _details(suite: SuiteReport) -> list[str]:
@@ -232,9 +237,7 @@ def _notes(suite: SuiteReport) -> list[str]:
             lines.append(f"- repeats: {text(repeats_line(repeats))}")
         lines += [f"- {text(line)}" for line in case.findings]
         lines.append("")
-    if len(noted) > MOST_ROWS:
-        lines += [f"... and {len(noted) - MOST_ROWS} more.", ""]
-    return lines
+    return lines + _more(len(noted) - MOST_ROWS)
 
 
 def _worst(suite: SuiteReport) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a suite notices of wrong answers, as data, sentences and text tables."""
+"""Survival of mutants (wrong answers that a suite does not notice), as data, sentences and text tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
@@ -17,12 +17,12 @@ _LISTED: Final = 5
 
 
 class KindOutcome(Struct, frozen=True):
-    """What became of the mutants of one kind.
+    """The mutants of one kind, by outcome.
 
     Attributes:
         name: The mutator.
         why: Why its result is wrong; for rewrites, why it is not.
-        advice: What would notice it.
+        advice: A check or metric that would notice it.
         mutants: How many there are.
         survived: How many the suite does not notice: the case passes, and no metric that gates or approved scores judge
             gets worse. For rewrites, how many it takes for errors: the case fails.
@@ -57,7 +57,7 @@ class KindOutcome(Struct, frozen=True):
 
 
 class GateNotice(Struct, frozen=True):
-    """What a gate notices.
+    """The share of broken answers from which a gate fails.
 
     Attributes:
         gate: The gate.
@@ -66,7 +66,7 @@ class GateNotice(Struct, frozen=True):
         sure_share: As above, from which on it fails in `POWER` of them.
         never: Whether it passes even if every answer is the mutant that is worst for it.
         power: Share of broken answers to the share of mixtures in which it fails.
-        unjudged: Why it cannot be judged on mutants; empty where it can.
+        unjudged: Why it cannot be judged on mutants; empty if it can.
     """
 
     gate: str
@@ -78,14 +78,14 @@ class GateNotice(Struct, frozen=True):
 
 
 class Survival(Struct, frozen=True):
-    """What a suite, or one of its systems, would notice.
+    """The mutants that a suite, or one of its systems, would notice.
 
     Attributes:
         suite: Its name, with the system in brackets.
         path: The file, relative to pytest's rootdir; empty if the command was given it.
         kinds: Of mutants, those that survive most first.
         rewrites: Equivalent answers, with how many the suite takes for errors.
-        gates: What each gate notices.
+        gates: The sensitivity of each gate.
         blind_cases: Cases of which every mutant survives.
         idle_limits: Thresholds that no mutant misses.
         left_out: Why cases, metrics or evaluators are left out.
@@ -111,7 +111,7 @@ class Survival(Struct, frozen=True):
 
     @property
     def findings(self) -> list[str]:
-        """What is wrong with the suite, a sentence each."""
+        """Weaknesses of the suite, a sentence each."""
         return list(findings(self, SHOWN_FROM))
 
     @property
@@ -132,7 +132,7 @@ class Survival(Struct, frozen=True):
 
 
 def findings(survival: Survival, limit: float) -> Iterator[str]:
-    """Yield what is wrong with a suite, a sentence each, with what would help.
+    """Yield the weaknesses of a suite, a sentence each, with advice.
 
     Args:
         survival: Of its mutants.
@@ -164,7 +164,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def survival_lines(survival: Survival, limit: float = SHOWN_FROM) -> Iterator[str]:
-    """Yield what a suite notices as text.
+    """Yield the survival of mutants as text.
 
     Args:
         survival: Of its mutants.

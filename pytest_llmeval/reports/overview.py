@@ -1,4 +1,4 @@
-"""What terminal and Markdown reports have in common: a run at a glance, sentences and tables of one suite."""
+"""Parts that terminal and Markdown reports share: a run at a glance, sentences and tables of one suite."""
 
 import re
 from collections import Counter
@@ -154,10 +154,7 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
     for each in suite.snapshot:
         if each.outcome == "not_judged" or each.metric == EVERYTHING:
             yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
-    waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
-    if waiting:
-        text = f"{suite.suite}: {len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}"
-        yield Line(printable(text), "yellow")
+    yield from not_judged(suite, f"{suite.suite}: ")
     undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
     if undecided:
         why = undecided[0].reason.partition("; ")[0]
@@ -174,15 +171,27 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
     if suite.usage is not None:
         lines = _cascade_lines(suite, suite.usage)
         yield from (Line(f"{suite.suite}: {each}", "yellow") for each in lines if _WARNING.match(each))
-    if suite.left_out:
-        yield Line(printable(f"{suite.suite}: only predicted cases: {suite.left_out} left out"))
-    if suite.sample is not None:
-        yield Line(printable(f"{suite.suite}: {suite.sample}"))
-    if suite.stop is not None:
-        yield Line(printable(f"{suite.suite}: {stop_text(suite.stop)}"))
+    yield from (Line(printable(f"{suite.suite}: {line}")) for line in _scope_lines(suite))
     for line in cluster_lines(suite):
         if line.startswith("warning"):
             yield Line(printable(f"{suite.suite}: {line}"), "yellow")
+
+
+def not_judged(suite: SuiteReport, prefix: str = "") -> Iterator[Line]:
+    """Yield one line for all gates that were not judged."""
+    waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
+    if waiting:
+        yield Line(printable(f"{prefix}{len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}"), "yellow")
+
+
+def _scope_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield which cases of the file the numbers are about, unless all."""
+    if suite.left_out:
+        yield f"only predicted cases: {suite.left_out} left out"
+    if suite.sample is not None:
+        yield str(suite.sample)
+    if suite.stop is not None:
+        yield stop_text(suite.stop)
 
 
 def totals(suites: Sequence[SuiteReport]) -> Line:
@@ -213,12 +222,7 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
 
 def asking_lines(suite: SuiteReport) -> Iterator[str]:
     """Yield left-out cases, stability of repeats, cost and latency of judges and target, a line each."""
-    if suite.left_out:
-        yield f"only predicted cases: {suite.left_out} left out"
-    if suite.sample is not None:
-        yield str(suite.sample)
-    if suite.stop is not None:
-        yield stop_text(suite.stop)
+    yield from _scope_lines(suite)
     if suite.stability:
         yield "repeats: " + ", ".join(f"{count} {status}" for status, count in suite.stability.items())
     if suite.usage is None:
@@ -233,7 +237,7 @@ def asking_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def stop_text(stop: StopReport) -> str:
-    """Say after how many cases a suite stopped, and what the others would have taken."""
+    """Return after how many cases a suite stopped, and the calls and cost that it saved."""
     cases = f"stopped after {stop.cases} of {counted(stop.cases + stop.not_needed, 'case')}, all gates decided"
     ahead = f" ({stop.ran_ahead} of the others had run ahead and count nowhere)" if stop.ran_ahead else ""
     amounts = [counted(stop.judge_calls, "judge call")] if stop.judge_calls else []
@@ -295,7 +299,7 @@ def _latency(percentiles: Mapping[str, float]) -> str:
 
 
 def money_lines(money: Money | None) -> Iterator[str]:
-    """Yield what a run spent and saved, and what a full run would have cost; nothing where nothing was asked."""
+    """Yield the cost of a run, its savings and the cost of a full run; nothing without calls."""
     if money is None:
         return
     parts = {"judges": money.spent.judges, "simulated users": money.spent.users, "targets": money.spent.targets}

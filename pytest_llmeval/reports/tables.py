@@ -115,7 +115,7 @@ class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
         note: The line below it; may be empty.
         metrics: Full names of the metrics that it contains.
         names: Number of leading columns that name the row.
-        is_matrix: Whether it is a confusion matrix, whose metrics need no other listing.
+        is_matrix: Whether it is a confusion matrix, whose metrics are not listed elsewhere.
     """
 
     title: Annotated[str, WrittenField.ALWAYS] = ""
@@ -171,7 +171,7 @@ class SystemDifference(Struct, frozen=True):
         high: Upper bound.
         cases: Cases compared.
         notes: What to keep in mind when reading the numbers.
-        p_value: Of no difference, adjusted by Holm's method; ``None`` where there is no test.
+        p_value: Of no difference, adjusted by Holm's method; ``None`` without a test.
         wins: Cases that score better than those of the reference.
         ties: Cases that score the same.
         losses: Cases that score worse.
@@ -263,7 +263,7 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
 
     Args:
         report: The systems.
-        metrics: Metrics whose differences are wanted.
+        metrics: Metrics whose differences have a table.
         joined: Whether differences share one table instead of one for each metric.
     """
     listed = report.metrics

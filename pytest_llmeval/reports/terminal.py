@@ -18,6 +18,7 @@ from pytest_llmeval.reports.overview import (
     listed_metrics,
     metric_table,
     money_lines,
+    not_judged,
     overview,
     totals,
     warnings,
@@ -59,7 +60,7 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         for suite in report.suites:
             yield from (_gate(each, suite) for each in suite.gates if each.outcome == "failed")
             yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
-            yield from _not_judged(suite, suite.suite)
+            yield from not_judged(suite, f"{suite.suite}: ")
         return
     width = min(width, _READABLE)
     short = [each for each in report.suites if not (verbosity or each.failed)]
@@ -87,7 +88,7 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
 
 
 def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
-    """Show what suites notice of wrong answers."""
+    """Yield the survival of mutants in each suite."""
     from pytest_llmeval.reports.mutation import survival_lines
 
     for each in mutation:
@@ -96,7 +97,7 @@ def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
 
 
 def _systems(systems: "SystemsReport", verbosity: int, width: int) -> Iterator[Line]:
-    """Show the systems of a suite side by side."""
+    """Yield the systems of a suite side by side."""
     from pytest_llmeval.reports.tables import system_tables
 
     yield Line("")
@@ -147,7 +148,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     if errors := _errors(suite):
         yield Line(printable(f"errors: {errors} (--llmeval-report=errors.json lists them)"))
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
-    yield from _not_judged(suite)
+    yield from not_judged(suite)
     yield from _snapshot(suite, everything=everything)
     if verbosity:
         yield from _worst(suite, width)
@@ -155,7 +156,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
 
 
 def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line]:
-    """Show the cases of a small suite."""
+    """Yield the cases of a small suite."""
     table = case_table(suite)
     if table is not None:
         yield Line("")
@@ -163,7 +164,7 @@ def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line
 
 
 def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
-    """List the worst cases with the findings of evaluators."""
+    """Yield the worst cases with the findings of evaluators."""
     if suite.worst is None:
         return
     yield Line("")
@@ -220,11 +221,3 @@ def _gate(gate: GateResult, suite: SuiteReport | None = None) -> Line:
     verdict, colour = _SIGNS[gate.outcome]
     where = f"{suite.suite}: " if suite else ""
     return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({gate.reason})"), colour)
-
-
-def _not_judged(suite: SuiteReport, name: str = "") -> Iterator[Line]:
-    """Yield one line for all gates that were not judged."""
-    waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
-    if waiting:
-        where = f"{name}: " if name else ""
-        yield Line(f"{where}{len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}", "yellow")

@@ -48,7 +48,7 @@ class Point:
         intervals: Metric name to the bounds of its interval.
         gates: Gate to ``passed``, ``failed`` or ``not_judged``; ``None`` if unknown.
         cases: Number of cases; ``None`` if unknown.
-        basis: ``data``, ``evaluator`` and ``judge``, which determine the values besides the predictions, to their
+        basis: ``data``, ``evaluator`` and ``judge``, which with the predictions determine the values, to their
             fingerprints, as far as known.
         approved: Whether its scores were approved.
         noted: Whether the history of runs has it; otherwise only the score file does, with its day.
@@ -81,7 +81,7 @@ class Timeline:
 
     Attributes:
         path: The suite file as reports name it.
-        variant: The Python test and the system or variant in brackets; empty where there is neither.
+        variant: The Python test and the system or variant in brackets; empty without either.
         points: In the order of time.
         bridged: Fingerprints of judges before and after a change that a bridge makes comparable.
     """

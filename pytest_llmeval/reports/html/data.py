@@ -24,7 +24,7 @@ _BY = " by "
 _CONFIDENT = ("value", "low", "high")
 
 ViewTexts: TypeAlias = Mapping[str, Any]
-"""What the view of a case shows besides its row in the table."""
+"""Fields of a case that only its own view shows."""
 
 _SLACK = 1e-9
 _DIGITS = 6
@@ -274,7 +274,7 @@ class _Move(NamedTuple):
         place: Of the case in the suite.
         kind: What happened.
         metric: What shows it; empty if no score does.
-        gated: Whether a gate looks at that metric.
+        gated: Whether a gate judges that metric.
     """
 
     tier: int
