@@ -72,7 +72,7 @@ _DOTTED_PHRASE = re.compile(f"[{_PLAIN}.]+")
 _CAPITALS = re.compile(r"[A-Z]{2,}")
 
 # Where a name begins and ends in one
-_CAPITAL = re.compile(r"[A-Z]")
+_CAPITAL = re.compile(r"(?=[A-Z])")
 _ACCORDING_TO = re.compile(r"[Aa]ccording to ")
 _INTRODUCTIONS = tuple(f"{first}ccording to {article}" for first in "Aa" for article in ("", "the "))
 _BASED_ON = re.compile(r"[Bb]ased on ")
@@ -134,12 +134,12 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
         yield from _abbreviation(text, *run.span())
     for run in _CLAUSE.finditer(text):
         yield from _attribution(text, *run.span())
-        yield from _basis(text, *run.span())
+        yield from _stretch(text, *run.span(), _BASED_ON, _BASIS, 1)
     for run in _DOTTED_PHRASE.finditer(text):
-        yield from _publisher(text, *run.span())
+        yield from _stretch(text, *run.span(), _CAPITAL, _PUBLISHER_SAYS, 2)
     for run in _PHRASE.finditer(text):
         yield from _owner(text, *run.span())
-        yield from _study(text, *run.span())
+        yield from _stretch(text, *run.span(), _THE, _STUDY, 2)
 
 
 def _abbreviation(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -155,20 +155,14 @@ def _attribution(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield opening.end(), end
 
 
-def _basis(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield what follows the first "based on" of a clause, up to its last word such as data."""
-    opening = _BASED_ON.search(text, start, end)
-    closing = _last(_BASIS, text, opening.end() + 1, end) if opening else None
-    if opening and closing:
-        yield opening.end(), closing.end()
-
-
-def _publisher(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the phrase from the first capital to the last publisher with a verb of reporting."""
-    capital = _CAPITAL.search(text, start, end)
-    closing = _last(_PUBLISHER_SAYS, text, capital.start() + 2, end) if capital else None
-    if capital and closing:
-        yield capital.start(), closing.end()
+def _stretch(
+    text: str, start: int, end: int, opening: re.Pattern[str], closing: re.Pattern[str], least: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the text behind the first opening, up to the end of the last closing that is so many characters behind."""
+    first = opening.search(text, start, end)
+    last = _last(closing, text, first.end() + least, end) if first else None
+    if first and last:
+        yield first.end(), last.end()
 
 
 def _owner(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -180,14 +174,6 @@ def _owner(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     tail = max(end - _LONGEST_BODY, capital.start() + 2) if capital else end
     if capital and _BODY_AT_END.search(text, tail, end):
         yield capital.start(), end
-
-
-def _study(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the phrase from the first capital after "the" to the last word such as Report."""
-    opening = _THE.search(text, start, end)
-    closing = _last(_STUDY, text, opening.end() + 2, end) if opening else None
-    if opening and closing:
-        yield opening.end(), closing.end()
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:

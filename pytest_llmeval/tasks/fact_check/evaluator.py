@@ -131,7 +131,7 @@ class FactCheck(JudgedEvaluator):
         tokenizer: ``auto``, or ``words`` for the original word rule.
         explanation: ``judge``, or ``omit`` to ask no judge and leave explanations out of the overall score.
         weights: Weight in `overall_score` of ``verdict``, ``evidence`` and ``explanation``, where it is not as above;
-            what counts is their proportion. With ``normalize: false`` beside them the score is the plain sum of
+            what counts is their proportion. With ``normalize: false`` among them the score is the plain sum of
             weights times parts.
         verdict_labels: ``strict``: a verdict is a label letter by letter; ``synonyms``: also by another name.
         error_limits: Value below which a case is an error, where it is not as here: ``verdict_errors`` 1,

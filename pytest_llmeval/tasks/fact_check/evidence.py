@@ -297,8 +297,8 @@ class EvidenceMatcher:
 
     With ``by_kind`` matching,
 
-    1. what has an address matches what has the same address, whatever else it says: host, path and query are compared,
-       not how they are written;
+    1. what has an address matches what has the same address, regardless of other content: host, path and query are
+       compared, not how they are written;
     2. an address alone matches nothing else, except the name of its site (Reuters for ``reuters.com/world``);
     3. a number alone matches a text with the same number in the same unit (5.2% is not in 15.2%);
     4. two other texts match if the words of one stand in the other, one after the other, or if of the words that are no
@@ -308,7 +308,7 @@ class EvidenceMatcher:
     What a claim is about, its capitalised and its East Asian words, identifies no source: in rules 2 and 4 these words
     count for nothing where the claim is known, unless the claim itself cites them.
 
-    With ``original`` matching, whatever a text is, it matches if it contains the other, letter by letter; if both list
+    With ``original`` matching, any text matches if it contains the other, letter by letter; if both list
     the same address; if the first addresses of both are on the same host (of a source without content, any address);
     or by the share of words, East Asian characters being one each. Addresses and numbers are split into words there.
 
@@ -321,7 +321,7 @@ class EvidenceMatcher:
         form: ``each_side`` or ``original``.
         tokenizer: ``auto``: runs of letters, digits and underscores are words, and Han, Kana and Hangul characters are
             words as above; ``words``: such characters make one word of each run, as in the original rule.
-        matching: ``by_kind`` or ``original``; the latter finds only what the original patterns cite, too.
+        matching: ``by_kind`` or ``original``; the latter also finds only what the original patterns cite.
 
     Raises:
         ValueError: An option has an impossible value.

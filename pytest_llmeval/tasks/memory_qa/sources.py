@@ -40,7 +40,7 @@ class LocomoSource(FileSource):
     ``single_hop``, as where the question types come from; the label ``category`` keeps the number.
 
     Attributes:
-        history: Whether the input has the ``conversation`` beside ``question`` and ``conversation_id``; all
+        history: Whether the input has the ``conversation`` besides ``question`` and ``conversation_id``; all
             questions about it share one object. Not needed where the answers are recorded.
         conversations: The ``sample_id`` of the conversations to read; empty for all.
         question_types: The question types to read; empty for all.
@@ -158,7 +158,7 @@ class LongMemEvalSource(FileSource):
     kept unchanged.
 
     Attributes:
-        history: Whether the input has the ``haystack_*`` lists beside ``question`` and ``question_date``,
+        history: Whether the input has the ``haystack_*`` lists besides ``question`` and ``question_date``,
             without the marks on turns that hold the answer. Not needed where the answers are recorded.
         question_types: The question types to read, with underscores; empty for all.
     """

@@ -45,7 +45,7 @@ class NarrativeEvaluator(Evaluator):
     """Base of the evaluators of JSON v3 annotations.
 
     ``expected`` and ``prediction`` are JSON v3 documents: objects, or JSON texts, which may be in a fenced block. In
-    a prediction whatever has a wrong form is malformed and counts as absent; of a system's prediction, such as
+    a prediction, malformed values count as absent; of a system's prediction, such as
     ``{answer, usage}``, the answer is read. ``input`` is the text of the story;
     where it is not given, ``source_info.text_content`` is, of the ground truth or else of the prediction.
 

@@ -99,7 +99,7 @@ class Retrieval(Evaluator):
 
     Each task is a rule that says which results are relevant, and has its own scores. A document that is listed twice
     counts twice, except in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its relevance, each
-    query with a positive counts, and results are taken in their order, whatever score they carry.
+    query with a positive counts, and results are taken in their order, regardless of their scores.
 
     A result that lacks an attribute which others have is read as the original reads it, as one without values, flags
     and months; ``unjudged`` in the details counts such results. Where no result has the attribute, nothing is known:

@@ -32,7 +32,7 @@ class CaseRetrievalSource(FileSource):
 
     The query, an object or a text, is the input. The positives, best first, are what is expected: texts, ids, or
     objects that hold them. A line without ``query_id`` or ``id`` has its number as id. ``labels`` may be given; other
-    keys are passed over.
+    keys are ignored.
     """
 
     format: ClassVar[str] = "case_retrieval"
@@ -94,7 +94,7 @@ class TrecSource(Source):
 
     A case is a query, and its id is the query's; the input is that id, too. What is expected are the documents with a
     relevance above 0, the most relevant first. As in trec_eval, results are ordered by score in single precision, equal
-    ones by id of the document backwards, and ranks are passed over.
+    ones by id of the document backwards, and ranks are ignored.
 
     Attributes:
         qrels: The judgements; relative to the suite file's folder, or absolute.
