@@ -32,9 +32,8 @@ from pytest_llmeval import (
 from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines.files import score_file
 from pytest_llmeval.baselines.history import HISTORY
-from pytest_llmeval.baselines.layout import render
-from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores
+from pytest_llmeval.baselines.runs import SnapshotMode
+from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores, render
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
@@ -52,8 +51,7 @@ from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.run.shards.file import Origin, ShardOptions, SuiteVariant
-from pytest_llmeval.run.shards.selection import Shard
+from pytest_llmeval.run.shards.file import Origin, Shard, ShardOptions, SuiteVariant
 from pytest_llmeval.run.stages import Reported, RunTerms
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType

@@ -16,12 +16,10 @@ from msgspec.structs import replace
 from servers import PATIENCE, Answer, Call, LlmServer, Sent, reply
 
 from pytest_llmeval import LlmevalError
+from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.files import score_file
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.layout import parse
-from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.scores import SuiteScores
-from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
+from pytest_llmeval.baselines.scores import SuiteScores, parse
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.asking import JudgePanel, Juror, JurorVerdict, PanelQuestion

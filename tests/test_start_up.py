@@ -114,7 +114,7 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 UNUSED = {
     *("judge.asking", "judge.contract", "judge.panel", "reports.timeline"),
-    *("baselines.answers", "baselines.judged_scores", "baselines.scores", "run.shards.selection"),
+    *("baselines.baselines", "baselines.files", "baselines.history", "baselines.scores", "run.shards.file"),
     *("targets.python", "targets.recordings", "targets.spec"),
     *("workbench.early.stopping", "workbench.early.evidence", "workbench.plan.making"),
 }

@@ -1,3 +1,1 @@
 """Score snapshots: approved scores of a suite, and comparison with them."""
-
-__all__ = ()

@@ -1,18 +1,17 @@
-"""The anchors of a suite: of each metric the best approved run, against which many small approved drops add up."""
-
-__all__ = ("Anchored", "anchored_gates", "drift_findings", "gate_clusters", "next_anchors")
+"""Baselines of several runs: the best run of each metric (anchors), and the last runs of equal data (the pool)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_llmeval.baselines.comparable import Comparable
-from pytest_llmeval.baselines.files import anchor_file, anchor_text, read_statistics, statistics_file
+from pytest_llmeval.baselines.comparable import Comparable, fingerprint
+from pytest_llmeval.baselines.files import anchor_file, anchor_text, pool_file, read_statistics, statistics_file
 from pytest_llmeval.baselines.runs import MeasuredSuite
 from pytest_llmeval.baselines.scores import Anchor, SuiteScores
 from pytest_llmeval.baselines.verdicts import alike
-from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
@@ -21,6 +20,10 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+
 
 _CONFIDENCE = 0.95
 
@@ -245,3 +248,64 @@ def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
     text = f"{'' if places else 'at least '}{counted(since, 'approval')} since the anchor of {anchor.time}"
     now = approved.history[-1].values.get(gate.metric)
     return text if before is None or now is None else f"{text}: approved values {number(before)} -> {number(now)}"
+
+
+def next_pool(
+    old: SuiteScores | None, new: SuiteScores, scores: Path, size: int
+) -> tuple[tuple[str, ...], dict[Path, str]]:
+    """Return the earlier runs that an approval leaves in the pool, and their files with their texts.
+
+    Runs of other cases, data, evaluators or judges leave it, and so does one that cannot be read.
+
+    Args:
+        old: The approved scores so far.
+        new: Those that are being approved.
+        scores: The score file.
+        size: How many runs are pooled, that which is being approved included.
+    """
+    if old is None or size == 1 or old.comparable != new.comparable:
+        return (), {}
+    texts = {}
+    for digest in (*old.pool, old.cases.statistics):
+        try:
+            last = digest == old.cases.statistics
+            texts[digest] = read_statistics(statistics_file(scores), old) if last else _rebuilt(scores, digest)
+        except (OSError, UnicodeDecodeError, SuiteError):
+            continue
+    kept = [digest for digest in texts if digest != new.cases.statistics][1 - size :]
+    return tuple(kept), {pool_file(scores, digest): texts[digest] for digest in kept}
+
+
+def pooled_baseline(last: "CaseStatistics", approved: SuiteScores, scores: Path, size: int) -> "CaseStatistics":
+    """Return the last approved run and those before it as one.
+
+    Args:
+        last: The last approved run.
+        approved: Its scores.
+        scores: The score file.
+        size: How many runs are pooled, the last one included.
+
+    Raises:
+        OSError: A file of the pool cannot be read.
+        UnicodeDecodeError: As above.
+        SuiteError: A file of the pool is not what was approved.
+    """
+    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, pooled
+
+    earlier = pool_of(approved, size)
+    texts = {pool_file(scores, digest).name: _rebuilt(scores, digest) for digest in earlier}
+    return pooled([last, *(CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items())])
+
+
+def pool_of(approved: SuiteScores, size: int) -> tuple[str, ...]:
+    """Return the earlier runs that are pooled with the last one."""
+    return approved.pool[-(size - 1) :] if size > 1 else ()
+
+
+def _rebuilt(scores: Path, digest: str) -> str:
+    path = pool_file(scores, digest)
+    text = path.read_text(encoding="utf-8")
+    if (found := fingerprint(text)) != digest:
+        fault = f"found content with fingerprint {found}, expected {digest}: restore the file from version control"
+        raise SuiteError([Fault(path.name, 0, 0, "", fault)])
+    return text

@@ -1,25 +1,336 @@
-"""Regression gates: comparison of a run with the approved case statistics."""
+"""Runs against approved scores: evidence for regression gates, verdicts on snapshots, the file to be approved."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_llmeval.baselines.anchors import anchored_gates, drift_findings
-from pytest_llmeval.baselines.comparable import fingerprint
-from pytest_llmeval.baselines.files import PendingFile, score_file, statistics_file
+from pytest_llmeval.baselines.anchors import anchored_gates, drift_findings, gate_clusters, pool_of, pooled_baseline
+from pytest_llmeval.baselines.comparable import Stamp, fingerprint, shown_beside
+from pytest_llmeval.baselines.files import (
+    PendingFile,
+    answers_file,
+    answers_text,
+    approve,
+    has_texts,
+    read_if_there,
+    score_file,
+    statistics_file,
+    texts_of,
+)
 from pytest_llmeval.baselines.history import earlier_looks
-from pytest_llmeval.baselines.judged_scores import deciding_labels
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.pool import pool_of, pooled_baseline
-from pytest_llmeval.baselines.runs import MeasuredSuite, RunWatch, SnapshotJudgement, shown_beside
-from pytest_llmeval.baselines.scores import SuiteScores
-from pytest_llmeval.baselines.verdicts import alike, changed_cases, changed_measure, changed_signature, not_comparable
+from pytest_llmeval.baselines.runs import Keeper, MeasuredSuite, RunWatch, SnapshotJudgement, SnapshotMode
+from pytest_llmeval.baselines.scores import Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.baselines.verdicts import (
+    UnchangedPart,
+    alike,
+    changed_cases,
+    changed_measure,
+    changed_signature,
+    first_approved,
+    judge_scores,
+    not_comparable,
+    told_shifts,
+    unchanged_part,
+)
 from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.wording import counted, interval
+from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.statistics.compare import Difference, differences
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.suite.run_settings import SnapshotSettings
+from pytest_llmeval.suite.suite import Suite
+
+REST = "(suite)"
+"""The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
+
+
+def judge_snapshot(
+    measured: MeasuredSuite, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp
+) -> SnapshotJudgement:
+    """Judge the scores of a suite against the approved ones.
+
+    Args:
+        measured: The suite with its metrics.
+        settings: Of the snapshot.
+        mode: What the command line asks for.
+        stamp: Of the approval, if the scores are approved.
+
+    Returns:
+        The verdicts, and the score file, to be counted and perhaps written; none if it cannot be read.
+    """
+    from pytest_llmeval.baselines.anchors import next_anchors, next_pool
+
+    path = score_file(measured.key)
+    shown = shown_beside(measured.key, path)
+    try:
+        old = measured.approved_scores
+    except SuiteError as error:
+        return _unreadable(str(error))
+    new, statistics = _scores(measured, settings)
+    if old is not None:
+        new = replace(new, bridges=old.bridges)
+    writes = mode.update or (mode.new_only and old is None)
+    moved = {}
+    if old is not None and not writes:
+        moved = {
+            name: f"{before} -> {new.limits.get(name, 'none')}"
+            for name, before in old.limits.items()
+            if new.limits.get(name) != before
+        }
+    if writes and mode.keep_unused and old is not None:
+        new = replace(new, metrics={**old.metrics, **new.metrics})
+    verdicts = _verdicts(mode, old, new, settings, measured, shown, writes=writes)
+    if writes:
+        anchored = next_anchors(old, new, measured, path, keep=settings.anchor == "keep", anew=mode.anchor)
+        if anchored.fault:
+            return _unreadable(anchored.fault, moved)
+        verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=each) for each in anchored.discarded]
+    pending = _pending(path, old, new, verdicts, writes=writes)
+    if writes:
+        pool, named = next_pool(old, new, path, settings.pool)
+        remembering = replace(new, pool=pool, anchors=anchored.anchors)
+        pending.named = {**named, **anchored.texts}
+        if measured.suite.against_approved:
+            text = answers_text(measured.suite.cases, (row for each in measured.records for row in each.recordings))
+            pending.named = {**pending.named, answers_file(path): text}
+        pending.statistics = statistics
+        pending.approved = lambda: approve(
+            read_if_there(path, shown, SuiteScores), remembering, stamp, settings.history
+        )
+        if old is not None:
+            there = has_text(statistics_file(path), statistics) and has_texts(path, pending.named)
+            mark_rest(pending, changed=not there or _rest(old) != _rest(remembering))
+    return SnapshotJudgement(verdicts, remembered=True, moved_limits=moved, pending=pending)
+
+
+def _unreadable(why: str, moved_limits: Mapping[str, str] = {}) -> SnapshotJudgement:
+    verdict = SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=why)
+    return SnapshotJudgement([verdict], remembered=True, moved_limits=moved_limits)
+
+
+def _verdicts(
+    mode: SnapshotMode,
+    old: SuiteScores | None,
+    new: SuiteScores,
+    settings: SnapshotSettings,
+    measured: MeasuredSuite,
+    shown: str,
+    *,
+    writes: bool,
+) -> list[SnapshotVerdict]:
+
+    if old is None and not writes:
+        command = mode.command(measured.key.runs)
+        return [
+            SnapshotVerdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")
+        ]
+    warned = list(_warned(new))
+    if old is None:
+        return [*warned, *(first_approved(name, score.value) for name, score in new.metrics.items())]
+    part = _unchanged_part(old, new, settings, measured)
+    if part is not None:
+        old, new = part.old, part.new
+    verdicts = judge_scores(
+        old,
+        new,
+        settings,
+        measured.suite.metrics,
+        deciding=deciding_labels(measured.suite),
+        gated=_gated(measured),
+        warn_unused=mode.warn_unused,
+        shown=measured.key.display_path,
+    )
+    verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
+    if part is not None:
+        over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
+        verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
+        verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
+    if writes:
+        return [*warned, *map(_approved, verdicts)]
+    command = mode.command(measured.key.runs)
+    return [_with_command(each, command) for each in verdicts]
+
+
+def _pending(
+    path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[SnapshotVerdict], *, writes: bool
+) -> PendingFile:
+    before, after = texts_of(old), texts_of(new)
+    if old is not None and not writes:
+        after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
+    failed = {_counted_as(verdict) for verdict in verdicts if verdict.outcome == "failed"}
+    if not writes and any(verdict.metric == EVERYTHING for verdict in verdicts):
+        # What concerns the file is one line of the report, and counts as one snapshot.
+        judged = {verdict.metric for verdict in verdicts}
+        before, after = ({name: texts[name] for name in texts if name in judged} for texts in (before, after))
+        before |= {REST: "approved"} if old is not None else {}
+        after[REST] = "of this run"
+    return PendingFile(path, before, after, frozenset(after.keys() - failed))
+
+
+def _scores(measured: MeasuredSuite, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
+    """Return the scores of a run, without history, and the text of the statistics of its cases."""
+    statistics = measured.statistics.text
+    scores = SuiteScores(
+        suite=Path(measured.key.path).name,
+        test=measured.key.test,
+        variant=measured.key.variant,
+        cases=Cases(len(measured.records), fingerprint(statistics), sum(map(_errored, measured.records))),
+        comparable=measured.comparable,
+        metrics=metrics_of(measured.result, settings),
+        groups=groups_of(measured.result, settings),
+        limits=_limits(measured.suite, settings),
+    )
+    return scores, statistics
+
+
+def _limits(suite: Suite, settings: SnapshotSettings) -> dict[str, str]:
+    """Return what limits the fall of each metric, so that a limit that is widened later leaves a trace."""
+    limits: dict[str, list[str]] = {}
+    for gate in suite.regressions:
+        limits.setdefault(gate.metric, []).append(str(gate))
+    shared = {EVERYTHING: settings.tolerance} if settings.tolerance is not None else {}
+    for name, tolerance in {**shared, **settings.tolerances}.items():
+        limits.setdefault(name, []).append(f"tolerance {tolerance}")
+    return {name: "; ".join(sorted(texts)) for name, texts in sorted(limits.items())}
+
+
+def _errored(record: CaseRecord) -> bool:
+    return bool(record.errors) or any(each.errored for each in record.observations.values())
+
+
+def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
+    """Return what gives the labels of the evaluators that decide a metric; limits and checks decide the pass rate."""
+    limited = {metric for case in suite.cases for metric in suite.limits(case)}
+    asserting = {label for label, each in suite.evaluators.items() if each.asserts} if suite.checked else set()
+
+    def labels(metric: str) -> set[str]:
+        owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
+        found = {each.label for each in owned if each is not None}
+        return found | asserting if metric == PASS_RATE else found
+
+    return labels
+
+
+def _gated(measured: MeasuredSuite) -> Callable[[str], bool]:
+    """Return what says whether a gate decides on the fall of a metric.
+
+    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison.
+    """
+    gated = {gate.metric for gate in measured.suite.regressions if gate.by is None and gate.statistic == "value"}
+
+    def decides(metric: str) -> bool:
+        return metric in gated and not _left_out(measured, metric) and not _undecided(measured, metric)
+
+    return decides
+
+
+def _undecided(measured: MeasuredSuite, metric: str) -> bool:
+    """Return whether none of the gates on a metric could have established a drop: then its snapshot speaks."""
+    from pytest_llmeval.gates.drop import judge_together
+
+    gates = measured.suite.regressions
+    verdicts = judge_together([gate.examine(measured.pairing) for gate in gates])
+    judged = zip(gates, verdicts, strict=True)
+    return all(verdict.undecided for gate, verdict in judged if gate.metric == metric and not gate.by)
+
+
+def _left_out(measured: MeasuredSuite, metric: str) -> bool:
+    from pytest_llmeval.gates.statistics.pairing import left_out_of
+
+    pairing = measured.pairing
+    if pairing is None:
+        return True
+    return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
+
+
+def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
+    """Yield that cases errored in the run that is approved: what they lost can fall unseen."""
+    if scores.cases.errored:
+        errored = counted(scores.cases.errored, "case")
+        reason = (
+            f"approved with {errored} that errored: later runs have nothing to compare there; repair and approve again"
+        )
+        yield SnapshotVerdict(EVERYTHING, "approved", "passed", reason=reason)
+
+
+def _unchanged_part(
+    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, measured: MeasuredSuite
+) -> UnchangedPart | None:
+    """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
+    pairing = measured.pairing
+    changed = changed_cases(old, new.comparable, new.cases.count) or (pairing is not None and pairing.matching.edited)
+    return (
+        None if pairing is None or not changed else unchanged_part(old, new, pairing, measured.suite.metrics, settings)
+    )
+
+
+def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
+    """Add how the rest is approved to a verdict on cases that are not the same."""
+    if (verdict.metric, verdict.kind) != (EVERYTHING, "not_comparable"):
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
+
+
+def _counted_as(verdict: SnapshotVerdict) -> str:
+    return REST if verdict.metric == EVERYTHING else verdict.metric
+
+
+def _approved(verdict: SnapshotVerdict) -> SnapshotVerdict:
+    if verdict.kind == "unchanged":
+        return verdict
+    return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")
+
+
+def _rest(scores: SuiteScores) -> tuple[SuiteScores, list[str]]:
+    """Return what an approval can change besides the lines of metrics: which there are, and everything else."""
+    return replace(scores, metrics={}, history=()), sorted(scores.metrics)
+
+
+def mark_rest(pending: PendingFile, *, changed: bool) -> None:
+    """Have the rest of a file counted where an approval changes it: equal lines alone would not make it written."""
+    if changed:
+        pending.before = {**pending.before, REST: "approved"}
+        pending.after = {**pending.after, REST: "of this run"}
+        pending.holds |= {REST}
+
+
+_CONFIDENCE = 0.95
+
+
+def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: Suite) -> list[SnapshotVerdict]:
+    """Tell improvements that are established from rises that may be chance.
+
+    Args:
+        verdicts: On the scores of a run.
+        pairing: The run beside the approved one; without it, nothing is known of chance.
+        suite: Of the scores.
+    """
+    rises = [each.metric for each in verdicts if each.kind == "improved"]
+    if not rises or pairing is None:
+        return list(verdicts)
+    by_label: dict[str | None, list[str]] = {}
+    for name in rises:
+        if name in pairing.table.owner:
+            label = gate_clusters(suite, name)
+            by_label.setdefault(label if label and pairing.has_label(label) else None, []).append(name)
+    found: dict[str, Difference] = {}
+    for clusters, names in by_label.items():
+        found |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
+    return [_weighed(each, found[each.metric]) if each.metric in found else each for each in verdicts]
+
+
+def _weighed(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
+    if verdict.kind != "improved":
+        return verdict
+    if difference.p_value is not None and difference.p_value <= 1 - _CONFIDENCE:
+        return verdict
+    moved = verdict.reason.removesuffix(": improved")
+    change = interval(difference.low, difference.high)
+    return replace(verdict, kind="rose_within", reason=f"{moved}: may be chance (95% interval of the change {change})")
 
 
 class _Baseline(NamedTuple):

@@ -1,21 +1,21 @@
-"""What must be equal for two runs to be comparable: cases, evaluators, thresholds, judges."""
-
-__all__ = ("Comparable", "EvaluatorPrint", "basis_of", "comparable_of", "digests_of", "fingerprint")
+"""Identity of runs: their day and commit, and whether cases, evaluators, thresholds and judges are comparable."""
 
 import json
 import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.case_statistics import CaseDigest
@@ -175,3 +175,54 @@ def _plain(value: Any) -> Any:
     # A function or a class has a name; of anything else its text may hold an address, its kind does not.
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{named.__qualname__}"
+
+
+class Stamp(NamedTuple):
+    """When an approval happened.
+
+    Attributes:
+        day: ISO 8601, UTC; finer times would make equal files differ.
+        commit: What was checked out; ``None`` outside a repository.
+    """
+
+    day: str
+    commit: str | None
+
+
+def day_of(moment: datetime) -> str:
+    """Return the day that an approval is dated with: of the moment, or what the environment fixes for its builds.
+
+    ``SOURCE_DATE_EPOCH`` is the convention of https://reproducible-builds.org/specs/source-date-epoch/.
+    """
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return (datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else moment).date().isoformat()
+
+
+def moment_of(text: str) -> datetime | None:
+    """Return a time or day of ISO 8601 in UTC; ``None`` if the text is none."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def head_commit(root: Path) -> str | None:
+    """Return the commit that is checked out; ``None`` outside a repository."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"],  # noqa: S607 (git is found where the user's shell finds it)
+            cwd=root,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def shown_beside(key: SuiteKey, path: Path) -> str:
+    """Return how messages name a file that belongs to a suite."""
+    return (Path(key.display_path).parent / path.parent.name / path.name).as_posix()

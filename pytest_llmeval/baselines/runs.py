@@ -1,26 +1,115 @@
-"""A suite at the stages of a run: collected, measured, judged."""
+"""Suites at the stages of a run, collected, measured and judged, and how the run treats their snapshots."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pytest_llmeval.baselines.comparable import Comparable, comparable_of, digests_of
-from pytest_llmeval.core.errors import SuiteError
+import msgspec
+from msgspec import Struct, structs
+
+from pytest_llmeval.baselines.comparable import Comparable, comparable_of, digests_of, shown_beside
+from pytest_llmeval.core.codec import decode
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
+from pytest_llmeval.data.files.documents import read_bytes
+from pytest_llmeval.data.files.folders import OWN_FOLDER
+from pytest_llmeval.data.files.writing import rewrite
+from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.files import PendingFile
     from pytest_llmeval.baselines.scores import SuiteScores
-    from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+    from pytest_llmeval.gates.contract import GateResult
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
     from pytest_llmeval.reports.form import BucketReport, StopReport
     from pytest_llmeval.reports.tables import FilledTable
+
+
+SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+"""Options of pytest with which a run may leave out what another one has."""
+
+
+class SnapshotMode(Struct, frozen=True):
+    """What is asked for.
+
+    Attributes:
+        update: Whether scores that differ from the approved ones are approved.
+        anchor: Whether an approved run becomes the anchor.
+        new_only: Whether scores without approved ones are approved.
+        warn_unused: Whether scores that vanished are only reported.
+        keep_unused: Whether scores that vanished stay approved.
+        selects: Whether options choose among the items.
+        refused: Whether nothing may be written, because the run has not ended as it should.
+        syrupy: The session of syrupy, which counts and writes; ``None`` without syrupy.
+    """
+
+    update: bool = False
+    anchor: bool = False
+    new_only: bool = False
+    warn_unused: bool = False
+    keep_unused: bool = False
+    selects: bool = False
+    refused: bool = False
+    syrupy: Any = None
+
+    @classmethod
+    def of(cls, config: Any) -> "SnapshotMode":
+        """Return the mode of pytest's configuration; syrupy's session exists once pytest's has started."""
+
+        def asked(*names: str) -> bool:
+            return any(getattr(config.option, name, False) for name in names)
+
+        return cls(
+            update=asked("update_snapshots"),
+            anchor=asked("llmeval_snapshot_anchor"),
+            new_only=asked("update_new_snapshots_only"),
+            warn_unused=asked("warn_unused_snapshots", "disable_unused_snapshots"),
+            keep_unused=asked("no_cleanup", "disable_unused_snapshots"),
+            selects=asked(*SELECTING),
+            syrupy=getattr(config, "_syrupy", None),  # where syrupy keeps it; it has no public name
+        )
+
+    def read_only(self) -> "SnapshotMode":
+        """Return a mode that compares and writes nothing."""
+        return structs.replace(self, update=False, new_only=False, refused=True)
+
+    def command(self, argument: str, *, suites: bool = True) -> str:
+        """Return the command that approves what is named."""
+        quoted = f'"{argument}"' if " " in argument or "[" in argument else argument
+        return f"pytest {'--llmeval ' if suites else ''}--snapshot-update {quoted}"
+
+    def account(self, files: "Sequence[PendingFile]", *, orphans: bool) -> None:
+        """Have files counted by syrupy, and written; without syrupy, write them."""
+        if not files:
+            return
+        if self.syrupy is not None:
+            from pytest_llmeval.baselines.syrupy_bridge import account
+
+            if self.refused:
+                # syrupy would report that it deletes unused snapshots, and rely on it.
+                orphans = False
+                for file in files:
+                    file.before = {name: text for name, text in file.before.items() if name in file.after}
+            account(
+                self.syrupy,
+                files,
+                update=self.update,
+                new_only=self.new_only,
+                orphans=orphans and not self.selects,
+            )
+            return
+        for file in files:
+            with suppress(OSError, SuiteError):  # reported when the file is compared
+                file.write()
 
 
 @dataclass(frozen=True)
@@ -136,7 +225,7 @@ class MeasuredSuite:
 
     def shifts(self, scores: "SuiteScores") -> "dict[str, Shift]":
         """Return how far changes of judges since the approved scores move metrics, where that was approved."""
-        from pytest_llmeval.baselines.bridges import shifts_between
+        from pytest_llmeval.baselines.scores import shifts_between
 
         return shifts_between(scores.bridges, scores.comparable, self.comparable)
 
@@ -260,6 +349,110 @@ def approved_statistics(key: SuiteKey, scores: "SuiteScores") -> "CaseStatistics
     return CaseStatistics.from_lines(StringIO(read_statistics(path, scores)), shown_beside(key, path))
 
 
-def shown_beside(key: SuiteKey, path: Path) -> str:
-    """Return how messages name a file that belongs to a suite."""
-    return (Path(key.display_path).parent / path.parent.name / path.name).as_posix()
+class Keeper(Struct, frozen=True):
+    """How a run treats snapshots.
+
+    Attributes:
+        mode: What the command line asks for.
+        always: Whether suites without the key ``snapshot`` have one: the ini option ``llmeval_snapshots``.
+        root: The folder of the history of runs; ``None`` if there is none.
+    """
+
+    mode: SnapshotMode
+    always: bool = False
+    root: Path | None = None
+
+    def settings(self, suite: Suite) -> SnapshotSettings | None:
+        """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
+        settings = suite.snapshot or SnapshotSettings(enabled=self.always)
+        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
+
+    def settle(self, suites: Iterable[JudgedSuite], *, whole: bool) -> list[tuple[SuiteKey, SnapshotVerdict]]:
+        """Let the files of suites be counted, and written where they are approved.
+
+        Args:
+            suites: The suites.
+            whole: Whether the run left nothing out, so that files without a suite can be recognised.
+
+        Returns:
+            Verdicts on files that could not be written.
+        """
+        files = [(each.key, file) for each in suites if (file := each.snapshot.pending) is not None]
+        self.mode.account([file for _, file in files], orphans=whole)
+        return [
+            (key, SnapshotVerdict(EVERYTHING, "not_written", "failed", reason=file.fault))
+            for key, file in files
+            if file.fault
+        ]
+
+
+KnownFailures: TypeAlias = Mapping[str, Sequence[str]]
+"""Case id to the names of the limits and checks that the case is approved not to meet."""
+
+_FAILURES = "failures.json"
+_RAN = ("passed", "failed", "xfailed", "known_failure")
+
+
+class _FailuresFile(Struct, forbid_unknown_fields=True):
+    schema: int
+    cases: dict[str, list[str]]
+
+
+def failures_file(key: SuiteKey) -> Path:
+    """Return the file of the known failures of a suite, or of one variant of it."""
+    from pytest_llmeval.baselines.files import SCORES, score_file
+
+    scores = score_file(key)
+    return scores.with_name(scores.name.removesuffix(SCORES) + _FAILURES)
+
+
+def read_failures(key: SuiteKey) -> KnownFailures:
+    """Return the known failures of a suite; empty where none were approved.
+
+    Raises:
+        SuiteError: The file cannot be read.
+    """
+    if not any((Path(key.path).parent / OWN_FOLDER).glob(f"*{_FAILURES}")):
+        return {}  # which most runs find out without what reads and writes approved scores
+    path = failures_file(key)
+    if not path.exists():
+        return {}
+    shown = shown_beside(key, path)
+    try:
+        found = decode(read_bytes(path, shown), _FailuresFile)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        message = f"found no list of known failures ({error}), expected one: restore the file, or delete it"
+        raise SuiteError([Fault(shown, 0, 0, "", message)]) from None
+    return found.cases
+
+
+def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[str, list[str]]:
+    """Return the failures that a run approves: those of the cases that ran, and the known ones of the others."""
+    following = {case: list(names) for case, names in known.items()}
+    for record in records:
+        if record.outcome in _RAN:
+            following.pop(record.id, None)
+        if record.outcome in ("failed", "known_failure") and record.unmet:
+            following[record.id] = sorted(set(record.unmet))
+    return following
+
+
+def mended(known: KnownFailures, records: Iterable[CaseRecord]) -> list[str]:
+    """Return the cases that are known to fail and passed."""
+    return [record.id for record in records if record.id in known and record.outcome == "passed"]
+
+
+def write_failures(key: SuiteKey, failures: KnownFailures) -> bool:
+    """Write the known failures of a suite; without any, there is no file.
+
+    Returns:
+        Whether the file had to change.
+
+    Raises:
+        OSError: It cannot be written; then it is as it was.
+    """
+    content = {"cases": dict(sorted(failures.items())), "schema": 1}
+    text = f"{json.dumps(content, ensure_ascii=False, indent=1)}\n" if failures else ""
+    if not failures and not failures_file(key).exists():
+        return False
+    return rewrite(failures_file(key), lambda: text)

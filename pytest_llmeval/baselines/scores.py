@@ -1,26 +1,119 @@
-"""The content of a score file, and its creation from a result."""
+"""Score files: their content with bridges between judges, and its text, JSON with one line per metric."""
 
-__all__ = (
-    "SCHEMA",
-    "Anchor",
-    "Approval",
-    "Cases",
-    "Score",
-    "SuiteScores",
-    "TestScores",
-    "groups_of",
-    "metrics_of",
-    "rounded",
-)
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, ClassVar
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from pytest_llmeval.baselines.bridges import Bridge
-from pytest_llmeval.baselines.comparable import Comparable
+from pytest_llmeval.baselines.comparable import Comparable, fingerprint
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
+from pytest_llmeval.data.files.documents import Document, load_json
+from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.gates.statistics.pairing import Shift
 from pytest_llmeval.suite.run_settings import SnapshotSettings
+
+_NAMED = "bridge"
+_SHIFT = "shift of "
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A change of the judge of one evaluator.
+
+    Attributes:
+        label: Of the evaluator.
+        old: What was known of the judge that approved scores come from.
+        new: What is known of the one that takes its place.
+        time: The day on which it was approved, ISO 8601, UTC.
+        commit: What was checked out.
+        shifts: Metric, or statistic of it, to how far the change moves it.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    label: str
+    old: Mapping[str, str]
+    new: Mapping[str, str]
+    time: str
+    commit: str | None
+    shifts: Mapping[str, Shift]
+
+
+def bridge_of(bridges: Sequence[Bridge], label: str, old: Mapping[str, str], new: Mapping[str, str]) -> Bridge | None:
+    """Return the bridge from one judge of an evaluator to another, and to no other; the last one approved."""
+    return next((each for each in reversed(bridges) if (each.label, each.old, each.new) == (label, old, new)), None)
+
+
+def shifts_between(bridges: Sequence[Bridge], old: Comparable, new: Comparable) -> dict[str, Shift]:
+    """Return how far metrics move because judges are others than those of approved scores, as far as that is known."""
+    found: dict[str, Shift] = {}
+    for label, judge in new.judges.items():
+        bridge = bridge_of(bridges, label, old.judges.get(label, {}), judge)
+        found |= {} if bridge is None or bridge.old == judge else bridge.shifts
+    return found
+
+
+def encoded(bridges: Sequence[Bridge]) -> dict[str, dict[str, str]]:
+    """Return bridges as entries among the judges of a score file.
+
+    Earlier versions accept any text there, and look up the judges of their evaluators only.
+    """
+    return {f"{_NAMED} {number}": _entry(each) for number, each in enumerate(bridges, 1)}
+
+
+def _entry(bridge: Bridge) -> dict[str, str]:
+    about = {"evaluator": bridge.label, "old": bridge.old, "new": bridge.new, "commit": bridge.commit}
+    return {
+        _NAMED: json.dumps(about, sort_keys=True),
+        "time": bridge.time,
+        **{f"{_SHIFT}{name}": json.dumps(_numbers_first(shift)) for name, shift in bridge.shifts.items()},
+    }
+
+
+def _numbers_first(shift: Shift) -> list[Any]:
+    ways = [shift.before, shift.after] if shift.before != shift.after or shift.depends else []
+    ways += [shift.depends] if shift.depends else []
+    return [shift.value, shift.low, shift.high, *ways]
+
+
+def _shift(text: str) -> Shift:
+    value, low, high, *ways = json.loads(text)
+    found = Shift(float(value), float(low), float(high), *map(str, ways))
+    if not all(map(isfinite, (found.value, found.low, found.high))):
+        raise ValueError("a number is not finite")
+    return found
+
+
+def decoded(judges: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Mapping[str, str]], tuple[Bridge, ...]]:
+    """Return the judges of a score file, and the bridges among them.
+
+    Raises:
+        ValueError: A bridge is not what `encoded` writes.
+    """
+    entries = {name: entry for name, entry in judges.items() if _NAMED in entry}
+    bridges = [_bridge(entries[name]) for name in sorted(entries, key=lambda name: (len(name), name))]
+    return {name: entry for name, entry in judges.items() if name not in entries}, tuple(bridges)
+
+
+def _bridge(entry: Mapping[str, str]) -> Bridge:
+    try:
+        about: Mapping[str, Any] = json.loads(entry[_NAMED])
+        label, old, new = about["evaluator"], about["old"], about["new"]
+        shifts = {name.removeprefix(_SHIFT): _shift(text) for name, text in entry.items() if name.startswith(_SHIFT)}
+        found = Bridge(label, old, new, entry["time"], about["commit"], shifts)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"found no bridge between judges ({error}), expected one") from None
+    if not (isinstance(label, str) and _is_judge(old) and _is_judge(new)):
+        raise ValueError("found no bridge between judges (a judge is none), expected one")
+    return found
+
+
+def _is_judge(data: Any) -> bool:
+    return isinstance(data, dict) and "model" in data and all(isinstance(each, str) for each in data.values())
+
 
 SCHEMA = 1
 """Version of the file's form."""
@@ -220,3 +313,148 @@ def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str,
         }
         for label, groups in result.groups.items()
     }
+
+
+_INDENT = "  "
+_CHECKSUM = "checksum"
+_SCORE = {each.name for each in fields(Score)}
+
+
+def render(scores: SuiteScores | TestScores) -> str:
+    """Return the text of a file: keys sorted, numbers finite, the same bytes everywhere.
+
+    Its checksum is that of everything else, so it does not depend on line ends and blanks.
+    """
+    return _text({**_data(scores), _CHECKSUM: _checksum(scores)})
+
+
+def _checksum(scores: SuiteScores | TestScores) -> str:
+    return fingerprint(_text(_data(scores)))
+
+
+def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
+    """Return what a file holds; what it has none of is left out, as in files of older versions."""
+    data = asdict(scores)
+    if isinstance(scores, SuiteScores):
+        del data["bridges"]
+        data["comparable"]["judges"] |= encoded(scores.bridges)
+        if scores.anchor is None:
+            del data["anchor"]
+        if not scores.anchors:
+            del data["anchors"]
+        if not scores.pool:
+            del data["pool"]
+        if not scores.limits:
+            del data["limits"]
+        if not scores.cases.errored:
+            del data["cases"]["errored"]
+    return data
+
+
+def _text(data: Mapping[str, Any]) -> str:
+    return "".join(_block(data, "")) + "\n"
+
+
+def line_of(score: Score) -> str:
+    """Return the line of a metric, without its name."""
+    return _line(asdict(score))
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, Mapping) and value.keys() == _SCORE:
+        # The value first, and the signature only where there is one: this is the line that people compare.
+        return json.dumps({name: each for name, each in value.items() if each != ""}, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
+
+
+def _block(value: Any, indent: str) -> Iterator[str]:
+    """Yield the text of a value: a mapping of plain values on one line, an item of a list too."""
+    deeper = indent + _INDENT
+    if isinstance(value, Mapping) and any(isinstance(each, Mapping | tuple) for each in value.values()):
+        yield "{\n"
+        for number, key in enumerate(sorted(value)):
+            yield f"{',' + chr(10) if number else ''}{deeper}{_line(key)}: "
+            yield from _block(value[key], deeper)
+        yield f"\n{indent}}}"
+    elif isinstance(value, tuple) and value:
+        items = f",\n{deeper}".join(_line(each) for each in value)
+        yield f"[\n{deeper}{items}\n{indent}]"
+    else:
+        yield _line(value)
+
+
+def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) -> Any:
+    """Read a score file.
+
+    Args:
+        path: The file.
+        shown: Its name in errors.
+        kind: What it must hold.
+
+    Raises:
+        SuiteError: It cannot be read, or is not what an approval wrote; the faults have line and column.
+    """
+    document = load_json(path, shown)
+    _check_version(document)
+    data = {name: value for name, value in document.data.items() if name != _CHECKSUM}
+    scores, faults = check(kind, data, document, ())
+    if isinstance(scores, SuiteScores) and not faults:
+        try:
+            scores = _with_bridges(scores)
+        except ValueError as error:
+            faults = [document.fault(("comparable", "judges"), str(error))]
+    faults = faults or list(_contradictions(document, scores)) or list(_edits(document, scores))
+    if faults:
+        raise SuiteError(faults)
+    return scores
+
+
+def _with_bridges(scores: SuiteScores) -> SuiteScores:
+    judges, bridges = decoded(scores.comparable.judges)
+    return replace(scores, comparable=replace(scores.comparable, judges=judges), bridges=bridges) if bridges else scores
+
+
+def _check_version(document: Document) -> None:
+    data = document.data
+    if not isinstance(data, Mapping):
+        raise SuiteError([document.fault((), f"found {describe(data)}, expected approved scores")])
+    found = data.get("schema")
+    if isinstance(found, int) and found > SCHEMA:
+        newer = (
+            f"found {found}, expected {SCHEMA}: the file is from a newer version of pytest-llmeval-suite: upgrade it"
+        )
+        raise SuiteError([document.fault(("schema",), newer)])
+    if found != SCHEMA or isinstance(found, bool):
+        raise SuiteError([document.fault(("schema",), f"found {describe(found)}, expected {SCHEMA}")])
+
+
+def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
+    """Yield what a hand has changed: the last approval repeats every value, and counts are not negative."""
+    if not scores.history:
+        yield document.fault(("history",), "found no approval, expected at least one")
+        return
+    last = ("history", len(scores.history) - 1, "values")
+    approved = scores.history[-1].values
+    values = scores.values
+    for name in sorted({*values, *approved}):
+        if name not in approved:
+            yield document.fault(last, f"found no value for {name!r}, expected {values[name]}")
+        elif name not in values:
+            yield document.fault((*last, name), f"found {approved[name]}, expected no value: {name!r} is not recorded")
+        elif values[name] != approved[name]:
+            yield document.fault(
+                scores.places[name],
+                f"found {values[name]}, expected {approved[name]}, which was approved last (see 'history')",
+            )
+    if isinstance(scores, SuiteScores):
+        for name, score in scores.metrics.items():
+            if min(score.scored, score.undefined, score.errored, score.missing) < 0:
+                yield document.fault(("metrics", name), "found a negative count, expected at least 0")
+
+
+def _edits(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
+    """Yield that something was changed, where nothing contradicts it."""
+    found, expected = document.data.get(_CHECKSUM), _checksum(scores)
+    if found != expected:
+        told = f"found {describe(found)}, expected {expected!r}: the file was changed by hand or merged line by line"
+        yield document.fault((_CHECKSUM,), told)

@@ -4,8 +4,6 @@ syrupy counts, reports and decides when to write; what a metric's verdict is has
 a folder of their own, because syrupy deletes what it does not know in its own.
 """
 
-__all__ = ("account",)
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,28 +1,11 @@
 """Verdicts on snapshots: approved scores beside those of the run, also where cases were added or edited since."""
 
-__all__ = (
-    "UnchangedPart",
-    "alike",
-    "changed_cases",
-    "changed_measure",
-    "changed_signature",
-    "compare_scores",
-    "first_approved",
-    "judge_scores",
-    "not_comparable",
-    "not_judged",
-    "told_shifts",
-    "unchanged_part",
-    "vanished",
-)
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pytest_llmeval.baselines.bridges import bridge_of, shifts_between
 from pytest_llmeval.baselines.comparable import Comparable
-from pytest_llmeval.baselines.scores import DIGITS, Score, SuiteScores, rounded
+from pytest_llmeval.baselines.scores import DIGITS, Score, SuiteScores, bridge_of, rounded, shifts_between
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
@@ -105,11 +88,6 @@ _UNIT = 1.5 * 10**-DIGITS
 
 _BRIDGED = frozenset({"model", "parameters"})
 """What of a judge may change across a bridge; other instructions are another measure."""
-
-
-def not_judged(why: str) -> SnapshotVerdict:
-    """Return the verdict on a run that is not of the whole suite."""
-    return SnapshotVerdict(EVERYTHING, "not_judged", "not_judged", reason=f"not judged: {why}")
 
 
 def not_comparable(

@@ -37,7 +37,7 @@ def add_approve(parser: ArgumentParser) -> None:
 
 
 def _approve(options: Namespace) -> int:
-    from pytest_llmeval.baselines.failures import failures_file, read_failures, write_failures
+    from pytest_llmeval.baselines.runs import failures_file, read_failures, write_failures
     from pytest_llmeval.reports.reading import read_report
 
     suites = [each for each in read_report(options.report).suites if options.suite in (None, each.suite, each.path)]

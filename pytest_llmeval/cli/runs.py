@@ -46,7 +46,7 @@ def add_merge(parser: ArgumentParser) -> None:
 
 
 def _merge(options: Namespace) -> int:
-    from pytest_llmeval.baselines.mode import SnapshotMode
+    from pytest_llmeval.baselines.runs import SnapshotMode
     from pytest_llmeval.run.finishing import finish_run, write_run
     from pytest_llmeval.run.shards.merging import merge_shards
     from pytest_llmeval.run.stages import RunTerms
@@ -177,7 +177,7 @@ def add_score(parser: ArgumentParser) -> None:
 
 
 def _score(options: Namespace) -> int:
-    from pytest_llmeval.baselines.mode import SnapshotMode
+    from pytest_llmeval.baselines.runs import SnapshotMode
     from pytest_llmeval.run.checkout import Checkout
     from pytest_llmeval.run.finishing import finish_run, write_run
     from pytest_llmeval.run.stages import RunTerms
@@ -218,7 +218,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     """
     from pytest_llmeval.data.files.places import display_path
     from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
-    from pytest_llmeval.run.streams.predicted_suite import open_executor, run_predicted, with_answers
+    from pytest_llmeval.run.streams.stream import open_executor, run_predicted, with_answers
     from pytest_llmeval.suite.suite import SuiteKey
 
     try:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.data.files.writing import write_text

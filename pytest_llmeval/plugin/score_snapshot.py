@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from pytest_llmeval.baselines.baselines import mark_rest
+from pytest_llmeval.baselines.comparable import Stamp, day_of, head_commit
 from pytest_llmeval.baselines.files import PendingFile, approve, python_score_file, read_if_there, texts_of
-from pytest_llmeval.baselines.judged_scores import mark_rest
-from pytest_llmeval.baselines.mode import SnapshotMode
+from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.baselines.scores import TestScores, rounded
-from pytest_llmeval.baselines.stamp import Stamp, day_of, head_commit
 from pytest_llmeval.baselines.verdicts import compare_scores, vanished
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import unknown_name

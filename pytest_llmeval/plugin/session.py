@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec import structs
 
-from pytest_llmeval.baselines.mode import SELECTING, SnapshotMode
+from pytest_llmeval.baselines.runs import SELECTING, SnapshotMode
 from pytest_llmeval.cli.options import SHARD_SUFFIX
 from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.data.files.places import display_path
@@ -29,8 +29,7 @@ from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run.shards.file import Origin, ShardOptions
-    from pytest_llmeval.run.shards.selection import Shard
+    from pytest_llmeval.run.shards.file import Origin, Shard, ShardOptions
 
 
 _CONFTEST = "conftest.py"
@@ -41,7 +40,7 @@ def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Sha
 
     Tests that are no cases stay together by file, since they may depend on each other.
     """
-    from pytest_llmeval.run.shards.selection import groups_of
+    from pytest_llmeval.run.shards.file import groups_of
 
     groups: dict[Path, Mapping[str, str]] = {}
     mine: list[pytest.Item] = []

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.stamp import head_commit
+from pytest_llmeval.baselines.comparable import head_commit
+from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
 from pytest_llmeval.plugin.options import shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, case_of
 from pytest_llmeval.plugin.pytest_private import worker_process

@@ -104,7 +104,7 @@ class SuiteLoader(Struct):
         """
         if not suite.against_approved:
             return
-        from pytest_llmeval.baselines.answers import ApprovedAnswers
+        from pytest_llmeval.baselines.files import ApprovedAnswers
 
         for name in variants:
             ApprovedAnswers.read(self.key(suite, variant=name))

@@ -25,8 +25,8 @@ from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.baselines.answers import ApprovedAnswers
-    from pytest_llmeval.baselines.failures import KnownFailures
+    from pytest_llmeval.baselines.files import ApprovedAnswers
+    from pytest_llmeval.baselines.runs import KnownFailures
     from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.judge.judges import OwnJudge, SuiteJudges
     from pytest_llmeval.run.answering import Answering, Prefetch
@@ -150,7 +150,7 @@ class CaseRunner:
 
     def _known_failures(self, key: SuiteKey) -> "KnownFailures":
         if key not in self._known:
-            from pytest_llmeval.baselines.failures import read_failures
+            from pytest_llmeval.baselines.runs import read_failures
 
             try:
                 self._known[key] = read_failures(key)
@@ -306,7 +306,7 @@ class OpponentJobs:
 
     def _approved_job(self, job: Job) -> Job | NoAnswer:
         """Return the job of the approved answer, for which nobody need be asked."""
-        from pytest_llmeval.baselines.answers import ApprovedAnswers
+        from pytest_llmeval.baselines.files import ApprovedAnswers
 
         key = job.key._replace(test="")
         if key not in self._approved:

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.mode import SnapshotMode
 from pytest_llmeval.baselines.runs import (
     CollectedSuite,
     JudgedSuite,
+    Keeper,
     MeasuredSuite,
     RunWatch,
     SnapshotJudgement,
+    SnapshotMode,
 )
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, suggest
@@ -132,7 +132,7 @@ def judge_suite(collected: CollectedSuite, scope: RunScope) -> JudgedSuite:
     if collected.stop is not None:  # scores of some cases are no scores of the suite
         return replace(judged, gates=collected.stop.gates)
     unjudged = JUDGES_OFF if off else ""
-    snapshot = scope.keeper.judge(measured, judged.incomplete or unjudged, scope.stamp)
+    snapshot = _snapshot(measured, scope, judged.incomplete or unjudged)
     gates = [
         qualified(
             collected,
@@ -143,6 +143,26 @@ def judge_suite(collected: CollectedSuite, scope: RunScope) -> JudgedSuite:
     ]
     regressions, watch = _regressions(measured, scope.keeper, snapshot, judged.incomplete, unjudged)
     return replace(judged, snapshot=snapshot, gates=[*gates, *regressions], watch=watch)
+
+
+def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> SnapshotJudgement:
+    """Judge the scores of a suite against the approved ones.
+
+    Args:
+        measured: The suite with its metrics.
+        scope: The run.
+        unjudged: Why nothing is compared: only a part of the suite ran, or judges are off.
+    """
+    settings = scope.keeper.settings(measured.suite)
+    if settings is None:
+        return SnapshotJudgement()
+    if unjudged:
+        return SnapshotJudgement(
+            [SnapshotVerdict(EVERYTHING, "not_judged", "not_judged", reason=f"not judged: {unjudged}")]
+        )
+    from pytest_llmeval.baselines.baselines import judge_snapshot
+
+    return judge_snapshot(measured, settings, scope.keeper.mode, scope.stamp)
 
 
 def _regressions(

@@ -18,7 +18,7 @@ from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run.conversation import beginning, turns_of
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import FIGURE_DIGITS, Answers, Job, Next, with_figures
-from pytest_llmeval.run.score import cut
+from pytest_llmeval.run.score import cut_in_blocks
 from pytest_llmeval.services.activity import Stopwatch
 from pytest_llmeval.services.background import ThisThread
 from pytest_llmeval.services.secrets import secret_values
@@ -114,7 +114,7 @@ class Batched:
             self._cut[suite.place] = {
                 name: block
                 for part in suite.stretches
-                for name, block in cut(
+                for name, block in cut_in_blocks(
                     [each for each in part if each.prediction is MISSING and not each.conversation], size
                 ).items()
             }

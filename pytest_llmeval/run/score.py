@@ -399,11 +399,13 @@ class MeasuredBlocks:
 
     def _blocks(self, suite: Suite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
         if (suite.place, label) not in self._cut:
-            self._cut[suite.place, label] = cut([each for each in suite.cases if each.prediction is not MISSING], size)
+            self._cut[suite.place, label] = cut_in_blocks(
+                [each for each in suite.cases if each.prediction is not MISSING], size
+            )
         return self._cut[suite.place, label]
 
 
-def cut(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
+def cut_in_blocks(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
     """Cut cases into blocks; return the id of each case with its block."""
     blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
     return {each.id: block for block in blocks for each in block}

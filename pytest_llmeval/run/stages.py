@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines.failures import read_failures
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite
-from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.baselines.comparable import Stamp
+from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, Keeper, read_failures
 from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.places import display_path

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from pytest_llmeval.baselines.stamp import moment_of
+from pytest_llmeval.baselines.comparable import moment_of
 from pytest_llmeval.cli.console import refuse_input, say, write_text
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, seconds

@@ -49,7 +49,7 @@ def _count(text: str) -> int:
 
 
 def _history(options: Namespace) -> int:
-    from pytest_llmeval.baselines.timelines import read_history
+    from pytest_llmeval.baselines.history import read_history
 
     try:
         suite = _suite(options.suite)
@@ -86,7 +86,7 @@ def _suite(name: str) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    from pytest_llmeval.baselines.timelines import noted_paths
+    from pytest_llmeval.baselines.history import noted_paths
     from pytest_llmeval.cli.suite_file import suite_files
     from pytest_llmeval.data.files.folders import stem_of
 

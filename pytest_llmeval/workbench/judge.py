@@ -190,8 +190,8 @@ def _spec_of(option: str, model: str | None, judge: "JudgeSpec", base_url: str |
 
 def _approved_judge(suite: "Suite", key: "SuiteKey") -> Mapping[str, str]:
     """Return what is known of the judge of the approved scores; nothing where there are none."""
+    from pytest_llmeval.baselines.comparable import shown_beside
     from pytest_llmeval.baselines.files import read_if_there, score_file
-    from pytest_llmeval.baselines.runs import shown_beside
     from pytest_llmeval.baselines.scores import SuiteScores
     from pytest_llmeval.workbench.migration import judged_labels
 
@@ -267,7 +267,7 @@ def _named(title: str, lines: list[str]) -> Iterator[str]:
 def _approved(found: "Migration") -> str:
     from datetime import UTC, datetime
 
-    from pytest_llmeval.baselines.stamp import Stamp, day_of, head_commit
+    from pytest_llmeval.baselines.comparable import Stamp, day_of, head_commit
     from pytest_llmeval.judge.spec import PanelSpec
     from pytest_llmeval.workbench.migration import approve_migration
 

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from pytest_llmeval.baselines.bridges import Bridge
-from pytest_llmeval.baselines.comparable import digests_of
+from pytest_llmeval.baselines.baselines import deciding_labels
+from pytest_llmeval.baselines.comparable import Stamp, digests_of, shown_beside
 from pytest_llmeval.baselines.files import approved_scores, read_statistics, score_file, statistics_file
-from pytest_llmeval.baselines.judged_scores import deciding_labels
-from pytest_llmeval.baselines.layout import render
-from pytest_llmeval.baselines.runs import shown_beside
-from pytest_llmeval.baselines.scores import SuiteScores, rounded
-from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.baselines.scores import Bridge, SuiteScores, render, rounded
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.core.wording import counted

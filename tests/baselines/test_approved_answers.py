@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, SuiteError
-from pytest_llmeval.baselines.answers import ApprovedAnswers, answers_text
-from pytest_llmeval.baselines.files import answers_file, score_file
+from pytest_llmeval.baselines.files import ApprovedAnswers, answers_file, answers_text, score_file
 from pytest_llmeval.core.parts import NoAnswer
 from pytest_llmeval.suite.suite import SuiteKey
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines.bridges import Bridge, bridge_of, decoded, encoded, shifts_between
 from pytest_llmeval.baselines.comparable import Comparable
+from pytest_llmeval.baselines.scores import Bridge, bridge_of, decoded, encoded, shifts_between
 from pytest_llmeval.gates.statistics.pairing import Shift
 
 OLD, NEW = {"model": "openai:old", "parameters": "{}"}, {"model": "openai:new", "parameters": "{}"}

@@ -7,7 +7,7 @@ from typing import Any
 from builders import pairing, run
 
 from pytest_llmeval.baselines.anchors import gate_clusters
-from pytest_llmeval.baselines.judged_scores import weigh_rises
+from pytest_llmeval.baselines.baselines import weigh_rises
 from pytest_llmeval.gates.contract import SnapshotVerdict
 from pytest_llmeval.gates.drop import DropGate
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint, fingerprint
+from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint, Stamp, fingerprint
 from pytest_llmeval.baselines.files import (
     PendingFile,
     approve,
@@ -25,9 +25,7 @@ from pytest_llmeval.baselines.files import (
     score_file,
     statistics_file,
 )
-from pytest_llmeval.baselines.layout import parse, render
-from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores, TestScores, rounded
-from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores, TestScores, parse, render, rounded
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.folders import own_file
 from pytest_llmeval.suite.suite import SuiteKey

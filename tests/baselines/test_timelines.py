@@ -9,11 +9,9 @@ from builders import note_runs, run_line, write_approvals
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines.history import HISTORY
-from pytest_llmeval.baselines.layout import render
-from pytest_llmeval.baselines.scores import Approval
+from pytest_llmeval.baselines.history import HISTORY, read_history
+from pytest_llmeval.baselines.scores import Approval, render
 from pytest_llmeval.baselines.scores import TestScores as Scores
-from pytest_llmeval.baselines.timelines import read_history
 from pytest_llmeval.reports.timeline import Timeline
 
 

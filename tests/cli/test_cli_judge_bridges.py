@@ -10,7 +10,7 @@ from servers import Call, Sent, reply
 
 from pytest_llmeval.baselines.comparable import fingerprint
 from pytest_llmeval.baselines.files import score_file, statistics_file
-from pytest_llmeval.baselines.layout import render
+from pytest_llmeval.baselines.scores import render
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import judgements_of, write_judgements
 from pytest_llmeval.judge.replies.sqlite import SqliteReplies

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.baselines.comparable import fingerprint
-from pytest_llmeval.baselines.layout import parse, render
-from pytest_llmeval.baselines.scores import SuiteScores
+from pytest_llmeval.baselines.scores import SuiteScores, parse, render
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -8,8 +8,7 @@ import pytest
 from judges import Judged
 from running import run_python
 
-from pytest_llmeval.run.shards.file import read_shard
-from pytest_llmeval.run.shards.selection import Shard
+from pytest_llmeval.run.shards.file import Shard, read_shard
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

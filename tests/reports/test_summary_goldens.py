@@ -12,10 +12,8 @@ from builders import KnownSuites
 from msgspec import structs
 from project import ROOT
 
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.runs import CollectedSuite
-from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.baselines.comparable import Stamp
+from pytest_llmeval.baselines.runs import CollectedSuite, Keeper, SnapshotMode
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.limit import parse_gate
@@ -24,9 +22,9 @@ from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.tables import width_of
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.run.execute import execute
+from pytest_llmeval.run.finishing import report as report_of
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.judging import judge
-from pytest_llmeval.run.reporting import report as report_of
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
 from pytest_llmeval.suite.loading import load_suite

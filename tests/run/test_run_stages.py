@@ -8,18 +8,16 @@ import pytest
 from builders import KnownSuites, length_suite, recorded
 from msgspec import structs
 
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.baselines.comparable import Stamp
+from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.run import stages
-from pytest_llmeval.run.finishing import finish_run
+from pytest_llmeval.run.finishing import finish_run, report
 from pytest_llmeval.run.judging import judge
-from pytest_llmeval.run.reporting import report
 from pytest_llmeval.run.stages import Collected, Reported, RunScope, RunTerms, collect
 from pytest_llmeval.suite.registry import Registry
 

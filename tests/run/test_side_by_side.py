@@ -14,8 +14,8 @@ from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.drop import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.run.finishing import compare_variants
 from pytest_llmeval.run.judging import judge_between, variants_of
-from pytest_llmeval.run.reporting import compare_variants
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 TEXT = get_evaluator("text", metrics=["exact_match"])

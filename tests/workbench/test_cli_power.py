@@ -12,8 +12,7 @@ from test_cli_compare import write_report
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.baselines.comparable import Comparable, fingerprint
-from pytest_llmeval.baselines.layout import render
-from pytest_llmeval.baselines.scores import Approval, Cases, SuiteScores
+from pytest_llmeval.baselines.scores import Approval, Cases, SuiteScores, render
 from pytest_llmeval.cli import main
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 

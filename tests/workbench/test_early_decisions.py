@@ -8,10 +8,8 @@ import pytest
 from builders import KnownSuites
 from msgspec import structs
 
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.mode import SnapshotMode
-from pytest_llmeval.baselines.runs import CollectedSuite
-from pytest_llmeval.baselines.stamp import Stamp
+from pytest_llmeval.baselines.comparable import Stamp
+from pytest_llmeval.baselines.runs import CollectedSuite, Keeper, SnapshotMode
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord

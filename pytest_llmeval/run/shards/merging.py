@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from pytest_llmeval.baselines.stamp import head_commit
+from pytest_llmeval.baselines.comparable import head_commit
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import display_path
@@ -23,8 +23,7 @@ from pytest_llmeval.run.checkout import (
     versions,
 )
 from pytest_llmeval.run.run_record import Item, RunRecord
-from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint
-from pytest_llmeval.run.shards.selection import shard_of
+from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint, shard_of
 from pytest_llmeval.run.stages import collected_records
 from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order, stopping
 

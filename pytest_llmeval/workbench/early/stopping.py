@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.files import approved_scores, score_file
-from pytest_llmeval.baselines.keeper import Keeper
-from pytest_llmeval.baselines.runs import CollectedSuite, EarlyStop, MeasuredSuite, approved_statistics
+from pytest_llmeval.baselines.runs import CollectedSuite, EarlyStop, Keeper, MeasuredSuite, approved_statistics
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_llmeval.baselines.keeper import Keeper
+    from pytest_llmeval.baselines.runs import Keeper
     from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.judge.judges import SuiteJudges
 

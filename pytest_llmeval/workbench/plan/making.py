@@ -37,7 +37,7 @@ from pytest_llmeval.workbench.plan.form import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.baselines.keeper import Keeper
+    from pytest_llmeval.baselines.runs import Keeper
     from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.judge.spec import Price
