@@ -409,7 +409,7 @@ def _juror(spec: "JudgeSpec", recordings: Judgements) -> Juror:
 
 @dataclass
 class Imported:
-    """What became of scores.
+    """Judgements made of scores, with the scores that could not be used.
 
     Attributes:
         entries: Judgements of the questions that have a score.
@@ -492,7 +492,7 @@ def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: s
 
 
 def _reply(mode: Mode, score: float, reasoning: str) -> str | None:
-    """Return a reply that a mode reads as a score; ``None`` where there is none."""
+    """Return a reply that a mode reads as a score; ``None`` if there is none."""
     whole = int(score) if score.is_integer() else score
     for reply in (json.dumps({"reasoning": reasoning, "score": whole}), "yes", "no"):
         try:

@@ -1,4 +1,4 @@
-"""What commands have in common: options, and output to standard streams and files."""
+"""Shared parts of commands: types of options, and output to standard streams and files."""
 
 import sys
 from argparse import ArgumentTypeError

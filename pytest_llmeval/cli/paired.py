@@ -138,7 +138,7 @@ def pair_suites(here: Sequence[SuiteReport], there: Sequence[SuiteReport], *, na
     """Return the suites to compare, and those that are in one report only.
 
     Suites with the same name and file form a pair, and so do systems of the same suite that were chosen by name. If
-    each report has one suite, these form a pair whatever their names.
+    each report has one suite, these form a pair under any names.
     """
     left, right = list(here), list(there)
     pairs: list[tuple[SuiteReport, SuiteReport]] = []

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, ClassVar, Final
 
 WINDOWS: Final[bool] = os.name == "nt"
-"""Whether open files cannot be removed or replaced, and signals end other processes or reach all of a console."""
+"""True if open files cannot be removed or replaced, and signals end other processes or reach all of a console."""
 
 
 class CallablePackage(ModuleType):

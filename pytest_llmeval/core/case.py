@@ -30,7 +30,7 @@ class Case:
         way: What decides the answer besides the input, such as a model and its prompts, for recordings.
         others: Predictions of other systems for the same case, by name, for evaluators that compare with them; as
             ``PredictionParts`` where their parts are elsewhere.
-        always: Whether it runs first, and whatever is decided by then, in a suite that stops when its gates are
+        always: Whether it runs first, even if all gates are decided, in a suite that stops when its gates are
             decided.
     """
 
@@ -85,7 +85,7 @@ class ShownPrints(NamedTuple):
     Attributes:
         question: Of the question.
         answer: Of the answer.
-        reference: Of the right answer; that of the empty text where there is none.
+        reference: Of the right answer; that of the empty text if there is none.
     """
 
     question: str

@@ -109,7 +109,7 @@ class JudgeError(LlmevalError):
     """A judge gave no verdict: it could not be asked, or its reply cannot be read.
 
     Attributes:
-        reply: The reply as it came; ``None`` where there is none.
+        reply: The reply as it came; ``None`` if there is none.
         rejected: Whether the server rejects what was sent, such as too long a text, and would take another request.
     """
 

@@ -69,12 +69,12 @@ class Metric(Struct, frozen=True):
 
 
 class Basis(NamedTuple):
-    """What a value rests on, where that is a part of the cases only, such as those that people labelled.
+    """The cases that a value rests on, if they are only a part, such as those that people labelled.
 
     Attributes:
         cases: How many: intervals and tests have the degrees of freedom of these.
         floor: Standard deviation of what so few cannot have shown; it adds to what resamples show.
-        fault: Why there is no value; empty where there is one.
+        fault: The reason why there is no value; empty if there is one.
         note: What the value leaves out.
         apart: Why two runs cannot be compared by it; empty where they can.
     """
@@ -262,11 +262,11 @@ class Evaluator(QuestionDefaults, ABC):
     name: ClassVar[str]
     version: ClassVar[str] = "1"
     reads: ClassVar[Reads] = _DEFAULT_READS
-    """What `measure` finds in `Case.prediction` and `Case.expected`; default: the whole prediction."""
+    """The data that `measure` finds in `Case.prediction` and `Case.expected`; default: the whole prediction."""
     pools_undefined: ClassVar[bool] = False
     """Whether a set of undefined cases has a value, as some official scorers require."""
     batch: ClassVar[int] = 1
-    """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
+    """The number of cases that `measure_many` wants at once; above 1 for evaluators that run a model."""
     asserts: ClassVar[bool] = False
     """Whether the members of its metric families are assertions: one below 1 fails its case without any limit."""
 
@@ -351,7 +351,7 @@ class Evaluator(QuestionDefaults, ABC):
         return ()
 
     def explain(self, case: Case, observation: Observation) -> Iterable[str]:
-        """Say what is wrong with an answer, a line each, for people who mend it; nothing where all is right.
+        """Say what is wrong with an answer, a line each, for people who fix it; nothing if all is right.
 
         Default: the lines under ``wrong`` of the details, or else what the details hold.
 

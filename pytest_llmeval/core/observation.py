@@ -28,7 +28,7 @@ _MOST_OF_A_BYTE = 127
 
 
 class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an evaluator saw in one case.
+    """The counts of an evaluator for one case.
 
     Attributes:
         counts: Named sums and counts; additive over cases, finite, absent names count as 0.

@@ -73,7 +73,7 @@ _SHOWN_KEYS = 10
 
 @dataclass(frozen=True)
 class Parts:
-    """Where the parts of a prediction are: one JMESPath each; ``None`` for the key of the part's own name.
+    """The places of the parts of a prediction: one JMESPath each; ``None`` for the key of the part's own name.
 
     A prediction that is no object is the answer. JMESPath knows no difference between null and nothing.
 
@@ -197,7 +197,7 @@ def expectation(name: str | None, path: str | None, expected: Any) -> Any:
 
     Args:
         name: Of the part; ``None`` where it has none.
-        path: JMESPath of the part; ``None`` where there is none.
+        path: JMESPath of the part; ``None`` if there is none.
         expected: Of the case.
 
     Returns:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 CaseOutcome: TypeAlias = Literal["passed", "failed", "errored", "xfailed", "known_failure", "skipped", "not_run"]
-"""What became of a case. One that failed as expected (``xfailed``), or as was approved (``known_failure``), counts in
+"""The outcome of a case. One that failed as expected (``xfailed``), or as was approved (``known_failure``), counts in
 every score as any other; only its own verdict is excused."""
 
 AnswerOrigin: TypeAlias = Literal["run", "recorded", "given"]
-"""Where a prediction comes from: the target in this run, or in an earlier one; or it came with the case."""
+"""The origin of a prediction: the target in this run, or in an earlier one; or it came with the case."""
 
 IntervalMethod: TypeAlias = Literal["wilson", "bootstrap", "delta"]
 
@@ -33,7 +33,7 @@ UNLABELLED = "(none)"
 
 
 class TargetUsage(NamedTuple):
-    """What a target used for one prediction.
+    """The tokens and the cost of one prediction.
 
     Attributes:
         input_tokens: ``None`` if it does not say so.
@@ -68,7 +68,7 @@ class AnswerShown(NamedTuple):
 
     @property
     def failed(self) -> int:
-        """How many of the repeats that gave it did not pass, as far as known."""
+        """The number of repeats that gave it and did not pass, as far as known."""
         return self.times - (self.passed or 0)
 
 
@@ -80,7 +80,7 @@ class JudgingShown(NamedTuple):
         mode: How it is judged.
         question: Field name to text, as the judge is shown them.
         reply: What the judge replied, or why there is no verdict.
-        score: ``None`` where there is no verdict.
+        score: ``None`` if there is no verdict.
         cost_usd: Of the call, now or when it was made; ``None`` where that is not known.
         judge: The juror, where a panel judges.
     """
@@ -119,7 +119,7 @@ class JudgeCall(NamedTuple):
 
 
 class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of one case: the input of every summary, and what processes and files exchange.
+    """The result of one case: the input of every summary, and what processes and files exchange.
 
     Attributes:
         id: The case's id.
@@ -132,7 +132,7 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         calls: What judges were asked about it.
         target_seconds: Latency of each call of the target that was made for it, in this run or when it was recorded.
         target_usage: What each of its predictions took, where they say so.
-        repeats: How its repeats went, where there are several.
+        repeats: The results of its repeats, if there are several.
         lines: Evaluator label to what it says is wrong.
         answers: Its prediction; of several repeats each different one, those that failed most often first.
         judgings: What judges were asked about it, and what they replied.
@@ -251,7 +251,7 @@ class Result:
         groups: Label name, label value to metrics.
         cases: One result per case.
         pass_rate: Share of the cases that passed among those that ran.
-        scores: Metric name to the cases' own values (NaN where there is none), shape ``(cases,)``.
+        scores: Metric name to the cases' own values (NaN if there is none), shape ``(cases,)``.
         usage: Calls, tokens, cost and latencies by name; empty where nothing was asked.
         evaluators: Label to evaluator.
         records: What the metrics were computed from.
@@ -411,7 +411,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
         return owned is not None and not owned.metric.higher_is_better
 
     def ranges(self, names: Iterable[str]) -> dict[str, tuple[float, float]]:
-        """Return the smallest and the largest value of metrics that have both, whatever cases there are."""
+        """Return the smallest and the largest value of metrics that have both, for any cases."""
         metrics = {name: owned.metric for name in names if (owned := self.find(name)) is not None}
         return {
             name: (each.low, each.high)

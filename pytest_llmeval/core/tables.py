@@ -155,7 +155,7 @@ class LabelTable(Struct, frozen=True):
 
 
 class ConfusionMatrix(Struct, frozen=True):
-    """How often each label was predicted for each true one: a row for a true label, a column for a predicted one.
+    """Counts of each predicted label for each true one: a row for a true label, a column for a predicted one.
 
     The cells are counts of observations, so they add up over cases like everything else.
 

@@ -28,7 +28,7 @@ from pytest_llmeval.core.parts import (
 from pytest_llmeval.core.wording import counted
 
 Turn: TypeAlias = Literal["last", "each"] | int
-"""Which turns are read; a number counts from 1."""
+"""The turns that are read; a number counts from 1."""
 
 WANTED_TURN: Final = "last, each, or the number of a turn, counted from 1"
 
@@ -214,7 +214,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the suite that change the evaluator's numbers; empty where there are none."""
+        """The settings of the suite that change the evaluator's numbers; empty if there are none."""
         path = getattr(self.parts, self._name or "", None)
         on = self.on or (self.reads.part if path is not None else None)
         settings = {"on": on, "path": path, "turn": self.turn}
@@ -270,7 +270,7 @@ class Reading(Struct, frozen=True, dict=True):
 
 @dataclass
 class Neighbours:
-    """What a mutator may look at besides the case.
+    """The context of a case that a mutator may read.
 
     Attributes:
         others: Other cases of the suite whose answers pass and that expect something else, the next ones first.
@@ -292,7 +292,7 @@ class Neighbours:
         return random.Random(self.seed)  # noqa: S311 (no secret)
 
     def evaluator(self, name: str) -> Evaluator | None:
-        """Return the suite's first evaluator of a name, whatever its label; ``None`` if it has none."""
+        """Return the suite's first evaluator of a name, under any label; ``None`` if it has none."""
         return next((each for each in self.evaluators.values() if each.name == name), None)
 
     def option(self, name: str, option: str, default: Any) -> Any:

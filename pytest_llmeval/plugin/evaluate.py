@@ -143,7 +143,7 @@ class _AttachEvaluations:
 
 
 class TestEvaluations:
-    """What the tests of a run have scored, in the process to which all reports come."""
+    """The scores of the tests of a run, in the process to which all reports come."""
 
     __test__ = False
 

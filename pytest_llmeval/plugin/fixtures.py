@@ -135,7 +135,7 @@ def judge(request: pytest.FixtureRequest) -> "AskJudge":
     """A cached judge for Python tests: ``judge(question, answer, reference=..., mode=...)`` returns a verdict.
 
     Who judges is said on the command line or in pytest's configuration, or by the fixture ``judge_client``. Recorded
-    judgements lie in ``__llmeval__/`` beside the test file.
+    judgements lie in ``__llmeval__/`` next to the test file.
     """
     from pytest_llmeval.plugin.evaluate import AskJudge
     from pytest_llmeval.plugin.suite_loader import RUNNER

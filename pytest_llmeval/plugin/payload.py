@@ -1,4 +1,4 @@
-"""What items hand to their test reports: the results of their cases, and the judgements that these used."""
+"""Data that items hand to their test reports: the results of their cases, and the judgements that these used."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a run prints: failing cases, verdicts as test reports, and the summary."""
+"""Output of a run: failing cases, verdicts as test reports, and the summary."""
 
 import copy
 from collections import Counter

@@ -155,7 +155,7 @@ def _options(config: pytest.Config) -> "ShardOptions":
 
 @dataclass
 class Run:
-    """What a run has reported, and what came of it.
+    """The run of a session: its record, and the result of judging it.
 
     Attributes:
         config: Of the session.
@@ -266,7 +266,7 @@ class Run:
         return bool(self.collected) and shard_of_run(self.config) is not None
 
     def write(self, session: pytest.Session, paths: Sequence[Path]) -> list[Path]:
-        """Write the report files, the shard file, and GitHub's job summary where there is one.
+        """Write the report files, the shard file, and GitHub's job summary, if any.
 
         Returns:
             The files written; the notes have the reason for missing ones.

@@ -71,12 +71,12 @@ def _seed(config: pytest.Config) -> str | None:
 
 @dataclass
 class StopBoard:
-    """Which suites stop after how many cases, for all processes of a run on one machine.
+    """The suites that stop, each with its number of cases, for all processes of a run on one machine.
 
     A process that cannot read the board runs cases that are not needed, and changes nothing else.
 
     Attributes:
-        folder: Where processes read it; ``None`` where there is one process.
+        folder: Where processes read it; ``None`` if there is one process.
     """
 
     folder: Path | None = None

@@ -23,7 +23,7 @@ def evaluator(name: str, options: Mapping[str, Any] | None = None, **beside: Any
     Args:
         name: Its name.
         options: Its options.
-        beside: ``as_``, ``on`` and ``turn``, which stand beside the options in a suite file.
+        beside: ``as_``, ``on`` and ``turn``, which stand next to the options in a suite file.
     """
     settings = {key.rstrip("_"): beside.pop(key) for key in _BESIDE if beside.get(key) is not None}
     return {name: {**(options or {}), **beside}, **settings}

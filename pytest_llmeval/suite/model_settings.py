@@ -82,7 +82,7 @@ class SimulatedUser(JudgeSpec):
 
 @dataclass(frozen=True)
 class ConversationSpec:
-    """Who leads conversations, and when they end.
+    """The leader of conversations, and their end.
 
     Attributes:
         stop: ``script``: after the reply to the last message of the script; ``target``: when the target ends it.

@@ -28,7 +28,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """Which cases of a suite run.
+    """The choice of the cases of a suite that run.
 
     Attributes:
         cases: How many.
@@ -49,7 +49,7 @@ class CaseSample(Struct, frozen=True):
     Attributes:
         cases: How many.
         total: Of how many.
-        by: The label of the strata; ``None`` where there is one.
+        by: The label of the strata; ``None`` if there is only one.
         weights: Case id to how many cases it stands for, in means of all; those that stand for as many as the mean of
             them are left out.
     """
@@ -70,7 +70,7 @@ class CaseSample(Struct, frozen=True):
 
     @property
     def report(self) -> SampleReport:
-        """What reports say of it."""
+        """The sample, as reports have it."""
         return SampleReport(self.cases, self.total, self.by, bool(self.weights))
 
 
@@ -140,7 +140,7 @@ def _allotted(sizes: Mapping[str, int], count: int) -> dict[str, int]:
 
 WHEN_DECIDED = "when_decided"
 NOT_NEEDED = "not needed: all gates were decided"
-"""Why a case has not run."""
+"""The reason of a case that has not run."""
 _LEAST_BLOCK = 10
 _BLOCKS = 20
 _MOST_CONFIDENT = 0.999999
@@ -148,7 +148,7 @@ _MOST_CONFIDENT = 0.999999
 
 @dataclass(frozen=True)
 class StopSettings:
-    """How a suite stops when its gates are decided.
+    """Settings of a suite that stops when its gates are decided.
 
     Attributes:
         confidence: With which the verdicts on all gates together are those of a complete run.

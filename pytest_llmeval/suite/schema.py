@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators.checks.contract import CheckKind
 
 SCHEMA_URL = "https://raw.githubusercontent.com/pytest-llmeval/pytest-llmeval-suite/main/docs/suite.schema.json"
-"""Where the schema with what ships is published; the ``$id`` of that file."""
+"""The address of the published schema, which covers what ships; the ``$id`` of that file."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -1,4 +1,4 @@
-"""The settings of a suite file: evaluators, limits, gates, repeats, checks, files beside it. Collects all faults."""
+"""The settings of a suite file: evaluators, limits, gates, repeats, checks, files next to it. Collects all faults."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describe()))
-"""Metrics that suites have whatever their evaluators."""
+"""Metrics of every suite."""
 
 _MOST_REPEATS = 1000
 
 _BESIDE = ("as", "on", "turn")
-"""Keys of an entry of ``evaluators`` that are no options: they stand beside the name or among the options."""
+"""Keys of an entry of ``evaluators`` that are no options: they stand next to the name or among the options."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class SettingsReader(JudgeReader):
         return bool(outside)
 
     def is_inside(self, name: str) -> bool:
-        """Return whether a file beside the suite file lies in the folder that it may name files of."""
+        """Return whether a file next to the suite file lies in the folder that it may name files of."""
         try:
             return (self.path.parent / name).resolve().is_relative_to(self.root.resolve())
         except ValueError:  # a NUL character: reading reports it
@@ -413,7 +413,7 @@ class SettingsReader(JudgeReader):
         return script_of(entry.messages)
 
     def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
-        """Return the text or the JSON data of a file beside the suite file; ``None`` where it cannot be read."""
+        """Return the text or the JSON data of a file next to the suite file; ``None`` where it cannot be read."""
         try:
             target = (self.path.parent / name).resolve()
             if not self.is_inside(name):

@@ -267,7 +267,7 @@ class SuiteKey(NamedTuple):
         path: The suite file.
         display_path: The file as reports name it: relative to pytest's rootdir, with forward slashes.
         test: Name of the Python test that ran the suite's cases; empty for the suite's own items.
-        variant: The system, or the id of the parameters of ``llmeval_target``; empty where there is neither.
+        variant: The system, or the id of the parameters of ``llmeval_target``; empty if there is neither.
     """
 
     path: str
@@ -277,7 +277,7 @@ class SuiteKey(NamedTuple):
 
     @property
     def runs(self) -> str:
-        """What pytest is told to run for these results: the suite, or the test over it."""
+        """The argument with which pytest runs for these results: the suite, or the test over it."""
         return self.test or self.display_path
 
 
@@ -303,7 +303,7 @@ def stopping(suite: Suite, option: str | None) -> Suite:
 
 
 class StopGroup(NamedTuple):
-    """What stops together: all systems of a suite, a variant of its target, or a Python test over it.
+    """A group that stops together: all systems of a suite, a variant of its target, or a Python test over it.
 
     Attributes:
         display_path: The suite file as reports name it.

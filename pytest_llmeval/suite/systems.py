@@ -103,7 +103,7 @@ class SystemReader(Struct, frozen=True):
         folder: Of the suite file.
         source: Of the cases, without predictions; ``None`` where they are in the suite file.
         options: Of the source, as the suite file has them.
-        read_file: Returns the content of a file beside the suite file.
+        read_file: Returns the content of a file next to the suite file.
     """
 
     reader: DocumentReader

@@ -373,7 +373,7 @@ def _fall(change: Change) -> float:
 
 
 def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
-    """Yield what judges and targets cost and how long the run took, each beside the baseline's."""
+    """Yield what judges and targets cost and how long the run took, each next to that of the baseline."""
     runs = [run] if baseline is None else [run, baseline]
     calls = sum(suite.usage.calls for suite in run.suites if suite.usage is not None)
     judge, target = ([_money(each, name) for each in runs] for name in ("cost_usd", "target_cost_usd"))

@@ -71,7 +71,7 @@ class CaseFates(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportComparison:
-    """A run beside its baseline.
+    """A run compared with its baseline.
 
     Attributes:
         fell: Metrics that fell significantly, by Holm's method over the metrics of a suite.
@@ -277,7 +277,7 @@ def _words(value: str) -> list[_Word]:
 
 
 def _shortened(words: Sequence[_Word], *, first: bool, last: bool) -> Sequence[_Word]:
-    """Return what stays of words that both answers have: those beside a difference."""
+    """Return what stays of words that both answers have: those next to a difference."""
     start, end = (0 if first else _AROUND), (0 if last else _AROUND)
     if len(words) <= start + end + 1:
         return words
@@ -301,7 +301,7 @@ _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+(/[\w.~%-]+)+")
 
 
 class JobRepository(NamedTuple):
-    """What a job of GitHub or GitLab says of its repository; empty where there is none.
+    """The repository of a job of GitHub or GitLab; empty if there is none.
 
     Attributes:
         url: Its web address.
@@ -315,7 +315,7 @@ class JobRepository(NamedTuple):
 
 
 class SourceLinks(NamedTuple):
-    """Where files and commits are on the web; without an address, nothing is linked.
+    """The addresses of files and commits on the web; without an address, nothing is linked.
 
     Attributes:
         url: Of the repository, such as ``https://github.com/OWNER/NAME``; on GitLab with ``/-`` at the end.

@@ -29,7 +29,7 @@ _UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
 
 @dataclass(frozen=True)
 class Decision:
-    """What the thresholds and gates of a suite file decide about recorded scores.
+    """The decision of thresholds and gates of a suite file about recorded scores.
 
     Attributes:
         cases: Case id to its outcome under the file's thresholds.

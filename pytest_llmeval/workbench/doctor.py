@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
 
 class PlannedRun(NamedTuple):
-    """What pytest said.
+    """The result of planning a run with pytest.
 
     Attributes:
         works: Whether there is a plan.

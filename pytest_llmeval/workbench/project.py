@@ -1,4 +1,4 @@
-"""What can be learned about a project without running its code."""
+"""Facts about a project, read without running its code."""
 
 import ast
 import configparser
@@ -41,7 +41,7 @@ class TargetPlace(NamedTuple):
 
 
 class PytestSettings(NamedTuple):
-    """Where the settings of pytest are.
+    """The place of the settings of pytest.
 
     Attributes:
         file: Why none may be added; empty if there are none.

@@ -225,7 +225,7 @@ _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class AnswerShape(NamedTuple):
-    """Where an answer has its parts.
+    """The places of the parts of an answer.
 
     Attributes:
         answer: JMESPath of the text; empty if the answer is a text, or has it under ``answer``.

@@ -55,7 +55,7 @@ class RagSuite(NamedTuple):
 
 
 class _Findings(NamedTuple):
-    """What is known of questions and answers.
+    """Findings about questions and answers.
 
     Attributes:
         file: The questions.

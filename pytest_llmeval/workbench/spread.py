@@ -1,4 +1,4 @@
-"""How much the scores of a suite vary: from its approved run, from reports, or as stated."""
+"""The spread of the scores of a suite: from its approved run, from reports, or as stated."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class ScoreSpread:
-    """How much the difference of one case between two runs varies (Miller 2024, "Adding Error Bars to Evals").
+    """The variance of the difference of one case between two runs (Miller 2024, "Adding Error Bars to Evals").
 
     Attributes:
         between: Variance over cases of what the change does to a case; where cases come in clusters, that of
@@ -96,7 +96,7 @@ class Plan:
     def _possible(self, cases: int, deviation: float) -> float | None:
         drop = self.allowed + self._needed() * deviation
         if self.safe and math.isfinite(self.room):
-            # What none of the cases is like is not ruled out by them, however alike they are.
+            # What none of the cases is like is not ruled out by them, even if they are alike.
             drop = max(drop, self.room * (1 - self._tail ** (1 / self._units(cases))))
         return drop if drop <= self.room and cases >= self._fewest else None
 
@@ -113,7 +113,7 @@ class Plan:
 
     @property
     def _fewest(self) -> int:
-        """How many cases it takes at least: fewer than so many clusters cannot establish that all of them fell."""
+        """The fewest cases: fewer than so many clusters cannot establish that all of them fell."""
         if self.safe or self.runs:
             return 1
         units = math.ceil(-math.log2(self._tail) - _ROUNDING)
@@ -186,7 +186,7 @@ def measured_spread(
 
 
 def run_spread(scores: "FloatArray", units: "IntArray") -> ScoreSpread:
-    """Bound the spread from a single run: whatever its cases have in common with those of the next run lessens it."""
+    """Bound the spread from a single run: all that its cases have in common with those of the next run lessens it."""
     return ScoreSpread(2 * _variance(scores, units))
 
 

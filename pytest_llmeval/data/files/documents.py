@@ -77,7 +77,7 @@ def read_bytes(path: Path, display_path: str, limit: int | None = None, advice: 
 
 
 def decode(data: bytes, display_path: str, line: int = 1, offset: int = 0) -> str:
-    """Decode UTF-8; a byte order mark is skipped, and each line ends in one character, whatever git made of it.
+    """Decode UTF-8; a byte order mark is skipped, and each line ends in one character, even if git has changed it.
 
     Args:
         data: The bytes.

@@ -63,7 +63,7 @@ def by_types(kind: Any, data: Any) -> Any:
         raise NotPlainError
     try:
         value = msgspec.json.decode(msgspec.json.encode(data), type=kind)  # a copy: cases may share data
-    except Exception as error:  # a type that msgspec does not know, or whatever __post_init__ raises
+    except Exception as error:  # a type that msgspec does not know, or any exception of __post_init__
         raise NotPlainError from error
     if not _holds(value, data):
         raise NotPlainError

@@ -52,11 +52,11 @@ _LEFTOVER = re.compile(r"\.llmeval-([0-9a-f]{8}-[0-9]+)-[0-9a-f]{8}\.tmp(?:-jour
 _LOCK_S: Final = 60.0
 _STREAMS: Final = tuple(map(Path, ("/dev", "/dev/fd", "/proc/self/fd")))
 _PRIVATE: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-"""How files are opened: not for programs that are started, through no link, and without other line ends."""
+"""Flags for opening files: not for programs that are started, through no link, and without other line ends."""
 
 _NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
 _BUSY_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""How long is waited, time and again, for readers and virus scanners of Windows to close a file."""
+"""Seconds to wait, time and again, for readers and virus scanners of Windows to close a file."""
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:
@@ -226,7 +226,7 @@ def rewrite(path: Path, make: Callable[[], str]) -> bool:
 
 
 def has_text(path: Path, text: str) -> bool:
-    """Return whether a file has a text already, whatever line ends git has given it."""
+    """Return whether a file has a text already, with any line ends."""
     if not path.is_file():
         return not text and not path.is_symlink()
     return path.read_bytes().replace(b"\r\n", b"\n") == text.encode("utf-8", "backslashreplace")
@@ -254,7 +254,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         if not WINDOWS:  # which removes no open file, so the release does
-            name.unlink(missing_ok=True)  # before it: whoever waits for the lock sees that its file is gone
+            name.unlink(missing_ok=True)  # before it: a process that waits for the lock sees that its file is gone
         lock.release()
 
 

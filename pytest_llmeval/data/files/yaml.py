@@ -368,7 +368,7 @@ def load_yaml(text: str, faults: FaultLog) -> tuple[Any, FilePlace | None]:
     Merge keys ``<<`` are read although they are not in it, because people use them. Aliases share their value.
 
     Returns:
-        The data and its place; twice ``None`` where there is no document. After a fault both are incomplete.
+        The data and its place; twice ``None`` if there is no document. After a fault both are incomplete.
     """
     parsers = [yaml.CSafeLoader, yaml.SafeLoader] if hasattr(yaml, "CSafeLoader") else [yaml.SafeLoader]
     for parser in parsers:

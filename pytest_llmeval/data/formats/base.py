@@ -125,7 +125,7 @@ class ColumnMap:
     by a dotted path into nested data: ``meta.type``, ``answers.0``.
 
     Attributes:
-        id: The column of the id; where there is none, rows are counted from 1.
+        id: The column of the id; if there is none, rows are counted from 1.
         input: One column, or several by the names that they get: ``{question: q, context: text}``.
         messages: A column that holds the script of a conversation, in place of the input.
         expected: As `input`.
@@ -287,7 +287,7 @@ class FileSource(Source):
         """
 
     def selects(self, case: Case) -> bool:
-        """Return whether the options select a case; answers to the other cases are passed over."""
+        """Return whether the options select a case; answers to the other cases are ignored."""
         del case
         return True
 
@@ -466,7 +466,7 @@ def add_predictions(
     Args:
         cases: By id; changed in place.
         answers: What was recorded.
-        known: All ids of the data file; answers to cases that are not selected are passed over.
+        known: All ids of the data file; answers to cases that are not selected are ignored.
         faults: Gets the answers that belong nowhere, or to several cases, or where another came first.
         short_ids: Whether the part of an id behind the slash is enough where only one case has it.
     """

@@ -13,14 +13,14 @@ from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 
 LabelScale: TypeAlias = Literal["yesno", "1-5"]
-"""What people can say: yes or no, or a grade from 1 (worst) to 5."""
+"""The scales of labels: yes or no, or a grade from 1 (worst) to 5."""
 
 SCALES: Final[Mapping[LabelScale, Sequence[str | int]]] = {"yesno": ("no", "yes"), "1-5": (1, 2, 3, 4, 5)}
 """Scale to its labels, the worst first."""
 
 
 class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What one person says of one answer.
+    """The label that one person gives one answer.
 
     Attributes:
         question: Fingerprint of the question, as of `answer_print`.
@@ -28,7 +28,7 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         annotator: Who says so.
         scale: What could be said.
         label: What is said; ``None`` where the person could not tell.
-        note: What the person wrote beside it.
+        note: The comment of the person.
         cases: Ids of the cases that had this question and answer.
         reference: Fingerprint of the right answer that was shown; that of the empty text where there was none.
         probability: With which the answer was chosen to be labelled; 1 where all were.
@@ -48,7 +48,7 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
     @property
     def share(self) -> float | None:
-        """What is said, from 0 (worst) to 1; ``None`` where the person could not tell."""
+        """The label as a number from 0 (worst) to 1; ``None`` where the person could not tell."""
         return None if self.label is None else share_of(self.scale, self.label)
 
     @property
@@ -58,7 +58,7 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
     @property
     def subject(self) -> tuple[str, ShownPrints, str]:
-        """What a later label of the same person replaces."""
+        """The key by which a later label of the same person replaces this one."""
         return self.review, self.prints, self.annotator
 
 

@@ -32,7 +32,7 @@ class TauSource(FileSource):
     Actions of the agent are expected calls of tools. Each output must be communicated, which is a check of the case.
 
     Attributes:
-        split: Name of a list of ids in ``split_tasks.json``, beside the file; by default all tasks.
+        split: Name of a list of ids in ``split_tasks.json``, next to the file; by default all tasks.
         assertions: Whether the natural-language assertions of a task are checks by the suite's judge.
     """
 
@@ -121,7 +121,7 @@ class _Task:
         return here
 
     def text(self, *path: str | int) -> str:
-        """Return a text without spaces around it; empty where there is none."""
+        """Return a text without spaces around it; empty if there is none."""
         value = self.find(*path)
         if value is None or isinstance(value, str):
             return (value or "").strip()

@@ -1,4 +1,4 @@
-"""What spans say: messages, tool calls, passages and usage, by the conventions in which libraries write them."""
+"""The content of spans: messages, tool calls, passages and usage, by the conventions in which libraries write them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -28,7 +28,7 @@ class TracesSource(FileSource):
 
     A case has the first message of the user as its input, and as its prediction an object with ``answer``,
     ``messages``, ``tool_calls``, ``contexts``, ``usage`` and ``trace``, each as far as the spans say it. Traces in
-    which no model, agent, tool or retrieval took part are passed over.
+    which no model, agent, tool or retrieval took part are ignored.
 
     Attributes:
         by: Whether a trace is a case, or a conversation over several traces (``gen_ai.conversation.id`` or

@@ -230,7 +230,7 @@ class TraceSpan(Struct):
 
 
 class SpanFile(Struct):
-    """What a file of traces holds.
+    """The content of a file of traces.
 
     Attributes:
         spans: By trace id, in the order of the file; a span that is there twice is kept once.
@@ -478,7 +478,7 @@ def _value(data: Any) -> Any:
 
 
 def _time(data: Mapping[str, Any], which: str) -> int:
-    """Return a time of a span in nanoseconds since 1970; 0 where there is none."""
+    """Return a time of a span in nanoseconds since 1970; 0 if there is none."""
     for name in (f"{which}TimeUnixNano", f"{which}_time_unix_nano", f"{which}_time", f"{which}Time"):
         value = data.get(name)
         match value:
