@@ -81,7 +81,7 @@ class ChangeGate(Gate):
         max_drift: The drop below the anchor that is allowed; ``None``: three times `max_drop`.
         test: How a change is established.
         alternative: ``two_sided``, as the interval; ``less`` spends the whole level on runs that are worse.
-        primary: Whether the gate is judged at the full level, beside other primary gates only.
+        primary: Whether the gate is judged at the full level, with other primary gates only.
         adjust: With `by`: ``familywise`` bounds the chance that any group fails by chance, ``fdr`` the expected share
             of such groups among those that fail.
     """
@@ -117,17 +117,18 @@ class ChangeGate(Gate):
     """The rule as the gate's text names it."""
 
     refutes: ClassVar[bool] = False
-    """Whether the gate fails if its claim is established; others fail unless it is."""
+    """True if the gate fails when its claim is established; others fail unless it is."""
 
     weighs_runs: ClassVar[bool] = False
-    """Whether all runs since the approval are weighed together."""
+    """True if all runs since the approval are weighed together."""
 
     watched_runs: ClassVar[int] = 0
-    """Within how many runs a drop is to be evidence; 0 where one test is to find it."""
+    """The number of runs within which a drop is to be evidence; 0 if one test is to find it."""
 
     proves_safety: ClassVar[bool] = False
-    """Whether cases that are left out count as fallen as far as they can."""
+    """True if cases that are left out count as fallen as far as they can."""
 
+    proof: ClassVar[str] = "established"
     noun: ClassVar[str] = "drop"
     worst: ClassVar[str] = "largest drop"
     fewest_units: ClassVar[int] = _FEW_UNITS
@@ -166,7 +167,9 @@ class ChangeGate(Gate):
 
     @property
     def left_out_limit(self) -> float:
-        return math.inf if self.max_left_out is None else self.max_left_out
+        if self.max_left_out is not None:
+            return self.max_left_out
+        return 0 if self.proves_safety else math.inf
 
     @property
     def allowed(self) -> float:
@@ -190,18 +193,25 @@ class ChangeGate(Gate):
         """Return the interval of a drop as that of the change that the gate is about."""
         return bounds
 
+    @property
+    def claimed(self) -> str:
+        """The change that the test is to establish, or to rule out."""
+        return f"a drop beyond {limit(self.max_drop)}"
+
     def claim(self, *, established: bool) -> str:
         """Return what the test establishes, or does not."""
-        raise NotImplementedError
+        return f"{self.claimed} is {'' if established else 'not '}{self.proof}"
 
     @property
     def contrary(self) -> str:
-        """What holds over all cases if the claim cannot be established any more."""
-        raise NotImplementedError
+        """The statement about all cases that holds if the claim cannot be established any more."""
+        return f"not beyond {limit(self.max_drop)}"
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
         """Return which change the gate finds in 80 of 100 runs."""
-        raise NotImplementedError
+        from pytest_llmeval.gates.statistics.drop_tests import detectable_drop
+
+        return detectable_drop(evidence, self, metric, tests)
 
     def verdict(
         self, evidence: "Evidence", metric: Metric, adjusted: Adjusted, parts: Sequence[str], *, proven: bool
@@ -349,27 +359,20 @@ class ChangeGate(Gate):
         return GateEvidence(self, judged, small)
 
     def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
-        from pytest_llmeval.gates.statistics.drop_tests import Untestable, drop_evidence
+        from pytest_llmeval.gates.statistics.drop_tests import DropQuestion, Untestable, drop_evidence
 
+        statistic: Statistic = "mean" if self.statistic == "mean" else "value"
+        level = self.interval_confidence
+        question = DropQuestion(pairing, rows, self.metric, statistic, self.max_drop, level, self.cluster_by)
         try:
-            evidence = drop_evidence(
-                pairing,
-                rows,
-                self.metric,
-                statistic="mean" if self.statistic == "mean" else "value",
-                max_drop=self.max_drop,
-                confidence=self.interval_confidence,
-                test=self.test,
-                cluster_by=self.cluster_by,
-                worst_case=self.proves_safety,
-            )
+            evidence = drop_evidence(question, self.test, worst_case=self.proves_safety)
         except Untestable as error:
             return ExaminedChange(self, group, len(rows.current), fault=str(error))
         metric = pairing.table.metric(self.metric)
         return ExaminedChange(self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric)
 
     def _fault(self, evidence: "Evidence") -> str:
-        """Say what makes the gate fail whatever the numbers are, or nothing."""
+        """Return the reason for failing regardless of the numbers, or an empty text."""
         data = evidence.estimate
         if data.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
@@ -444,7 +447,7 @@ class ExaminedChange:
         if gate.proves_safety and data.left_out:
             worst = "has no bound" if evidence.worst is None else f"drop {number(evidence.worst)}"
             parts.append(f"with the cases left out at their worst, {worst}")
-        # What all groups show together is found where a single one could not show it.
+        # All groups together may show what a single one cannot.
         alone = " in one group alone" if adjusted.groups > 1 else ""
         return [*parts, gate.detectable(evidence, self.metric, adjusted.tests) + alone, *evidence.notes]
 

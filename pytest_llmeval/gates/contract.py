@@ -99,9 +99,8 @@ class GateResult:
         value: What was compared; with ``by``, the group that is furthest from its limit.
         limit: The number that it was compared with.
         reason: One sentence for people.
-        line: Of the gate in its file; 0 where it has none.
-        undecided: Whether nothing could have been established, whatever counts then: such a gate may have failed by
-            what was observed.
+        line: Of the gate in its file; 0 if it has none.
+        undecided: Whether nothing could have been established; such a gate may have failed by the observed drop.
         low: Lower bound of the interval of `value`, where that is a change against another run; else the interval is
             that of the metric.
         high: Upper bound.
@@ -123,7 +122,7 @@ class ScoreSide(NamedTuple):
 
     Attributes:
         at: The limit.
-        sign: 1 where scores are to be above it, -1 where they are to be below.
+        sign: 1 if scores are to be above it, -1 if they are to be below.
         below: How far a case may be on the wrong side.
         above: How far it may be on the right side.
         inclusive: Whether a total of 0 is right, and whether it is wrong.
@@ -165,7 +164,7 @@ class Gate:
         cluster_by: A label; cases with the same value of it count as one.
         system: The system that the gate is about; empty for every one.
         against: The system that it is compared with; empty for none.
-        line: In its file; 0 where it has none.
+        line: In its file; 0 if it has none.
     """
 
     metric: str = owned(kw_only=False, metric=GateKey(str, "a metric, or a statistic of one, such as `mean(f1)`"))
@@ -199,7 +198,7 @@ class Gate:
     """The kind of gate, for messages."""
 
     claims: ClassVar[bool] = False
-    """Whether what the gate establishes is a claim of its own, to be adjusted with those of the gates beside it."""
+    """True if the gate makes a claim of its own, which is adjusted with those of other gates."""
 
     fewest_units: ClassVar[int] = 0
     """With fewer cases or clusters, the gate is not judged before all cases have run."""
@@ -211,7 +210,7 @@ class Gate:
 
     @property
     def source(self) -> GateSource:
-        """What the gate compares: scores with its limit, or with those of a baseline, or with another system's."""
+        """The source of what the gate is about: scores of the run, a baseline, or another system."""
         raise NotImplementedError
 
     @property
@@ -221,12 +220,12 @@ class Gate:
 
     @property
     def names_system(self) -> bool:
-        """Whether the gate is about one system, or about two."""
+        """True if the gate names one system, or two."""
         return bool(self.system or self.against)
 
     @property
     def left_out_limit(self) -> float:
-        """How many cases may be left out."""
+        """The number of cases that may be left out."""
         return math.inf
 
     @classmethod
@@ -369,7 +368,7 @@ def split_statistic(text: str) -> tuple[str, str]:
 
 
 EVERYTHING = "*"
-"""Stands for all metrics where a verdict concerns the whole snapshot."""
+"""The metric of a verdict on the whole snapshot."""
 
 if TYPE_CHECKING:
     ChangeKind: TypeAlias = Literal[

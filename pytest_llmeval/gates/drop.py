@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _DRIFT = 3
-"""How many drops of the size of `max_drop` may add up."""
+"""The number of drops of the size of `max_drop` that may add up."""
 
 MAX_DROP = GateKey(
     float,
@@ -99,18 +99,6 @@ class DropGate(ClaimGate):
     title: ClassVar = "a gate with max_drop"
     refutes: ClassVar = True
 
-    def claim(self, *, established: bool) -> str:
-        return f"a drop beyond {limit(self.max_drop)} is {'' if established else 'not '}established"
-
-    @property
-    def contrary(self) -> str:
-        return f"not beyond {limit(self.max_drop)}"
-
-    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
-        from pytest_llmeval.gates.statistics.drop_tests import detectable_drop
-
-        return detectable_drop(evidence, self, metric, tests)
-
     def verdict(
         self, evidence: "Evidence", metric: Metric, adjusted: Adjusted, parts: Sequence[str], *, proven: bool
     ) -> tuple[GateOutcome, Sequence[str]]:
@@ -177,17 +165,15 @@ class SafeGate(TestedGate):
     meaning: ClassVar = "fail unless a smaller drop is established"
     title: ClassVar = "a gate with rule proven_safe"
     proves_safety: ClassVar = True
-
-    @property
-    def left_out_limit(self) -> float:
-        return 0 if self.max_left_out is None else self.max_left_out
+    proof: ClassVar = "ruled out"
 
     @property
     def tolerated(self) -> float:
         return 0.0
 
-    def claim(self, *, established: bool) -> str:
-        return f"a drop of {limit(self.max_drop)} is {'' if established else 'not '}ruled out"
+    @property
+    def claimed(self) -> str:
+        return f"a drop of {limit(self.max_drop)}"
 
     @property
     def contrary(self) -> str:
@@ -226,14 +212,6 @@ class AnytimeGate(ChangeGate):
     @property
     def unbridged(self) -> str:
         return "for runs that are weighed together"
-
-    def claim(self, *, established: bool) -> str:
-        return f"a drop beyond {limit(self.max_drop)} is {'' if established else 'not '}established"
-
-    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
-        from pytest_llmeval.gates.statistics.drop_tests import detectable_drop
-
-        return detectable_drop(evidence, self, metric, tests)
 
     def early_fault(self, metric: Metric | None) -> str:
         del metric
@@ -299,10 +277,6 @@ class GainGate(ClaimGate):
         return f"gain({self.subject}) >= {limit(self.allowed)}"
 
     @property
-    def left_out_limit(self) -> float:
-        return 0 if self.max_left_out is None else self.max_left_out
-
-    @property
     def allowed(self) -> float:
         return abs(self.max_drop)
 
@@ -316,8 +290,9 @@ class GainGate(ClaimGate):
     def change_bounds(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
         return None if bounds is None else (-bounds[1], -bounds[0])
 
-    def claim(self, *, established: bool) -> str:
-        return f"a gain above {limit(self.allowed)} is {'' if established else 'not '}established"
+    @property
+    def claimed(self) -> str:
+        return f"a gain above {limit(self.allowed)}"
 
     @property
     def contrary(self) -> str:
@@ -341,11 +316,8 @@ class GainLackGate(GainGate):
     proves_safety: ClassVar = False
 
     @property
-    def left_out_limit(self) -> float:
-        return math.inf if self.max_left_out is None else self.max_left_out
-
-    def claim(self, *, established: bool) -> str:
-        return f"a gain under {limit(self.allowed)} is {'' if established else 'not '}established"
+    def claimed(self) -> str:
+        return f"a gain under {limit(self.allowed)}"
 
     @property
     def contrary(self) -> str:

@@ -125,7 +125,7 @@ def _hint(meant: str | None, *, quoted: bool = True) -> str:
 
 
 def metric_names(metrics: MetricIndex) -> list[str]:
-    """Return the names of metrics that a gate of a suite may have, besides those of usage."""
+    """Return the names of metrics of a gate of a suite, without those of usage."""
     return [PASS_RATE, *(each.name for declared in metrics.declared.values() for each in declared)]
 
 
@@ -159,7 +159,7 @@ def range_fault(name: str, value: float, metrics: MetricIndex, text: str = "") -
 
 
 def _share_hint(value: float, metric: Metric, text: str = "") -> str:
-    """Return the hint for a percentage where a share is wanted; the limit is the last number of a gate."""
+    """Return the hint for a percentage in place of a share; the limit is the last number of a gate."""
     share = _share(value, metric)
     if share is None:
         return ""
@@ -237,10 +237,10 @@ _UNKNOWN = {
     "cost_per_success_usd": "no answer passed, or not every prediction reports its cost",
     "target_cost_usd": "not every prediction reports its cost, or the tokens of a model with a known price",
 }
-"""Why a figure is missing; for those of judges, although there are verdicts."""
+"""The reason for a missing figure; for those of judges, although there are verdicts."""
 
 _UNREPORTED = "not every answer of the target reports its cost; cost_usd leaves the target out"
-"""Why the money of a run is unknown where that of its judges is known."""
+"""The reason for unknown money of a run if that of its judges is known."""
 
 _COMPARISON = re.compile(
     r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
@@ -407,14 +407,9 @@ class LimitGate(ScoreGate):
         absent = f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
         if value is None:
             scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined{absent}"
-            unknown = self.metric in FIGURES and metric.value is None
-            why = (
-                f"unknown: {self._unknown(among)}"
-                if unknown
-                else f"undefined: {metric.reason}"
-                if metric.reason
-                else scored
-            )
+            why = f"undefined: {metric.reason}" if metric.reason else scored
+            if self.metric in FIGURES and metric.value is None:
+                why = f"unknown: {self._unknown(among)}"
             return "failed", None, f"{self.subject} is {why}"
         if metric.scored < self.min_scored:
             few = f"{counted(metric.scored, 'case')} scored, expected at least {self.min_scored}{absent}"
@@ -482,8 +477,5 @@ def parse_gate(text: str) -> LimitGate:
 
 
 def _unknown(figure: str) -> str:
-    return (
-        f"{_UNKNOWN[figure]}{price_hint()}"
-        if figure in ("cost_usd", "total_cost_usd", "target_cost_usd")
-        else _UNKNOWN[figure]
-    )
+    priced = figure in ("cost_usd", "total_cost_usd", "target_cost_usd")
+    return f"{_UNKNOWN[figure]}{price_hint()}" if priced else _UNKNOWN[figure]

@@ -89,7 +89,7 @@ class ScoreColumns:
     """The scores of all cases.
 
     Attributes:
-        scores: Metric name to one number per case, NaN where there is none.
+        scores: Metric name to one number per case, NaN if there is none.
         owner: Metric name to evaluator label.
         of_family: Members of families, of which a case has only those that occur in it.
     """
@@ -100,7 +100,7 @@ class ScoreColumns:
 
 
 class CaseScores(Mapping[str, float | None]):
-    """Metric name to score, ``None`` where it is undefined."""
+    """Metric name to score, ``None`` if it is undefined."""
 
     # Not a dictionary for each case: 100,000 cases of 8 metrics would hold 67 MB in place of 6, and the process with
     # 212 metrics 1.2 GB in place of 0.2.
@@ -252,7 +252,7 @@ class Unmet(Struct, frozen=True):
 
 
 def unmet(limits: Mapping[str, Limit], scores: Mapping[str, float | None]) -> list[Unmet]:
-    """Return the limits that scores do not meet; a score that does not exist is not held against the case."""
+    """Return the limits that scores do not meet; a score that does not exist meets every limit."""
     misses = []
     for metric, bounds in limits.items():
         value = scores.get(metric)

@@ -3,20 +3,13 @@
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from msgspec import structs
 
 from pytest_llmeval.core.evaluator import Basis, Metric
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import MetricValue
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    FloatArray: TypeAlias = npt.NDArray[np.float64]
-else:
-    FloatArray: TypeAlias = Any
 
 # Normal and Student's distribution are computed here, since loading scipy.special takes longer than a small run.
 _CONVERGED = 1e-16
@@ -101,7 +94,7 @@ _LEAST_LEVEL = 1e-300
 
 
 def present(value: float) -> float | None:
-    """Return a number of a column as users see it: ``None`` where it is not finite."""
+    """Return a number of a column as users see it: ``None`` if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -115,14 +108,14 @@ class CountedMetric:
     Attributes:
         metric: Its declaration.
         signature: How it is computed.
-        pooled: The formula over summed counts; not finite where it is undefined.
+        pooled: The formula over summed counts; not finite if it is undefined.
         total: Sum of the cases' own scores.
         cases: All of them.
         judged: Cases with a part in the value.
         scored: Cases with a score of their own.
         errored: Cases that could not be measured.
         missing: Cases that did not run.
-        units: Clusters of the judged cases; ``None`` where each case is drawn alone.
+        units: Clusters of the judged cases; ``None`` if each case is drawn alone.
         basis: What the value rests on, if only a part of the cases.
     """
 
@@ -140,12 +133,12 @@ class CountedMetric:
 
     @property
     def value(self) -> float | None:
-        """The formula over summed counts; ``None`` where it is undefined, or no case has a part in it."""
+        """The formula over summed counts; ``None`` if it is undefined, or no case has a part in it."""
         return present(self.pooled) if self.judged and not (self.basis and self.basis.fault) else None
 
     @property
     def drawn(self) -> int:
-        """What was drawn independently."""
+        """The number of independent draws."""
         drawn = self.judged if self.units is None else self.units
         return drawn if self.basis is None else min(drawn, int(self.basis.cases))
 
@@ -156,11 +149,11 @@ class CountedMetric:
 
     @property
     def has_interval(self) -> bool:
-        """Whether there is enough to compute an interval from."""
+        """True if there are enough cases for an interval."""
         return self.value is not None and self.drawn >= _LEAST_UNITS
 
     def metric_value(self, bounds: tuple[float, float] | None) -> MetricValue:
-        """Return the metric as users get it, with the bounds of its interval where it has one."""
+        """Return the metric as users get it, with the bounds of its interval, if any."""
         low, high = bounds or (None, None)
         return MetricValue(
             value=self.value,
@@ -194,8 +187,8 @@ class Tails(NamedTuple):
     """One-sided p-values about a number `at`.
 
     Attributes:
-        above: Of the hypothesis that the true value is at most `at`; small where it is larger.
-        below: Of the hypothesis that the true value is at least `at`; small where it is smaller.
+        above: Of the hypothesis that the true value is at most `at`; small if it is larger.
+        below: Of the hypothesis that the true value is at least `at`; small if it is smaller.
     """
 
     above: float
@@ -204,7 +197,7 @@ class Tails(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resampled:
-    """Resampled values as a distribution whose tails go on where the resamples end.
+    """Resampled values as a distribution whose tails continue beyond the resamples.
 
     Beyond the outermost 25 resamples, p-values have an exponential tail with their mean excess, or a normal one with
     the standard deviation of all, whichever is heavier. An exponential tail is heavier than that of any log-concave
@@ -218,16 +211,16 @@ class Resampled:
 
     @property
     def constant(self) -> bool:
-        """Whether all resamples agree, so that they carry no information on the spread."""
+        """True if all resamples agree, so that they carry no information on the spread."""
         return float(self.values.max() - self.values.min()) <= _ROUNDING
 
     @property
     def deviation(self) -> float:
-        """The standard deviation; 0 where all resamples agree."""
+        """The standard deviation; 0 if all resamples agree."""
         return 0.0 if self.constant else float(self.values.std())
 
     def resolves(self, tail: float) -> bool:
-        """Whether there are enough resamples to read a quantile from them."""
+        """Return whether there are enough resamples to read a quantile from them."""
         return tail * self.values.size >= _RESOLVED or self.constant
 
     def quantile(self, tail: float, side: int) -> float:
@@ -333,7 +326,7 @@ def share_interval(
         confidence: Between 0 and 1, such as 0.95.
 
     Returns:
-        Lower and upper bound, or ``None`` where the value is no such share.
+        Lower and upper bound, or ``None`` if the value is no such share.
     """
     import numpy as np
 
@@ -365,14 +358,14 @@ def value_interval(
     unseen.
 
     Args:
-        resampled: One value per resample; not finite where the metric is undefined.
+        resampled: One value per resample; not finite if the metric is undefined.
         value: Of the data.
         units: What was drawn independently, of the cases that have a part in the value.
         metric: Its range.
         confidence: Between 0 and 1, such as 0.95.
 
     Returns:
-        Lower and upper bound, or ``None`` where half of the resamples or more have no value.
+        Lower and upper bound, or ``None`` if half of the resamples or more have no value.
     """
     import numpy as np
 
@@ -382,8 +375,7 @@ def value_interval(
         return None
     distribution = Resampled(finite)
     if distribution.constant and math.isfinite(high - low):
-        unseen = unseen_share(units, confidence)
-        return value - (value - low) * unseen, value + (high - value) * unseen
+        return _alike_interval(value, low, high, units, confidence)
     bounds = resampled_interval(distribution, confidence, units)
     return max(bounds[0], low), min(bounds[1], high)
 
@@ -395,20 +387,26 @@ def _range(metric: Metric, value: float) -> tuple[float, float]:
     return (low, high) if low <= value <= high else (-math.inf, math.inf)
 
 
+def _alike_interval(value: float, low: float, high: float, units: int, confidence: float) -> tuple[float, float]:
+    """Return the interval of a value in a range if all cases are alike: as many unlike cases may have gone unseen."""
+    unseen = unseen_share(units, confidence)
+    return value - (value - low) * unseen, value + (high - value) * unseen
+
+
 def delta_interval(
     deviation: float, value: float, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
     """Return Student's interval of a value by its standard deviation.
 
     Args:
-        deviation: Of the value over samples, as resamples of the data have it; 0 where all cases are alike.
+        deviation: Of the value over samples, as resamples of the data have it; 0 if all cases are alike.
         value: Of the data.
         units: What was drawn independently, of the cases that have a part in the value.
         metric: Its range.
         confidence: Between 0 and 1, such as 0.95.
 
     Returns:
-        Lower and upper bound, or ``None`` where the deviation is not finite.
+        Lower and upper bound, or ``None`` if the deviation is not finite.
     """
     if not math.isfinite(deviation):
         return None
@@ -416,8 +414,7 @@ def delta_interval(
     freedom = max(units, _LEAST_UNITS) - 1
     half = deviation * math.sqrt(1 + 1 / freedom) * student_quantile(freedom, (1 + confidence) / 2)
     if half <= _ROUNDING and math.isfinite(high - low):
-        unseen = unseen_share(units, confidence)
-        return value - (value - low) * unseen, value + (high - value) * unseen
+        return _alike_interval(value, low, high, units, confidence)
     return max(value - half, low), min(value + half, high)
 
 
@@ -435,7 +432,7 @@ def partial_interval(
         confidence: Between 0 and 1, such as 0.95.
 
     Returns:
-        Lower and upper bound, or ``None`` where half of the resamples or more have no value.
+        Lower and upper bound, or ``None`` if half of the resamples or more have no value.
     """
     import numpy as np
 

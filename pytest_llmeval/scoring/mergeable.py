@@ -71,7 +71,7 @@ class Moments:
         Args:
             names: Of the columns.
             matrix: One row of counts per kind of case.
-            scores: Metric name to the score of each row; NaN where it has none.
+            scores: Metric name to the score of each row; NaN if it has none.
             weights: How many cases have each row.
         """
         import numpy as np
@@ -122,7 +122,7 @@ class Moments:
         The variance of a function of sums is that of its linear part, whose slopes are central differences.
 
         Returns:
-            Metric name to the standard deviation; not finite where the formula has no slope.
+            Metric name to the standard deviation; not finite if the formula has no slope.
         """
         import numpy as np
 
@@ -217,13 +217,13 @@ _UNMEASURED: CountsRow = ((), (), ("",))
 
 @dataclass(frozen=True)
 class Statistics:
-    """How often each distinct row of counts occurs, or the sums of the rows where there are too many.
+    """The number of cases with each distinct row of counts, or the sums of the rows if there are too many.
 
     Which of the two depends on the set of cases alone, not on the order or grouping of additions.
 
     Attributes:
-        rows: Row to the number of cases that have it; empty where `moments` are kept.
-        moments: Sums; ``None`` where `rows` are kept.
+        rows: Row to the number of cases that have it; empty if `moments` are kept.
+        moments: Sums; ``None`` if `rows` are kept.
     """
 
     rows: Mapping[CountsRow, int]
@@ -254,7 +254,7 @@ class Statistics:
 
     @property
     def cases(self) -> int:
-        """How many cases were counted."""
+        """The number of cases."""
         return sum(self.rows.values()) if self.moments is None else self.moments.cases
 
     @property

@@ -65,7 +65,7 @@ class Repeats:
 
 
 def status_of(passed: Sequence[bool | None]) -> Status:
-    """Say how a case did: every repeat passed or failed; ``None`` where a repeat could not be scored."""
+    """Say how a case did: every repeat passed or failed; ``None`` if a repeat could not be scored."""
     if None in passed:
         return "error"
     if all(passed):
@@ -77,8 +77,8 @@ def flakiness_of(passed: Sequence[bool | None]) -> float | None:
     """Return the probability that two repeats of a case, drawn at random, come out differently.
 
     Returns:
-        0 where all repeats came out alike, 1 for two that did not, and at most a little above 0.5 for many; ``None``
-        where one could not be scored.
+        0 if all repeats came out alike, 1 for two that did not, and at most a little above 0.5 for many; ``None``
+        if one could not be scored.
     """
     if None in passed or len(passed) < 2:  # noqa: PLR2004 (a pair)
         return None
@@ -227,7 +227,7 @@ class Reduced(Evaluator):
 
 @dataclass(frozen=True)
 class Reliability(Evaluator):
-    """How surely cases pass when they are run again.
+    """The probability that cases pass when they run again.
 
     * ``pass@k``: the probability that at least one of k runs of a case passes; ``pass@1`` is the share that passes;
     * ``pass^k``: the probability that all of k runs pass.

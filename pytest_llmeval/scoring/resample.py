@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from threadpoolctl import ThreadpoolController
 
-    FloatArray: TypeAlias = NDArray[np.float64]
     IntArray: TypeAlias = NDArray[np.intp]
+    BoolArray: TypeAlias = NDArray[np.bool_]
 else:
-    FloatArray: TypeAlias = Any
     IntArray: TypeAlias = Any
+    BoolArray: TypeAlias = Any
 
 
 SEED = 20240607
@@ -128,7 +129,7 @@ class _Kinds(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: "NDArray[Any]") -> "_Kinds | None":
-        """Look for the different rows; ``None`` where there are too many, or the numbers are no bytes."""
+        """Return the different rows; ``None`` if there are too many, or the numbers are no bytes."""
         import numpy as np
 
         sizes = [int(column.max(initial=0)) + 1 for column in matrix.T] if matrix.dtype == np.int8 else []
@@ -328,7 +329,7 @@ def design_effect(influence: FloatArray, units: IntArray) -> float | None:
         units: Of the cases.
 
     Returns:
-        The factor; ``None`` where no case has any influence, or all are in one cluster.
+        The factor; ``None`` if no case has any influence, or all are in one cluster.
     """
     import numpy as np
 

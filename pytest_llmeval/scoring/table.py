@@ -5,6 +5,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
@@ -69,7 +70,7 @@ class Table:
     """One row per case, one column per count, for all evaluators of a suite.
 
     Attributes:
-        weights: How many cases each case stands for, which its counts have been multiplied by; ``None`` where that is
+        weights: How many cases each case stands for, which its counts have been multiplied by; ``None`` if that is
             1.
     """
 
@@ -88,6 +89,7 @@ class Table:
             names, block = stack(observations, compact=True)
             self.names[label] = names
             blocks.append(block)
+        self._starts = dict(zip(self.names, accumulate(map(len, self.names.values()), initial=0), strict=False))
         self._counts: npt.NDArray[Any] = np.hstack(blocks)
         self.records = records
         self._digests: dict[tuple[str, str], str] = {}
@@ -125,11 +127,8 @@ class Table:
         import numpy as np
 
         out: dict[str, FloatArray] = {}
-        start = 0
         with np.errstate(all="ignore"):
             for label, evaluator in self.evaluators.items():
-                counts = self.names[label]
-                first, start = start, start + len(counts)
                 if names is None:
                     names_read = None
                 else:
@@ -137,7 +136,7 @@ class Table:
                     names_read = frozenset(name.removeprefix(prefix) for name in names if self.owner[name] == label)
                     if not names_read:
                         continue
-                columns = {name: matrix[:, first + place] for place, name in enumerate(counts)}
+                columns = self._columns(label, matrix)
                 values = _formula(evaluator, Sums(columns, len(matrix), names_read))
                 out.update(_declared(self.index, label, values))
         return out
@@ -145,7 +144,7 @@ class Table:
     def _summarized(
         self, matrix: "npt.NDArray[Any]", names: Collection[str] | None = None
     ) -> "Iterator[tuple[int, dict[str, FloatArray]]]":
-        """Apply the formulas to rows of totals, to some rows at a time where there are many metrics.
+        """Apply the formulas to rows of totals, to some rows at a time if there are many metrics.
 
         Args:
             matrix: The rows.
@@ -170,15 +169,16 @@ class Table:
         Args:
             totals: One row.
         """
-        bases: dict[str, Basis] = {}
-        start = 0
-        for label, evaluator in self.evaluators.items():
-            counts = self.names[label]
-            columns = {name: totals[:, start + place] for place, name in enumerate(counts)}
-            start += len(counts)
-            rests = evaluator.basis(Sums(columns, 1))
-            bases |= {self.index.full_name(label, name): each for name, each in rests.items()}
-        return bases
+        return {
+            self.index.full_name(label, name): basis
+            for label, evaluator in self.evaluators.items()
+            for name, basis in evaluator.basis(Sums(self._columns(label, totals), 1)).items()
+        }
+
+    def _columns(self, label: str, matrix: "FloatArray") -> "dict[str, FloatArray]":
+        """Return the columns of one evaluator by the names of its counts."""
+        start = self._starts[label]
+        return {name: matrix[:, start + place] for place, name in enumerate(self.names[label])}
 
     @property
     def matrix(self) -> "FloatArray":
@@ -187,12 +187,8 @@ class Table:
 
     def columns(self, label: str) -> "FloatArray":
         """Return the counts of one evaluator, one row per case."""
-        start = 0
-        for each, names in self.names.items():
-            if each == label:
-                return self._counts[:, start : start + len(names)].astype(float, copy=False)
-            start += len(names)
-        raise KeyError(label)
+        start = self._starts[label]
+        return self._counts[:, start : start + len(self.names[label])].astype(float, copy=False)
 
     def metric(self, name: str) -> Metric:
         """Return the declaration of a metric, of a member of a family that of the family."""
@@ -244,7 +240,7 @@ class Table:
         return undefined
 
     def design_effects(self, cluster_by: str) -> dict[str, float]:
-        """Return the design effects of the values over all cases, where there are any."""
+        """Return the design effects of the values over all cases, if any."""
         units = unit_numbers(self.records, cluster_by)
         totals = self._totals(self._counts)
         value, without = self.summarize(totals), self.summarize(totals - self._counts)
@@ -369,7 +365,7 @@ def outcome_of(record: CaseRecord) -> Observation:
 
 
 def _is_absent(observation: Observation | None) -> bool:
-    """Whether a case adds nothing to a metric: it was not measured, or it is undefined and has no counts."""
+    """Return whether a case adds nothing to a metric: it was not measured, or it is undefined and has no counts."""
     return observation is None or bool(observation.undefined and not observation.counts)
 
 
@@ -432,8 +428,8 @@ def summarize(
         confidence: Of the intervals; ``None`` leaves them out.
         faulty: Number of cases that could not be read; they count as missing.
         cluster_by: A label; intervals draw cases with the same value of it together.
-        sampled: Share of all cases that these are, where they are a sample: intervals are about all of them, so they
-            are narrower by the finite-population correction; 0 where they are about whatever the cases stand for.
+        sampled: Share of all cases that these are, if they are a sample: intervals are about all of them, so they
+            are narrower by the finite-population correction; 0 if they are about all similar cases.
 
     Returns:
         Metrics of suite, groups and cases. Independent of the order in which cases ran.

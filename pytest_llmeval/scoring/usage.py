@@ -29,6 +29,20 @@ TARGET_FIGURES = ("target_latency_s", "target_tokens", "target_cost_usd")
 """The figures of a case's own target, which thresholds can limit."""
 
 
+_FIGURES = {
+    "judge_calls": "calls made in this run",
+    "judge_tokens": "of calls made in this run",
+    "total_cost_usd": "of all calls made in this run",
+    "cost_usd": "of calls made in this run",
+    "latency_s": "of judge calls, when they were made",
+    "target_latency_s": "of target calls, when they were made",
+    "target_tokens": "as the target says",
+    "target_cost_usd": "as the target says, or by its model",
+    "cost_per_success_usd": "of answers that passed",
+}
+"""Figure to how it is computed."""
+
+
 @dataclass(frozen=True)
 class UsageEvaluator(Evaluator):
     """Sums of a suite's calls; latencies are means, so that percentiles over cases make sense."""
@@ -37,28 +51,16 @@ class UsageEvaluator(Evaluator):
 
     def describe(self) -> Sequence[Metric]:
         """Name the figures; all of them are better when small."""
-        return (
-            Metric("judge_calls", higher_is_better=False, high=None, signature="calls made in this run"),
-            Metric("judge_tokens", higher_is_better=False, high=None, signature="of calls made in this run"),
-            Metric("total_cost_usd", higher_is_better=False, high=None, signature="of all calls made in this run"),
-            Metric("cost_usd", higher_is_better=False, high=None, signature="of calls made in this run"),
-            Metric("latency_s", higher_is_better=False, high=None, signature="of judge calls, when they were made"),
-            Metric(
-                "target_latency_s", higher_is_better=False, high=None, signature="of target calls, when they were made"
-            ),
-            Metric("target_tokens", higher_is_better=False, high=None, signature="as the target says"),
-            Metric(
-                "target_cost_usd", higher_is_better=False, high=None, signature="as the target says, or by its model"
-            ),
-            Metric("cost_per_success_usd", higher_is_better=False, high=None, signature="of answers that passed"),
-        )
+        return [
+            Metric(name, higher_is_better=False, high=None, signature=signature) for name, signature in _FIGURES.items()
+        ]
 
     def measure(self, case: Case) -> Observation:
         """Refuse: calls are recorded where they are made."""
         raise EvaluatorError(f"case {case.id!r}: calls are recorded, not measured")
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
-        """Return totals, ``nan`` where a part of them is unknown, and mean latencies."""
+        """Return totals, ``nan`` if a part of them is unknown, and mean latencies."""
         import numpy as np
 
         judged = sums["verdicts"] > 0
@@ -175,7 +177,7 @@ class JudgeUsage(Struct, frozen=True):
 
 
 class CascadeUse(Struct, frozen=True):
-    """What became of the questions of one evaluator to a cascade of judges.
+    """Counts of the questions of one evaluator to a cascade of judges.
 
     Attributes:
         audit: The share of sure verdicts that the large judge is asked for, too.
@@ -216,14 +218,14 @@ class UsageReport(Struct, frozen=True):
         calls: Of them, those that were asked in this run.
         input_tokens: Of those calls; ``None`` if a provider did not report them.
         output_tokens: As above.
-        cost_usd: Of those calls; ``None`` where a price is not known.
+        cost_usd: Of those calls; ``None`` if a price is not known.
         latency_s: Percentiles of all calls when they were made, such as ``{"p50": 0.8, "p95": 1.6}``; ``None`` where
             that is not known.
         target_latency_s: Of the calls of the target, when they were made.
         target_tokens: Of one prediction per case, the mean of repeated ones; ``None`` if one does not say how many.
         target_cost_usd: Likewise; ``None`` if the cost of one of them is not known.
-        jurors: Name of a juror to its part of this, where a panel judges.
-        cascades: Label of an evaluator to what became of its questions, where a cascade judges.
+        jurors: Name of a juror to its part of this, if a panel judges.
+        cascades: Label of an evaluator to the counts of its questions, if a cascade judges.
     """
 
     verdicts: int = 0
@@ -340,7 +342,7 @@ class SavedMoney(Struct, frozen=True):
 
 
 class Money(Struct, frozen=True):
-    """US dollars; ``None`` where the price of a part is unknown, 0 where there was nothing to pay."""
+    """US dollars; ``None`` if the price of a part is unknown, 0 if there was nothing to pay."""
 
     spent: SpentMoney = SpentMoney()
     saved: SavedMoney = SavedMoney()
@@ -349,7 +351,7 @@ class Money(Struct, frozen=True):
 
     @property
     def full(self) -> float | None:
-        """What a run would have cost without anything stored, and with the large judge for everything."""
+        """The cost of a run without anything stored, and with the large judge for everything."""
         return _sum([self.spent.total, self.saved.total])
 
     def with_stop(self, saved: float | None) -> "Money":
@@ -397,6 +399,6 @@ def total_money(parts: Iterable[Money | None]) -> Money | None:
 
 
 def _price(calls: "Sequence[JudgeCall]") -> float | None:
-    """Return the mean price of calls; ``None`` where there is none, or one has no known price."""
+    """Return the mean price of calls; ``None`` if there is none, or one has no known price."""
     total = _sum([call.cost_usd for call in calls]) if calls else None
     return None if total is None else total / len(calls)

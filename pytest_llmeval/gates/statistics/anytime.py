@@ -25,7 +25,7 @@ _EARLY = 5
 """Runs that share half of the weight; the later a drop begins, the more evidence it needs."""
 
 _MOST = 600.0
-"""What `exp` can take."""
+"""The largest argument of `exp`."""
 
 
 class WatchedRun(NamedTuple):
@@ -43,7 +43,7 @@ class WatchedRun(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What the looks come to.
+    """The evidence of several runs.
 
     Attributes:
         evidence: Of a drop beyond what is allowed; of histories of equally good runs, 1 in x ever reaches x.

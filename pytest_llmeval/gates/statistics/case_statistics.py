@@ -21,11 +21,11 @@ _EXACT = 2**53
 
 
 class CaseDigest(NamedTuple):
-    """What a case was, as fingerprints.
+    """The fingerprints of a case.
 
     Attributes:
         data: Of its input, expectation and labels.
-        limits: Of its thresholds; nothing where it has none.
+        limits: Of its thresholds; nothing if it has none.
     """
 
     data: str

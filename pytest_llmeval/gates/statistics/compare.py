@@ -27,10 +27,10 @@ class Difference:
     """One metric in both runs.
 
     Attributes:
-        value: Of the current run, over the cases compared; ``None`` where it has none.
+        value: Of the current run, over the cases compared; ``None`` if it has none.
         baseline: Of the baseline.
         difference: `value` minus `baseline`.
-        low: Lower bound of the interval of `difference`; ``None`` where there is no interval.
+        low: Lower bound of the interval of `difference`; ``None`` if there is no interval.
         high: Upper bound.
         p_value: Two-sided, of the hypothesis that there is no difference, by the same resamples as the interval; with
             fewer than six changed cases never below 0.05.
@@ -38,7 +38,7 @@ class Difference:
         baseline_cases: Cases of the baseline.
         higher_is_better: The metric's direction.
         detectable: The smallest true difference that such a comparison finds in 80 of 100 runs, by normal theory;
-            ``None`` where the results of no case differ, so that the scatter is unknown.
+            ``None`` if the results of no case differ, so that the scatter is unknown.
         notes: What to keep in mind when reading the numbers.
     """
 
@@ -56,7 +56,7 @@ class Difference:
 
     @property
     def drop(self) -> float | None:
-        """How much worse the current run is; negative where it is better."""
+        """The difference as a drop; negative if the current run is better."""
         if self.difference is None:
             return None
         return -self.difference if self.higher_is_better else self.difference
@@ -221,7 +221,7 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A metric of a system beside the reference, over the cases of both.
+    """A metric of a system and of the reference, over the cases of both.
 
     Attributes:
         difference: The system minus the reference.
@@ -326,7 +326,7 @@ def compare_systems(
 def _against(
     pairing: RunPairing, names: Sequence[str], confidence: float, cluster_by: str | None
 ) -> dict[str, Against]:
-    """Return metric to comparison, with p-values that are not adjusted yet; nothing where no case is in both."""
+    """Return metric to comparison, with p-values that are not adjusted yet; nothing if no case is in both."""
     import numpy as np
 
     if not pairing.paired:

@@ -34,7 +34,7 @@ from pytest_llmeval.scoring.resample import resample_count, swapped_totals
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.gates.statistics.pairing import IntArray
+    from pytest_llmeval.scoring.resample import IntArray
 
 
 _SAME = 1e-9
@@ -50,23 +50,33 @@ class TestedChange(Protocol):
 
     @property
     def max_drop(self) -> float:
-        """The drop that is allowed; negative, where a gain is required."""
+        """The drop that is allowed; negative if a gain is required."""
 
     @property
     def confidence(self) -> float:
-        """Of the test."""
+        """Confidence level of the test."""
 
     @property
     def sides(self) -> int:
-        """On how many sides of the difference the test may err."""
+        """The number of sides of the difference on which the test may err."""
 
     @property
     def test(self) -> SignificanceTest:
         """The statistical test."""
 
 
-class _Question(NamedTuple):
-    """What is tested, on which cases."""
+class DropQuestion(NamedTuple):
+    """The drop to test, and the cases to test it on.
+
+    Attributes:
+        pairing: The two runs.
+        rows: The cases.
+        metric: Its name.
+        statistic: Of the metric.
+        max_drop: The drop to test.
+        confidence: Of the interval.
+        cluster_by: A label; cases with the same value of it count as one.
+    """
 
     pairing: RunPairing
     rows: PairedRows
@@ -84,11 +94,11 @@ class Evidence:
     Attributes:
         estimate: The metric in both runs.
         drop: How much worse the current run is; ``None`` if unknown.
-        interval: Of the drop; ``None`` where there is none.
-        tails: One-sided p-values of the drop around the one that is allowed; ``None`` where nothing can be tested.
-        deviation: Standard deviation of the drop; 0 where it is unknown.
+        interval: Of the drop; ``None`` if there is none.
+        tails: One-sided p-values of the drop around the one that is allowed; ``None`` if nothing can be tested.
+        deviation: Standard deviation of the drop; 0 if it is unknown.
         notes: What to keep in mind.
-        worst: The drop if every case that is left out fell as far as it can; ``None`` where that was not asked for, or
+        worst: The drop if every case that is left out fell as far as it can; ``None`` if that was not requested, or
             has no bound.
     """
 
@@ -101,36 +111,18 @@ class Evidence:
     worst: float | None = None
 
 
-def drop_evidence(
-    pairing: RunPairing,
-    rows: PairedRows,
-    metric: str,
-    *,
-    statistic: Statistic,
-    max_drop: float,
-    confidence: float,
-    test: SignificanceTest,
-    cluster_by: str | None,
-    worst_case: bool = False,
-) -> Evidence:
+def drop_evidence(question: DropQuestion, test: SignificanceTest, *, worst_case: bool = False) -> Evidence:
     """Test the drop of a metric.
 
     Args:
-        pairing: The two runs.
-        rows: The cases.
-        metric: Its name.
-        statistic: Of the metric.
-        max_drop: The drop to test.
-        confidence: Of the interval.
-        test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; where the runs do not have
-            the same cases, ``bootstrap`` takes their place.
-        cluster_by: A label; cases with the same value of it count as one.
+        question: What is tested.
+        test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; if the runs do not have
+            the same cases, ``bootstrap`` replaces them.
         worst_case: Whether cases that are left out count as fallen as far as they can.
 
     Raises:
         Untestable: The test does not apply to the metric.
     """
-    question = _Question(pairing, rows, metric, statistic, max_drop, confidence, cluster_by)
     if worst_case:
         data = _estimate(question)
         if data.left_out:
@@ -138,7 +130,7 @@ def drop_evidence(
     return _tested(question, test)
 
 
-def _bounded(question: _Question, data: Estimate, test: SignificanceTest) -> Evidence:
+def _bounded(question: DropQuestion, data: Estimate, test: SignificanceTest) -> Evidence:
     """Test what the drop of the cases compared may be, if all others fell as far as they can."""
     every = data.cases + data.left_out
     allowed = -1.0
@@ -152,7 +144,7 @@ def _bounded(question: _Question, data: Estimate, test: SignificanceTest) -> Evi
     return replace(evidence, tails=evidence.tails if testable else Tails(1.0, 1.0), worst=worst)
 
 
-def _tested(question: _Question, test: SignificanceTest) -> Evidence:
+def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
     evidence = _bootstrap(question, corrected=test == "bca")
     if evidence.drop is None:
         return evidence
@@ -174,7 +166,7 @@ def _tested(question: _Question, test: SignificanceTest) -> Evidence:
     return replace(evidence, interval=agreeing(evidence.interval, evidence.tails, question.max_drop, tail))
 
 
-def _estimate(question: _Question, *, jackknife: bool = False) -> Estimate:
+def _estimate(question: DropQuestion, *, jackknife: bool = False) -> Estimate:
     pairing, rows, name, statistic = question[:4]
     estimates = estimate(
         pairing, rows, [name], statistic=statistic, cluster_by=question.cluster_by, jackknife=jackknife
@@ -182,7 +174,7 @@ def _estimate(question: _Question, *, jackknife: bool = False) -> Estimate:
     return estimates[name]
 
 
-def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
+def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
     pairing, name = question.pairing, question.metric
     data = _estimate(question, jackknife=corrected)
     notes = tuple(doubts(data, pairing, question.cluster_by))
@@ -207,8 +199,8 @@ def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
     )
 
 
-def _guarded(question: _Question, evidence: Evidence, *, means: bool = True) -> Evidence:
-    """Hold p-values against what so few cases can prove: resamples of equal cases are equal.
+def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) -> Evidence:
+    """Raise p-values to what so few cases can prove: resamples of equal cases are equal.
 
     What speaks against a drop where next to no case changed is just that: had the share of the cases that the drop
     needs lost all that they can lose, so few changes would be unlikely.
@@ -238,7 +230,7 @@ def _guarded(question: _Question, evidence: Evidence, *, means: bool = True) -> 
     return replace(evidence, tails=Tails(max(above, for_drop), below))
 
 
-def _mcnemar(question: _Question, evidence: Evidence, *, mid_p: bool) -> Evidence:
+def _mcnemar(question: DropQuestion, evidence: Evidence, *, mid_p: bool) -> Evidence:
     import numpy as np
 
     here, there = _case_scores(question, "mcnemar")
@@ -262,15 +254,15 @@ def _mcnemar(question: _Question, evidence: Evidence, *, mid_p: bool) -> Evidenc
     )
 
 
-def _wilcoxon(question: _Question) -> Tails:
+def _wilcoxon(question: DropQuestion) -> Tails:
     return wilcoxon_tails(_drops(question, *_case_scores(question, "wilcoxon")), question.max_drop)
 
 
-def _drops(question: _Question, here: "FloatArray", there: "FloatArray") -> "FloatArray":
+def _drops(question: DropQuestion, here: "FloatArray", there: "FloatArray") -> "FloatArray":
     return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
 
 
-def _compared(question: _Question, columns: Columns) -> PairedRows:
+def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
     """Return the paired cases that both runs have measured, and that have a score in one of them at least."""
     pairing, rows, name = question[:3]
     lost = pairing.table.failed[name] | pairing.table.missing
@@ -280,7 +272,7 @@ def _compared(question: _Question, columns: Columns) -> PairedRows:
     return PairedRows(rows.current[measured], rows.baseline[measured])
 
 
-def _case_scores(question: _Question, test: str) -> "tuple[FloatArray, FloatArray]":
+def _case_scores(question: DropQuestion, test: str) -> "tuple[FloatArray, FloatArray]":
     """Return the scores of the cases in both runs.
 
     Raises:
@@ -317,7 +309,7 @@ def _is_mean(columns: Columns, name: str, rows: "IntArray", scores: "FloatArray"
     return abs(float(value) - float(scores.mean())) <= _SAME
 
 
-def _permutation(question: _Question) -> Tails:
+def _permutation(question: DropQuestion) -> Tails:
     """Swap the two runs of random cases, and count how often the drop is at least as large (Good 2005).
 
     With a drop to test other than 0, the scores of the current run are raised by it first.
@@ -341,7 +333,7 @@ def _permutation(question: _Question) -> Tails:
     return Tails(above, below)
 
 
-def _exchange_counts(question: _Question) -> "tuple[float, FloatArray]":
+def _exchange_counts(question: DropQuestion) -> "tuple[float, FloatArray]":
     """Exchange the counts of cases, for metrics that are formulas over summed counts."""
     import numpy as np
 
@@ -368,14 +360,14 @@ _POWER_SAID = f"in {100 * POWER:.0f} of 100 runs"
 
 @dataclass(frozen=True, slots=True)
 class DropPower:
-    """What a gate could have found with the cases, clusters and gates that there are.
+    """The drops that a gate can find with the cases, clusters and gates of a run.
 
     Attributes:
-        level: The one-sided level at which the gate is judged, divided by the number of tests beside it.
+        level: The one-sided level at which the gate is judged, divided by the number of tests that are judged together.
         least: The smallest one-sided p-value that a drop can have, were every case to fall as far as it can.
         observed: The drop; ``None`` if it is not known.
-        room: The largest drop that is possible; infinite where the metric has no end.
-        smallest: The smallest true drop that is found in 80 of 100 runs; ``None`` where no possible one is, or how
+        room: The largest drop that is possible; infinite if the metric has no end.
+        smallest: The smallest true drop that is found in 80 of 100 runs; ``None`` if no possible one is, or how
             much the difference scatters is not known.
         scatters: Whether the scatter is known.
     """
@@ -389,7 +381,7 @@ class DropPower:
 
     @property
     def decides(self) -> bool:
-        """Whether some drop that is possible could have been established."""
+        """True if some possible drop could have been established."""
         return self.least <= self.level
 
 
@@ -487,7 +479,7 @@ def safe_drop(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
 
 
 def _shift(evidence: Evidence, tail: float, needed: int) -> float | None:
-    """Return the drop beyond what is allowed that is found; ``None`` where its scatter is unknown."""
+    """Return the drop beyond what is allowed that is found; ``None`` if its scatter is unknown."""
     data = evidence.estimate
     binary = data.binary and data.changed is not None
     shift = detectable_shift(evidence.deviation, 1 - 2 * tail, units=data.units, binary=binary)

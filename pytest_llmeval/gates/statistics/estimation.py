@@ -3,27 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing, Shift, left_out_of, subject_of
 from pytest_llmeval.scoring.intervals import present
 from pytest_llmeval.scoring.mergeable import Formula
-from pytest_llmeval.scoring.resample import SEED, by_unit, resample_count, resampled_totals
+from pytest_llmeval.scoring.resample import SEED, BoolArray, IntArray, by_unit, resample_count, resampled_totals
 from pytest_llmeval.scoring.table import Table
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from pytest_llmeval.core.observation import FloatArray
-
-    IntArray: TypeAlias = npt.NDArray[np.intp]
-    BoolArray: TypeAlias = npt.NDArray[np.bool_]
-else:
-    FloatArray: TypeAlias = Any
-    IntArray: TypeAlias = Any
-    BoolArray: TypeAlias = Any
 
 _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
@@ -41,22 +29,22 @@ class Estimate:
     """One metric in both runs, and how its difference scatters.
 
     Attributes:
-        value: In the current run, over the cases compared; ``None`` where it has none.
+        value: In the current run, over the cases compared; ``None`` if it has none.
         baseline: In the baseline.
-        resampled: Differences of the resamples, finite ones only; empty where there is no interval.
+        resampled: Differences of the resamples, finite ones only; empty if there is no interval.
         jackknives: Differences without one case each; one array per independent sample.
         contributions: What each unit, a case or a cluster, contributes to the difference, whose mean they are nearly
-            (pseudo-values, Tukey 1958); empty where runs are not paired or too many units make them needless.
+            (pseudo-values, Tukey 1958); empty if runs are not paired or too many units make them needless.
         cases: Cases with a part in the value of the current run; paired: in that of either run.
         baseline_cases: Cases with a part in the value of the baseline; paired: the same.
         units: Cases, or clusters of them, of the smaller run.
-        changed: Paired cases, or clusters of them, whose results differ; ``None`` where runs are not paired.
+        changed: Paired cases, or clusters of them, whose results differ; ``None`` if runs are not paired.
         left_out: Cases that are not compared because they errored, or ran in one of the runs only.
-        left_out_drop: How far these would have fallen at most, added up; ``None`` where the metric is unbounded.
+        left_out_drop: How far these would have fallen at most, added up; ``None`` if the metric is unbounded.
         binary: Whether every case scores 0 or 1 in both runs.
         errored: Cases of the current run that could not be measured.
         lost_resamples: Share of the resamples in which the metric has no value.
-        fault: Why one of the runs has no value, where its cases do not say so.
+        fault: Why one of the runs has no value, if its cases do not say so.
         apart: Why the runs cannot be compared by the metric.
         shift: How far a change of judge moves the metric, which baseline and resamples take into account.
     """
@@ -86,7 +74,7 @@ class Estimate:
 
 
 class Columns(NamedTuple):
-    """What is added up, the formula over its sums, and for every metric the cases that give it a value.
+    """The columns that are added up, the formula over their sums, and the cases that give each metric a value.
 
     The others enter the sums all the same, as they do in the report: they may lower a value without having one.
     """
@@ -213,7 +201,7 @@ class _Resampling:
         blocks = [np.hstack([here, there])] if pairing.paired else [here, there]
         self.blocks = [by_unit(block, unit) for block, unit in zip(blocks, self.units, strict=True)]
         totals = _total(here), _total(there)
-        # Means of scores rest on the scores of the cases that have one, whatever a pooled value rests on.
+        # Means of scores rest on the scores of the cases that have one, unlike pooled values.
         pooled = columns.formula == pairing.table.summarize
         self.rests = [pairing.table.basis(each) if pooled else {} for each in totals]
         self.values = columns.formula(totals[0]), columns.formula(totals[1])
@@ -309,7 +297,7 @@ class _Resampling:
         return ~same
 
     def _resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
-        """Return the differences of resamples: one weight for both runs where they are paired."""
+        """Return the differences of resamples: one weight for both runs if they are paired."""
         import numpy as np
 
         count = min(resample_count(len(block)) for block in self.blocks)

@@ -33,7 +33,7 @@ _WITNESSED = 50
 """With fewer units, a sign-flip test is the second witness of a difference."""
 
 _CONCENTRATED = 20
-"""So it is where the squares of a difference rest on fewer units than this, however many others move by a hair."""
+"""So it is if the squares of a difference rest on fewer units than this, however many others move by a hair."""
 
 _LEAST_WITNESSES = 2
 _MANY_LOST = 0.05
@@ -47,7 +47,7 @@ class Bootstrap:
     Attributes:
         estimate: The metric in both runs.
         resampled: Finite values, at least one.
-        reach: The largest difference that there can be; ``None`` where the metric is unbounded.
+        reach: The largest difference that there can be; ``None`` if the metric is unbounded.
         z0: Bias correction; 0 for percentiles.
         a: Acceleration; 0 for percentiles.
         corrected: Whether the interval is BCa.
@@ -112,7 +112,7 @@ class Bootstrap:
 
 
 def span(metric: Metric) -> float | None:
-    """Return how far apart two values of a metric can be; ``None`` where that is unbounded."""
+    """Return how far apart two values of a metric can be; ``None`` if that is unbounded."""
     return None if metric.low is None or metric.high is None else metric.high - metric.low
 
 
@@ -132,10 +132,10 @@ def agreeing(interval: tuple[float, float], tails: Tails, at: float, tail: float
 
 
 def held_tails(data: Estimate, metric: Metric, tails: Tails, at: float) -> Tails:
-    """Hold p-values of a difference against what few cases can hide; a p-value becomes no smaller.
+    """Raise p-values of a difference to what few cases can hide; a p-value becomes no smaller.
 
     Resamples know the cases that there are. If the difference rests on few of them, or would be another one with a few
-    that are unlike all others, they promise too much: they are held against a test for skewed values, and against the
+    that are unlike all others, they promise too much: they are limited by a test for skewed values, and against the
     probability that the cases that would refute them have gone unseen.
 
     Args:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from msgspec import structs
 
@@ -13,18 +13,11 @@ from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.intervals import normal_quantile
-from pytest_llmeval.scoring.resample import SEED, unit_numbers
+from pytest_llmeval.scoring.resample import SEED, IntArray, unit_numbers
 from pytest_llmeval.scoring.table import Table
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from pytest_llmeval.core.observation import FloatArray
-
-    IntArray: TypeAlias = npt.NDArray[np.intp]
-else:
-    IntArray: TypeAlias = Any
 
 
 CONFIDENCE = 0.95
@@ -83,9 +76,9 @@ def subject_of(metric: str, statistic: Statistic) -> str:
 
 
 def dependence(old: "FloatArray", new: "FloatArray") -> str:
-    """Say how the difference of two judges depends on the score; nothing where that is not established.
+    """Say how the difference of two judges depends on the score; an empty text if it does not.
 
-    The difference is held against the mean of both scores (Bland and Altman 1986): against the old one alone, it would
+    The difference is compared with the mean of both scores (Bland and Altman 1986): with the old one alone, it would
     seem to depend on it wherever verdicts are noisy. That is the test of Pitman (1939) and Morgan (1939).
 
     Args:
@@ -169,7 +162,7 @@ def _named(word: str, ids: Sequence[str]) -> str:
 
 
 class PairedRows(NamedTuple):
-    """Cases of the two runs, as rows of their common table; row by row the same case where they are paired."""
+    """Cases of the two runs, as rows of their common table; row by row the same case if they are paired."""
 
     current: IntArray
     baseline: IntArray
@@ -253,7 +246,7 @@ class LeftOut(NamedTuple):
 
     Attributes:
         cases: How many errored in either run, or ran in one of them only.
-        drop: How far they would have fallen at most, added up; ``None`` where the metric is unbounded.
+        drop: How far they would have fallen at most, added up; ``None`` if the metric is unbounded.
     """
 
     cases: int

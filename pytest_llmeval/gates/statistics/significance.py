@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.scoring.intervals import (
     Resampled,
     Tails,
@@ -15,14 +15,6 @@ from pytest_llmeval.scoring.intervals import (
 )
 from pytest_llmeval.scoring.resample import resample_count, swapped_totals
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    FloatArray: TypeAlias = npt.NDArray[np.float64]
-else:
-    FloatArray: TypeAlias = Any
-
 POWER = 0.8
 """The power that `detectable_shift` is about."""
 
@@ -30,7 +22,7 @@ _EXACT_CASES = 50
 _LEAST_OF_SKEWNESS = 2
 _STRAIGHT = 1e-6
 _MOST = 300.0
-"""What `expm1` can take."""
+"""The largest argument of `expm1`."""
 
 _ENUMERATED = 14
 """Values whose signs are turned in every way; of more, some ways are drawn."""
@@ -104,8 +96,8 @@ def few_changes_tail(changed: int, cases: int, share: float) -> float:
 def skewed_tails(values: FloatArray, at: float) -> Tails:
     """Test the mean of skewed values around a number, by Student's statistic with its skewness removed.
 
-    The statistic of skewed values is skewed the other way, because mean and deviation then err together: whoever sees
-    few of the rare large values finds both too small. The transformations of Hall (1992, "On the removal of skewness by
+    The statistic of skewed values is skewed the other way, because mean and deviation then err together: a sample with
+    few of the rare large values has both too small. The transformations of Hall (1992, "On the removal of skewness by
     transformation") take that out to the order of 1 / n, like the bootstrap-t interval, and need no resamples. The
     cubic one is too cautious near the number, the exponential one far from it, so the more certain of them is taken: of
     0 and 1, that is still more cautious than the binomial distribution.
@@ -129,7 +121,7 @@ def skewed_tails(values: FloatArray, at: float) -> Tails:
 
 
 def _error_and_lean(values: FloatArray) -> tuple[float, float]:
-    """Return the standard error of a mean, 0 where all values are equal, and the skewness of its estimate."""
+    """Return the standard error of a mean, 0 if all values are equal, and the skewness of its estimate."""
     import numpy as np
 
     size = len(values)
@@ -171,7 +163,7 @@ def _flipped(data: bytes) -> Tails:
 def unseen_tail(excess: float, room: float, units: int) -> float:
     """Return how probably no case shows what a difference hides that is not there.
 
-    Of a bounded score, no test of a mean holds whatever its distribution is (Bahadur and Savage 1956): a few cases that
+    Of a bounded score, no test of a mean holds for every distribution (Bahadur and Savage 1956): a few cases that
     none of the sample is like can take back all that the others show. As many as that takes are missing from a sample
     with the probability of the rule of three (Hanley and Lippman-Hand 1983).
 

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from pytest_llmeval.scoring.resample import by_unit, resample_count, resampled_totals
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from pytest_llmeval.core.observation import FloatArray
+    from pytest_llmeval.scoring.resample import IntArray
 
 PairCounts: TypeAlias = Mapping[tuple[str, str], tuple[float, float, float]]
 """Two systems to how often the first won, tied and lost."""
@@ -38,7 +36,7 @@ class Strength:
     Attributes:
         system: Its name.
         value: Logarithm of its strength; the mean of all systems is 0.
-        low: Lower bound of the interval; ``None`` where there is one case only.
+        low: Lower bound of the interval; ``None`` if there is one case only.
         high: Upper bound.
     """
 
@@ -68,7 +66,7 @@ class Strengths:
 
 
 def strengths_of(
-    label: str, cases: Sequence[PairCounts], units: "npt.NDArray[np.intp] | None" = None, *, confidence: float = 0.95
+    label: str, cases: Sequence[PairCounts], units: "IntArray | None" = None, *, confidence: float = 0.95
 ) -> Strengths | None:
     """Fit the model of Davidson (1970, "On extending the Bradley-Terry model to accommodate ties").
 
@@ -80,7 +78,7 @@ def strengths_of(
     Args:
         label: Of the evaluator.
         cases: What came of the pairs of each case.
-        units: Number of the cluster of each case, where these are drawn together.
+        units: Number of the cluster of each case, if these are drawn together.
         confidence: Of the intervals.
 
     Returns:
@@ -126,7 +124,7 @@ def _has(case: PairCounts, first: str, second: str) -> bool:
 
 
 def _counts(case: PairCounts, first: str, second: str) -> tuple[float, float, float]:
-    """Return wins, ties and losses of the first: each pair counts once, whoever of the two was asked about it."""
+    """Return wins, ties and losses of the first: each pair counts once, in either order."""
     if (first, second) in case:
         return case[first, second]
     wins, ties, losses = case.get((second, first), (0.0, 0.0, 0.0))

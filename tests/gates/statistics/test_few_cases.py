@@ -8,7 +8,7 @@ from pytest_llmeval import Metric
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.drop import GainGate, judge_together
 from pytest_llmeval.gates.statistics.compare import compare
-from pytest_llmeval.gates.statistics.drop_tests import Evidence, drop_evidence, drop_power
+from pytest_llmeval.gates.statistics.drop_tests import DropQuestion, Evidence, drop_evidence, drop_power
 from pytest_llmeval.gates.statistics.significance import (
     effective_units,
     sign_flip_tails,
@@ -88,16 +88,8 @@ def test_the_rule_of_three() -> None:
 
 def found(here: list[float], there: list[float], labels: list[str] | None = None, max_drop: float = 0.02) -> Evidence:
     both = pairing(run(here, labels or ()), run(there, labels or ()))
-    return drop_evidence(
-        both,
-        both.everything(),
-        "score",
-        statistic="value",
-        max_drop=max_drop,
-        confidence=0.95,
-        test="bootstrap",
-        cluster_by="talk" if labels else None,
-    )
+    question = DropQuestion(both, both.everything(), "score", "value", max_drop, 0.95, "talk" if labels else None)
+    return drop_evidence(question, "bootstrap")
 
 
 SCORE = Metric("score")
