@@ -23,6 +23,7 @@ from pytest_llmeval.reports.form import (
     FAILING,
     SCHEMA_VERSION,
     CaseReport,
+    GroupReport,
     RunReport,
     SuiteReport,
     counts_of,
@@ -142,15 +143,10 @@ def _suite(suite: SuiteReport, *, texts: bool) -> SuiteReport:
     ]
     counts = {**counts_of(cases, max(suite.counts.get("total", 0), len(cases)), suite.stop), **suite.counts}
     rates = pass_rates(structs.replace(suite, cases=cases))
-    groups = {
-        key: {
-            name: structs.replace(each, pass_rate=rates.groups[key][name].pass_rate)
-            if name in rates.groups[key]
-            else each
-            for name, each in members.items()
-        }
-        for key, members in suite.groups.items()
-    }
+    groups: dict[str, dict[str, GroupReport]] = {}
+    for key, members in suite.groups.items():
+        rated = {name: {"pass_rate": group.pass_rate} for name, group in rates.groups[key].items()}
+        groups[key] = {name: structs.replace(each, **rated.get(name, {})) for name, each in members.items()}
     return structs.replace(
         suite,
         counts=counts,

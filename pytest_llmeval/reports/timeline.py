@@ -1,7 +1,5 @@
 """The history of a suite: runs and approvals with values, intervals and gates, what changed between them; a drawing."""
 
-__all__ = ("Point", "Timeline", "history_svg", "timeline_of")
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet

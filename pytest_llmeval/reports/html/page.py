@@ -167,7 +167,7 @@ _LEVELS = (
 
 
 def _masked(report: RunReport) -> RunReport:
-    """Return a report with the values of secrets removed from all texts."""
+    """Return a report without the values of secrets."""
     secrets = secret_values()
     more = [(suite.changes and changes_json(suite.changes), past_points(suite.past)) for suite in report.suites]
     text = as_json([published(report), more])
