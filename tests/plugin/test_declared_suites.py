@@ -274,6 +274,17 @@ def test_scores_of_ordinary_tests_are_listed_and_explained(project: "Project", w
     assert '<property name="llmeval.checks.check_rate" value="1.0"' in junit
 
 
+def test_findings_are_listed_for_failing_tests_only(project: "Project") -> None:
+    right = "def test_{name}(evaluate):\n    scores = evaluate.text('30 days', '30 days from receipt')\n    {line}\n"
+    texts = [right.format(name="passing", line="print('fine')"), right.format(name="failing", line="assert not scores")]
+    project.write("test_plain.py", "\n".join(texts))
+    ran = project.run("-rP", llmeval=False)
+    assert ran.counts == {"passed": 1, "failed": 1}
+    assert "text: missing words: from, receipt" in ran.section("FAILURES")
+    assert "fine" in ran.section("PASSES")
+    assert "missing words" not in ran.section("PASSES")
+
+
 def test_a_judge_is_asked_in_ordinary_tests(judged: Any) -> None:
     judged.project.write("test_plain.py", EVALUATING)
     judged.project.ini(f"llmeval_judge_model = openai:m\nllmeval_judge_base_url = {judged.server.base_url}")

@@ -160,6 +160,15 @@ def test_a_cascade_is_two_judges_with_a_rule_and_has_metrics_of_its_errors(tmp_p
     assert valid(CASCADE.replace("score_between: [0.3, 0.8]", "disagree: 2") + BODY)
 
 
+@pytest.mark.parametrize(("judges", "key", "kind"), [(CASCADE, "judge", "cascade"), (THREE, "judges", "panel")])
+def test_a_name_of_the_metrics_of_several_judges_is_a_fault_at_their_key(
+    judges: str, key: str, kind: str, tmp_path: Path
+) -> None:
+    evaluators = f"[{{judge: {{mode: preference}}}}, {{text: {{}}, as: judge {kind}}}]"
+    expected = f"{key}: found 'judge {kind}' twice, expected distinct names: rename one with 'as'"
+    assert faults(judges + BODY.replace("[{judge: {mode: preference}}]", evaluators), tmp_path) == [expected]
+
+
 @pytest.mark.parametrize(
     ("found", "fault"),
     [

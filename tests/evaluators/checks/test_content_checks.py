@@ -134,6 +134,7 @@ CONTEXTS = ["Shipping is free  for orders\nabove 50 euros.", "Refunds take 30 da
         ('"Shipping is free ... above 50 euros"', True),
         ('"above 50 euros ... Shipping is free"', False),
         ('"Shipping is free" and "Refunds take 60 days"', False),
+        ('"Shipping is free""Refunds take 60 days"', False),
         ("No quotation at all.", True),
         ('An inch mark 5" and "Refunds take 30 days"', False),
         ("\u201cRefunds take 30 days\u201d \u201cnever closed", True),

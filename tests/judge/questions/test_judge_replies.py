@@ -23,8 +23,17 @@ from pytest_llmeval.judge.questions.replies import (
     read_text,
     read_yes_no,
 )
+from pytest_llmeval.judge.questions.suite_modes import read_checklist
 
 READERS = [read_score, read_yes_no, read_explanation, lambda reply: read_rubric(reply, (1.0, 2.0))]
+
+
+@pytest.mark.parametrize("followed", [(True, False, False, False), (True, True, True, False), (False,), (True,)])
+def test_the_score_of_a_checklist_is_the_share_of_instructions_that_are_followed(followed: tuple[bool, ...]) -> None:
+    reply = {"verdicts": [{"instruction": number, "followed": each} for number, each in enumerate(followed, 1)]}
+    verdict = read_checklist(json.dumps(reply), len(followed))
+    assert verdict.score == sum(followed) / len(followed)
+    assert tuple(each["followed"] for each in verdict.details["verdicts"]) == followed
 
 
 @pytest.mark.parametrize(
