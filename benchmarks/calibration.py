@@ -278,7 +278,7 @@ def confusion_cells(rng: np.random.Generator, chance: Array) -> Counts:
 
 def _margins(sums: Counts) -> Margins:
     cells = {(right, said): sums[3 * i + j] for i, right in enumerate(LABELS) for j, said in enumerate(LABELS)}
-    return Margins.of(cells, len(sums[0]))
+    return Margins.from_cells(cells, len(sums[0]))
 
 
 def kappa(sums: Counts, _cases: int) -> Array:

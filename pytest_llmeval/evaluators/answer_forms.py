@@ -63,21 +63,21 @@ def _steps(path: str) -> list[str | int] | None:
     while place < len(path):
         if path[place] == "." and steps:
             place += 1
-        found = _STEP.match(path, place)
-        if found is None:
+        match = _STEP.match(path, place)
+        if match is None:
             return None
-        steps.append(found["key"] if found["key"] is not None else int(found["place"]))
-        place = found.end()
+        steps.append(match["key"] if match["key"] is not None else int(match["place"]))
+        place = match.end()
     return steps
 
 
 def _replaced(value: Any, steps: Sequence[str | int], new: Any) -> Any:
     if not steps:
         return new
-    first, *rest = steps
+    first, *remaining = steps
     if isinstance(first, int):
-        return [_replaced(each, rest, new) if at == first else each for at, each in enumerate(value)]
-    return {**value, first: _replaced(value[first], rest, new)}
+        return [_replaced(each, remaining, new) if at == first else each for at, each in enumerate(value)]
+    return {**value, first: _replaced(value[first], remaining, new)}
 
 
 def _answer(case: Case) -> ChangeablePart | None:
@@ -87,8 +87,8 @@ def _answer(case: Case) -> ChangeablePart | None:
         steps = _steps(path)
         if steps is None:
             return None
-        found = _parts(case).find("answer", prediction)
-        return ChangeablePart(found, lambda new: _replaced(prediction, steps, new))
+        answer = _parts(case).find("answer", prediction)
+        return ChangeablePart(answer, lambda new: _replaced(prediction, steps, new))
     if not isinstance(prediction, Mapping):
         return ChangeablePart(prediction, lambda new: new)
     if "answer" not in prediction:
@@ -99,13 +99,13 @@ def _answer(case: Case) -> ChangeablePart | None:
 def _with_answer(prediction: Mapping[str, Any], new: Any) -> dict[str, Any]:
     """Return a prediction with another answer, which in a conversation is also the last message of the assistant."""
     changed = {**prediction, "answer": new}
-    said = prediction.get("messages")
-    if isinstance(said, list):
-        for place in range(len(said) - 1, -1, -1):
-            last = said[place]
+    messages = prediction.get("messages")
+    if isinstance(messages, list):
+        for place in range(len(messages) - 1, -1, -1):
+            last = messages[place]
             if isinstance(last, Mapping) and last.get("role") == "assistant":
                 if last.get("content") == prediction["answer"]:
-                    changed["messages"] = [*said[:place], {**last, "content": new}, *said[place + 1 :]]
+                    changed["messages"] = [*messages[:place], {**last, "content": new}, *messages[place + 1 :]]
                 break
     return changed
 
@@ -114,8 +114,8 @@ def answer_text(case: Case) -> ChangeablePart | None:
     """Return the text of an answer; ``None`` where it has none."""
     if type(case.prediction) is str and case.origin is None:  # most are, and need no look at the parts
         return ChangeablePart(case.prediction, lambda new: new) if case.prediction.strip() else None
-    found = _answer(case)
-    return found if found is not None and isinstance(found.value, str) and found.value.strip() else None
+    answer = _answer(case)
+    return answer if answer is not None and isinstance(answer.value, str) and answer.value.strip() else None
 
 
 def of_text(change: TextChange, *, prose: bool = False) -> AnswerChange:
@@ -127,11 +127,11 @@ def of_text(change: TextChange, *, prose: bool = False) -> AnswerChange:
     """
 
     def changed(case: Case, near: Neighbours) -> Any:
-        found = answer_text(case)
-        if found is None or (prose and _is_code(found.value)):
+        answer = answer_text(case)
+        if answer is None or (prose and _is_code(answer.value)):
             return None
-        new = change(found.value, case, near)
-        return None if new is None or new == found.value else found.put(new)
+        new = change(answer.value, case, near)
+        return None if new is None or new == answer.value else answer.put(new)
 
     return changed
 
@@ -146,16 +146,16 @@ def structure(case: Case) -> ChangeablePart | None:
     is_whole = isinstance(prediction, Mapping) and not any(part in prediction for part in PARTS)
     if is_whole and prediction and _parts(case).answer is None:
         return ChangeablePart(prediction, lambda new: new)
-    found = _answer(case)
-    if found is None:
+    answer = _answer(case)
+    if answer is None:
         return None
-    if isinstance(found.value, Mapping):
-        return found if found.value else None
-    return _object_in(found) if isinstance(found.value, str) else None
+    if isinstance(answer.value, Mapping):
+        return answer if answer.value else None
+    return _object_in(answer) if isinstance(answer.value, str) else None
 
 
-def _object_in(found: ChangeablePart) -> ChangeablePart | None:
-    text: str = found.value
+def _object_in(part: ChangeablePart) -> ChangeablePart | None:
+    text: str = part.value
     fenced = _FENCED.search(text)
     start, end = (0, len(text)) if fenced is None else fenced.span(1)
     if not text[start:end].lstrip().startswith("{"):
@@ -166,7 +166,7 @@ def _object_in(found: ChangeablePart) -> ChangeablePart | None:
         return None
 
     def put(new: Any) -> Any:
-        return found.put(f"{text[:start]}{json.dumps(new, ensure_ascii=False)}{text[end:]}")
+        return part.put(f"{text[:start]}{json.dumps(new, ensure_ascii=False)}{text[end:]}")
 
     return ChangeablePart(data, put) if data else None
 
@@ -183,10 +183,10 @@ def passages(case: Case) -> list[str]:
     """Return the texts on which an answer is based: the part ``contexts``."""
     if not isinstance(case.prediction, Mapping):
         return []
-    found = _parts(case).find("contexts", case.prediction)
-    if not isinstance(found, list):
+    contexts = _parts(case).find("contexts", case.prediction)
+    if not isinstance(contexts, list):
         return []
-    texts = (each.get("text", each.get("content")) if isinstance(each, Mapping) else each for each in found)
+    texts = (each.get("text", each.get("content")) if isinstance(each, Mapping) else each for each in contexts)
     return [each for each in texts if isinstance(each, str)]
 
 
@@ -199,13 +199,13 @@ def ground(case: Case) -> str | None:
 
 def question_text(case: Case) -> str | None:
     """Return what was asked, as text."""
-    asked = case.input
-    if isinstance(asked, Mapping):
-        asked = next((asked[name] for name in _QUESTION if isinstance(asked.get(name), str)), None)
-    elif isinstance(asked, list):
-        said = [each.get("content") for each in asked if isinstance(each, Mapping) and each.get("role") == "user"]
-        asked = said[-1] if said else None
-    return asked if isinstance(asked, str) and asked.strip() else None
+    question = case.input
+    if isinstance(question, Mapping):
+        question = next((question[name] for name in _QUESTION if isinstance(question.get(name), str)), None)
+    elif isinstance(question, list):
+        texts = [each.get("content") for each in question if isinstance(each, Mapping) and each.get("role") == "user"]
+        question = texts[-1] if texts else None
+    return question if isinstance(question, str) and question.strip() else None
 
 
 def calls(case: Case) -> ChangeablePart | None:
@@ -228,12 +228,12 @@ def calls(case: Case) -> ChangeablePart | None:
 
 def _read_calls(trace: Any, put: Callable[[Any], Any]) -> ChangeablePart | None:
     try:
-        found = read_trace(trace)
+        trace_calls = read_trace(trace)
     except MissingTraceError:
         return None
-    if not found or any(each.fault for each in found):
+    if not trace_calls or any(each.fault for each in trace_calls):
         return None
-    return ChangeablePart([_written(each) for each in found], put)
+    return ChangeablePart([_written(each) for each in trace_calls], put)
 
 
 def _written(call: ToolCall) -> dict[str, Any]:
@@ -244,10 +244,10 @@ def _written(call: ToolCall) -> dict[str, Any]:
 def messages(case: Case) -> ChangeablePart | None:
     """Return the messages of a conversation; ``None`` where the prediction has no two with a role."""
     prediction = case.prediction
-    found = prediction.get("messages") if isinstance(prediction, Mapping) else None
-    if not isinstance(found, list) or not all(isinstance(each, Mapping) and "role" in each for each in found):
+    turns = prediction.get("messages") if isinstance(prediction, Mapping) else None
+    if not isinstance(turns, list) or not all(isinstance(each, Mapping) and "role" in each for each in turns):
         return None
-    return ChangeablePart(found, lambda new: {**prediction, "messages": new}) if len(found) > 1 else None
+    return ChangeablePart(turns, lambda new: {**prediction, "messages": new}) if len(turns) > 1 else None
 
 
 def ranking(prediction: Any) -> list[str] | None:
@@ -259,8 +259,8 @@ def ranking(prediction: Any) -> list[str] | None:
 
 
 def _id_of(result: Any) -> Any:
-    found = next((result[key] for key in _IDS if key in result), None) if isinstance(result, Mapping) else result
-    return found if isinstance(found, str | int) else None
+    identifier = next((result[key] for key in _IDS if key in result), None) if isinstance(result, Mapping) else result
+    return identifier if isinstance(identifier, str | int) else None
 
 
 def relevant_ids(expected: Any) -> frozenset[str]:
@@ -269,4 +269,4 @@ def relevant_ids(expected: Any) -> frozenset[str]:
         return frozenset().union(*(relevant_ids(each) for each in expected.values() if isinstance(each, list)))
     if not isinstance(expected, list):
         return frozenset()
-    return frozenset(str(found) for each in expected if (found := _id_of(each)) is not None)
+    return frozenset(str(identifier) for each in expected if (identifier := _id_of(each)) is not None)

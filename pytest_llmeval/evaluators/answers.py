@@ -14,7 +14,7 @@ from pytest_llmeval.core.wording import listed, quotation
 if TYPE_CHECKING:
     import regex
 
-_SHOWN = 40
+_LONGEST = 40
 """Characters of a text that a message quotes."""
 
 
@@ -72,32 +72,32 @@ def reference_fault(value: Any) -> str:
     >>> reference_fault(["Paris", None])
     'found null in the list, expected text or a list of texts'
     """
-    found = describe_found(value)
+    description = describe_found(value)
     if isinstance(value, (list, tuple)):
-        found = next(describe_found(each) for each in value if as_text(each) is None) + " in the list"
-    return f"found {found}, expected text or a list of texts"
+        description = next(describe_found(each) for each in value if as_text(each) is None) + " in the list"
+    return f"found {description}, expected text or a list of texts"
 
 
 def describe_found(value: Any) -> str:
     """Say what a value is: ``null``, ``a list``, ``an object``, ``number 3``, ``text 'abc...'``."""
     match value:
         case None:
-            found = "null"
+            description = "null"
         case str():
-            found = f"text {quotation(value, _SHOWN)}"
+            description = f"text {quotation(value, _LONGEST)}"
         case bool():
-            found = json.dumps(value)
+            description = json.dumps(value)
         case int() | float():
-            found = f"number {json.dumps(value)}"
+            description = f"number {json.dumps(value)}"
         case list() | tuple():
-            found = "a list"
+            description = "a list"
         case dict():
-            found = "an object"
+            description = "an object"
         case Missing():
-            found = "nothing"
+            description = "nothing"
         case _:
-            found = f"a value of type {type(value).__name__}"
-    return found
+            description = f"a value of type {type(value).__name__}"
+    return description
 
 
 _FENCE = re.compile(
@@ -131,15 +131,15 @@ def read_json(text: str) -> Any:
     """
     whole = text.strip("\ufeff \t\r\n")
     fenced = [match.group(1).strip() for match in _FENCE.finditer(whole)]
-    found, faults = [], []
+    values, faults = [], []
     for candidate in [whole] if not fenced or whole[:1] in ("{", "[") else fenced:
         try:
-            found.append(_parsed(candidate))
+            values.append(_parsed(candidate))
         except NoJsonError as error:
             faults.append(error)
-    if len(found) == 1:
-        return found[0]
-    raise NoJsonError(f"found {len(found)} fenced blocks of JSON, expected one") if found else faults[-1]
+    if len(values) == 1:
+        return values[0]
+    raise NoJsonError(f"found {len(values)} fenced blocks of JSON, expected one") if values else faults[-1]
 
 
 def _parsed(text: str) -> Any:
@@ -219,8 +219,8 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]"
     except regex.error as error:
         why, _, position = str(error).partition(" at position ")
         offset = int(position) if position.isdecimal() else 0
-        found = f"found the pattern {pattern!r}, which does not compile ({why} at character {offset + 1})"
-        raise PatternError(f"{found}, expected a regular expression", offset) from None
+        message = f"found the pattern {pattern!r}, which does not compile ({why} at character {offset + 1})"
+        raise PatternError(f"{message}, expected a regular expression", offset) from None
 
 
 def found_by(pattern: "regex.Pattern[str]", text: str) -> "regex.Match[str] | None":
@@ -232,8 +232,8 @@ def found_by(pattern: "regex.Pattern[str]", text: str) -> "regex.Match[str] | No
     try:
         return pattern.search(text, timeout=SEARCH_S)
     except TimeoutError:
-        found = f"the pattern {pattern.pattern!r} searched for {SEARCH_S:g} s without result"
-        raise SlowPatternError(found) from None
+        message = f"the pattern {pattern.pattern!r} searched for {SEARCH_S:g} s without result"
+        raise SlowPatternError(message) from None
 
 
 _MOST = 10
@@ -255,11 +255,11 @@ def word_lines(prediction: str, references: Iterable[str], split: Callable[[str]
         return []
     if not prediction.strip():
         return ["the answer is empty"]
-    found = Counter(split(prediction))
-    wanted = max(map(Counter, map(split, texts)), key=lambda words: _likeness(words, found))
+    answered = Counter(split(prediction))
+    expected = max(map(Counter, map(split, texts)), key=lambda words: _likeness(words, answered))
     lines = [
         f"{name} words: {listed(words.elements(), _MOST)}"
-        for name, words in (("missing", wanted - found), ("extra", found - wanted))
+        for name, words in (("missing", expected - answered), ("extra", answered - expected))
         if words
     ]
     return lines or ["the same words, in another order, case or punctuation"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KINDS = ("micro", "macro", "weighted")
 _PARTS = ("precision", "recall", "f1")
 _MOST_LABELS = 50
-_SHOWN = 20
+_MOST_POSITIONS = 20
 """Positions of a sequence that details list."""
 
 
@@ -179,11 +179,11 @@ class Classification(Evaluator):
                 if right != answered
             ]
             if differing:
-                details |= {"differing": len(differing), "differing_positions": differing[:_SHOWN]}
+                details |= {"differing": len(differing), "differing_positions": differing[:_MOST_POSITIONS]}
         if invalid := {key for key in predicted if key != NO_LABEL and not self._is_known(key)}:
             details["invalid_labels"] = sorted(map(label_name, invalid))
         if surplus:
-            details["surplus_labels"] = [label_name(key) for key in surplus[:_SHOWN]]
+            details["surplus_labels"] = [label_name(key) for key in surplus[:_MOST_POSITIONS]]
         return details
 
     def _undefined(self, gold: list[str], predicted: list[str]) -> dict[str, str]:
@@ -223,14 +223,14 @@ class Classification(Evaluator):
         answered = (predicted + [NO_LABEL] * len(gold))[: len(gold)]
         many = isinstance(case.expected, (list, tuple))
         lines = [
-            f"{f'position {position}: ' if many else ''}found {label_name(found)}, expected {label_name(right)}"
-            for position, (right, found) in enumerate(zip(gold, answered, strict=True), start=1)
-            if right != found
+            f"{f'position {position}: ' if many else ''}found {label_name(label)}, expected {label_name(right)}"
+            for position, (right, label) in enumerate(zip(gold, answered, strict=True), start=1)
+            if right != label
         ]
         if surplus := [label_name(key) for key in predicted[len(gold) :]]:
             lines.append(f"surplus labels: {listed(surplus)}")
         if invalid := observation.details.get("invalid_labels"):
-            lines.append(f"none of the labels {listed(map(str, self.labels), _SHOWN)}: {listed(invalid)}")
+            lines.append(f"none of the labels {listed(map(str, self.labels), _MOST_POSITIONS)}: {listed(invalid)}")
         return lines
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
@@ -238,14 +238,14 @@ class Classification(Evaluator):
         cells = read_cells(sums)
         if sums.metrics is not None and all("[" in name for name in sums.metrics):
             return self._of_labels(cells, sums.length, sums.metrics)
-        margins = confusion.Margins.of(cells, sums.length)
+        margins = confusion.Margins.from_cells(cells, sums.length)
         averaged = margins.only([key for key in margins.labels if self._is_averaged(key)])
         metrics = {"accuracy": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0))}
         for kind in _KINDS:
             average = confusion.average(averaged, kind)
             metrics |= {f"{part}_{kind}": column for part, column in average.items()}
         if self._has_positive:
-            margins_of_two = confusion.Margins.of(confusion.merged(cells, self._is_positive), sums.length)
+            margins_of_two = confusion.Margins.from_cells(confusion.merged(cells, self._is_positive), sums.length)
             binary = confusion.average(margins_of_two.only([confusion.MERGED]), "micro")
             metrics |= {f"positive_{part}": column for part, column in binary.items()}
         metrics |= {"cohen_kappa": confusion.cohen_kappa(margins), "mcc": confusion.matthews(margins)}
@@ -254,16 +254,16 @@ class Classification(Evaluator):
         return self._reported(metrics)
 
     def _of_labels(
-        self, cells: "Mapping[tuple[str, str], FloatArray]", length: int, wanted: frozenset[str]
+        self, cells: "Mapping[tuple[str, str], FloatArray]", length: int, metric_names: frozenset[str]
     ) -> "Mapping[str, FloatArray]":
         """Compute metrics of some labels from their own cells alone."""
-        names = {name.split("[", 1)[1].removesuffix("]") for name in wanted}
-        found = list(dict.fromkeys(key for cell in cells for key in cell))
-        reported = self._closed or self._open_labels(cells, found)
+        names = {name.split("[", 1)[1].removesuffix("]") for name in metric_names}
+        keys = list(dict.fromkeys(key for cell in cells for key in cell))
+        reported = self._closed or self._open_labels(cells, keys)
         labels = [key for key in reported if label_name(key) in names]
         own = frozenset(labels)
         around = {cell: column for cell, column in cells.items() if not own.isdisjoint(cell)}
-        return self._reported(confusion.per_label(confusion.Margins.of(around, length, own), labels))
+        return self._reported(confusion.per_label(confusion.Margins.from_cells(around, length, own), labels))
 
     def _reported(self, metrics: "Mapping[str, FloatArray]") -> "Mapping[str, FloatArray]":
         families = {metric.family for metric in self.describe()}

@@ -54,12 +54,12 @@ class Conversation(Evaluator):
         turns, stop = prediction.get("turns"), prediction.get("stop")
         if not isinstance(turns, int) or stop not in self._stops:
             names = [metric.name for metric in self.describe()]
-            found = f"found {describe_found(case.prediction)}, expected a conversation with turns and stop"
-            return Observation({}, undefined=dict.fromkeys(names, "no conversation"), malformed=found)
+            malformed = f"found {describe_found(case.prediction)}, expected a conversation with turns and stop"
+            return Observation({}, undefined=dict.fromkeys(names, "no conversation"), malformed=malformed)
         details = {"turns": turns, "stop": stop}
         for name, kind in (("stop_reason", str), ("stop_comment", str), ("unrecorded_from", int)):
-            if isinstance(said := prediction.get(name), kind):
-                details[name] = said
+            if isinstance(value := prediction.get(name), kind):
+                details[name] = value
         counts = {"turns": turns, "n": 1, **{f"stop.{each}": int(stop == each) for each in self._stops}}
         reason = prediction.get("stop_reason") if stop == "user" else None
         return Observation({**counts, **{f"reason.{each}": int(reason == each) for each in self.reasons}}, details)
@@ -110,10 +110,10 @@ class UserDrift(JudgedEvaluator):
 
     def questions(self, case: Case) -> Sequence[Question]:
         """Return the question about a conversation with a simulated user; none about another prediction."""
-        found = _conversation(case)
-        if found is None:
+        conversation = _conversation(case)
+        if conversation is None:
             return []
-        wants, messages = found
+        wants, messages = conversation
         lines = (f"{number}. {json.dumps(each, ensure_ascii=False)}" for number, each in enumerate(messages, 1))
         goal = str(wants.get("goal", ""))
         language = instruction_language(goal) if self.language == "auto" else self.language
@@ -127,8 +127,8 @@ class UserDrift(JudgedEvaluator):
             JudgeError: The judge gave no verdict.
         """
         if _conversation(case) is None:
-            found = describe_found(case.prediction)
-            return Observation({}, undefined={_METRIC: f"found {found}, which no simulated user has led"})
+            description = describe_found(case.prediction)
+            return Observation({}, undefined={_METRIC: f"found {description}, which no simulated user has led"})
         (verdict,) = verdicts
         if isinstance(verdict, JudgeError):
             raise verdict
@@ -149,6 +149,6 @@ class UserDrift(JudgedEvaluator):
 
 def _conversation(case: Case) -> tuple[Mapping[str, Any], Sequence[Any]] | None:
     """Return what the simulated user wanted, and the messages."""
-    found = case.prediction if isinstance(case.prediction, Mapping) else {}
-    wants, messages = found.get("user"), found.get("messages")
+    prediction = case.prediction if isinstance(case.prediction, Mapping) else {}
+    wants, messages = prediction.get("user"), prediction.get("messages")
     return (wants, messages) if isinstance(wants, Mapping) and isinstance(messages, list) else None

@@ -71,7 +71,7 @@ class Segmentation(Evaluator):
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the right boundaries, those outside the text included."""
-        gold = _Gold.of(case)
+        gold = _Gold.read(case)
         if gold.fault:
             yield gold.fault
             return
@@ -87,7 +87,7 @@ class Segmentation(Evaluator):
         Raises:
             EvaluatorError: If the expected boundaries are neither absent nor whole numbers.
         """
-        gold = _Gold.of(case)
+        gold = _Gold.read(case)
         if gold.fault:
             raise EvaluatorError(gold.fault)
         predicted, malformed = _read_prediction(case.prediction)
@@ -111,8 +111,8 @@ class Segmentation(Evaluator):
         del case
         details = observation.details
         lines = [
-            f"boundary misplaced: found after sentence {found}, expected after sentence {right}"
-            for right, found in details.get("near_pairs", ())
+            f"boundary misplaced: found after sentence {answered}, expected after sentence {right}"
+            for right, answered in details.get("near_pairs", ())
         ]
         return lines + [
             f"{words}: {listed([f'after sentence {each}' for each in details[name]])}"
@@ -170,7 +170,7 @@ class _Gold:
     fault: str | None = None
 
     @classmethod
-    def of(cls, case: Case) -> "_Gold":
+    def read(cls, case: Case) -> "_Gold":
         stated = case.expected.get("n_sentences") if isinstance(case.expected, Mapping) else None
         n_sentences = _sentence_count(case.input) if stated is None else _whole(stated)
         if stated is not None and (n_sentences is None or n_sentences < 0):
@@ -182,10 +182,10 @@ class _Gold:
         return cls(False, boundaries, n_sentences, fault)
 
 
-def _sentence_count(given: Any) -> int | None:
-    if isinstance(given, str):
-        return len(end_mark_spans(given))
-    return len(given) if isinstance(given, (list, tuple)) else None
+def _sentence_count(value: Any) -> int | None:
+    if isinstance(value, str):
+        return len(end_mark_spans(value))
+    return len(value) if isinstance(value, (list, tuple)) else None
 
 
 def _listed(value: Any) -> Any:
@@ -232,7 +232,7 @@ def _outside(boundaries: Iterable[int], n_sentences: int | None) -> list[int]:
 
 def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dict[str, Any]:
     """Return the details for people, without empty ones."""
-    found = {
+    details = {
         "n_sentences": gold.n_sentences,
         "missing_boundaries": list(match.deleted),
         "extra_boundaries": list(match.inserted),
@@ -240,4 +240,4 @@ def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dic
         "outside_text": _outside(predicted, gold.n_sentences),
         "repeated_boundaries": sorted(each for each, times in Counter(predicted).items() if times > 1),
     }
-    return {name: value for name, value in found.items() if value not in (None, [])}
+    return {name: value for name, value in details.items() if value not in (None, [])}

@@ -240,8 +240,8 @@ class EmbeddedSemantic(JudgedEvaluator):
         scores = [each.score for each in verdicts if isinstance(each, Verdict)]
         counts = {EMBEDDING_SIMILARITY: max(scores, default=0.0), "n": 1.0}
         readable = as_text(case.prediction) is not None
-        found = f"found {describe_found(case.prediction)}, expected text"
-        return Observation(counts, malformed=None if readable else found)
+        fault = f"found {describe_found(case.prediction)}, expected text"
+        return Observation(counts, malformed=None if readable else fault)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which words are missing, and which are extra: models give no reasons."""
@@ -330,8 +330,8 @@ class Semantic(Evaluator):
                 f"model: found {self.model!r}, expected openai:NAME, also for compatible servers (base_url)"
             )
         if self.metrics not in (_METRICS, (EMBEDDING_SIMILARITY,)):
-            found = ", ".join(self.metrics) or "none"
-            raise ValueError(f"metrics: found {found} with model, expected {EMBEDDING_SIMILARITY}")
+            names = ", ".join(self.metrics) or "none"
+            raise ValueError(f"metrics: found {names} with model, expected {EMBEDDING_SIMILARITY}")
         for name in ("bert_model", "bert_layers", "sbert_model", "device", "batch_size"):
             if getattr(self, name) != getattr(Semantic, name):
                 raise ValueError(f"found {name} with model, expected it without: it is of local models")
@@ -347,8 +347,8 @@ class Semantic(Evaluator):
         layers = "default" if self.bert_layers is None else self.bert_layers
         library = f"transformers:{_transformers()}|v:{self.version}"
         how = {
-            "bert_f1": f"model:{_shown(self.bert_model)}|layer:{layers}|idf:no|rescaled:no",
-            "sbert_similarity": f"model:{_shown(self.sbert_model)}|cosine",
+            "bert_f1": f"model:{_display_name(self.bert_model)}|layer:{layers}|idf:no|rescaled:no",
+            "sbert_similarity": f"model:{_display_name(self.sbert_model)}|cosine",
         }
         return [Metric(each, low=-1.0, signature=f"{how[each]}|{library}", averaged=True) for each in self.metrics]
 
@@ -431,7 +431,7 @@ def _transformers() -> str:
         return "none"
 
 
-def _shown(model: str) -> str:
+def _display_name(model: str) -> str:
     """Return a model's name without the folder it is in on this machine."""
     path = PurePath(model)
     return path.name if path.is_absolute() or model.startswith(".") else model

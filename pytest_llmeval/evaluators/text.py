@@ -59,17 +59,17 @@ class _Family(Struct, frozen=True):
         """Return the best score over the references for each metric, or why there is none."""
         blank = [0.0] * len(self.names)
         words = self.split(prediction) if prediction.strip() else ()
-        found: list[Sequence[float]] = []
+        results: list[Sequence[float]] = []
         for reference in references:
             if not reference.strip():
-                found.append(blank)
+                results.append(blank)
             elif expected_words := self.split(reference):
                 if not words and any(map(str.isalnum, prediction)):
                     return f"tokenizer {self.tokenizer!r} finds no token in the prediction"
-                found.append(self.score(words, expected_words) if words else blank)
-        if not found:
+                results.append(self.score(words, expected_words) if words else blank)
+        if not results:
             return f"tokenizer {self.tokenizer!r} finds no token in the expected answer"
-        return found[0] if len(found) == 1 else [max(scores) for scores in zip(*found, strict=True)]
+        return results[0] if len(results) == 1 else [max(scores) for scores in zip(*results, strict=True)]
 
 
 @dataclass(frozen=True)

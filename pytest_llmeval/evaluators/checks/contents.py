@@ -93,42 +93,42 @@ def numbers_in(text: str) -> list[float]:
     [1234.5, 35000.0]
     """
     plain = unicodedata.normalize("NFKC", text).translate(_MINUS)
-    found = []
+    numbers = []
     for digits, exponent, units in _NUMBER.findall(plain):
         value = float(digits.replace(",", "") + exponent)
         for unit in units:
             value *= _UNITS[unit]
-        found.append(value)
-    return found
+        numbers.append(value)
+    return numbers
 
 
-def _number(wanted: float | Number) -> CheckTest:
-    options = wanted if isinstance(wanted, Number) else Number(equals=float(wanted))
+def _number(argument: float | Number) -> CheckTest:
+    options = argument if isinstance(argument, Number) else Number(equals=float(argument))
 
     def test(subject: Subject) -> CheckOutcome:
         if isinstance(subject.value, int | float) and not isinstance(subject.value, bool):
-            found = [float(subject.value) if is_finite_number(subject.value) else math.inf]
+            numbers = [float(subject.value) if is_finite_number(subject.value) else math.inf]
         else:
-            found = list(dict.fromkeys(numbers_in(subject.text)))
-        if any(map(math.isinf, found)):
+            numbers = list(dict.fromkeys(numbers_in(subject.text)))
+        if any(map(math.isinf, numbers)):
             raise UnreadableError(f"{subject.show()}, which has a number that is too large to be compared")
-        if len(found) != 1:
-            listed = ", ".join(map(limit, found[:5]))
-            what = f"the numbers {listed}" if found else "no number"
+        if len(numbers) != 1:
+            listed = ", ".join(map(limit, numbers[:5]))
+            what = f"the numbers {listed}" if numbers else "no number"
             return CheckOutcome(False, f"{what} in {subject.show()}")
-        return CheckOutcome(options.holds(found[0]), f"the number {limit(found[0])}")
+        return CheckOutcome(options.holds(numbers[0]), f"the number {limit(numbers[0])}")
 
     return test
 
 
-def _language(wanted: str | tuple[str, ...]) -> CheckTest:
+def _language(argument: str | tuple[str, ...]) -> CheckTest:
     try:
         from py3langid.langid import RAW_FLOOR
     except ImportError as error:
         raise MissingExtraError("the check 'language'", "language", error) from error
 
     identifier = _identifier()
-    codes = [_primary(each) for each in ([wanted] if isinstance(wanted, str) else wanted)]
+    codes = [_primary(each) for each in ([argument] if isinstance(argument, str) else argument)]
     for code in codes:
         if code not in identifier.labels:
             hint = suggest(code, identifier.labels)
@@ -185,8 +185,8 @@ def _refusal(_: None) -> CheckTest:
         if subject.value is None or not subject.text.strip():
             return CheckOutcome(True, "no answer at all")
         text = _like_speech(subject.text)
-        found = [phrase for phrase, whole in phrases if phrase in text and whole.search(text)]
-        return CheckOutcome(bool(found), quoted(found[0]) if found else "")
+        matches = [phrase for phrase, whole in phrases if phrase in text and whole.search(text)]
+        return CheckOutcome(bool(matches), quoted(matches[0]) if matches else "")
 
     return test
 
@@ -197,7 +197,7 @@ _OPENING = re.compile(f"[{''.join(_CLOSING)}]")
 
 def _quotations(text: str) -> list[str]:
     """Return what stands in quotation marks, each text once; marks that nothing closes cost no second look."""
-    found: dict[str, None] = {}
+    quotations: dict[str, None] = {}
     unclosed: set[str] = set()
     place = 0
     while (mark := _OPENING.search(text, place)) is not None:
@@ -206,9 +206,9 @@ def _quotations(text: str) -> list[str]:
         if end < 0:
             unclosed.add(closing)
         else:
-            found[text[place:end]] = None
+            quotations[text[place:end]] = None
             place = end + 1
-    return [each for each in found if each]
+    return [each for each in quotations if each]
 
 
 _GAP = re.compile(r"\[?(?:\u2026+|\.{3,})\]?")
@@ -236,11 +236,11 @@ def _stands_in(quotation: str, context: str) -> bool:
     """Return whether the pieces of a quotation, between ellipses, stand in a context in this order."""
     start = 0
     for piece in _GAP.split(_like_text(quotation)):
-        wanted = piece.strip(_ENDS)
-        place = context.find(wanted, start)
+        words = piece.strip(_ENDS)
+        place = context.find(words, start)
         if place < 0:
             return False
-        start = place + len(wanted)
+        start = place + len(words)
     return True
 
 
@@ -250,10 +250,10 @@ def _contexts(subject: Subject) -> list[str]:
     Raises:
         CheckError: There are none, or they are no texts.
     """
-    found = subject.part("contexts")
-    listed = [found] if isinstance(found, str) else found
+    contexts = subject.part("contexts")
+    listed = [contexts] if isinstance(contexts, str) else contexts
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
-        raise CheckError(f"found {describe_found(found)} as contexts, expected a list of texts")
+        raise CheckError(f"found {describe_found(contexts)} as contexts, expected a list of texts")
     return list(listed)
 
 
@@ -302,11 +302,11 @@ def _pii_patterns() -> Mapping[str, _Pattern]:
 
 def _pii(names: str | tuple[str, ...] | None) -> CheckTest:
     known = _pii_patterns()
-    wanted: Iterable[str] = known if names is None else [names] if isinstance(names, str) else names
-    for name in wanted:
+    chosen: Iterable[str] = known if names is None else [names] if isinstance(names, str) else names
+    for name in chosen:
         if name not in known:
             raise ValueError(unknown_name("sort of personal data", name, known))
-    patterns = [(name, known[name]) for name in wanted]
+    patterns = [(name, known[name]) for name in chosen]
     if not patterns:
         raise ValueError("found an empty list, expected at least one sort of personal data")
 

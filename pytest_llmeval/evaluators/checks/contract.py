@@ -20,7 +20,7 @@ from pytest_llmeval.judge.panel import PanelVerdict
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
 
-_SHOWN = 80
+_LONGEST = 80
 
 _NO_COST = "; the prediction names no cost, nor tokens of a model with a known price: set parts.usage"
 
@@ -50,11 +50,11 @@ class CheckOutcome(NamedTuple):
 
     Attributes:
         met: Whether the check holds, before ``not_``.
-        found: What was found instead, or what says it if it is needed; empty: the subject itself.
+        evidence: The finding as text, or a function that returns it; empty: the subject itself.
     """
 
     met: bool
-    found: str | Callable[[], str] = ""
+    evidence: str | Callable[[], str] = ""
 
 
 @dataclass
@@ -99,9 +99,9 @@ class Subject:
         Raises:
             CheckError: It is not there.
         """
-        found = self.case.parts.get(name)
-        if found is not None:
-            return found
+        figure = self.case.parts.get(name)
+        if figure is not None:
+            return figure
         if name not in PARTS:
             hint = f"{_NO_COST}{price_hint()}" if name == "cost_usd" else ""
             raise CheckError(f"the {name} of this answer is not known{hint}")
@@ -167,7 +167,7 @@ def composed(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Return a text as messages show it: on one line, in quotes, cut to what fits."""
-    return f"'{excerpt(text, _SHOWN)}'"
+    return f"'{excerpt(text, _LONGEST)}'"
 
 
 class CheckFinding(NamedTuple):
@@ -222,17 +222,17 @@ class View:
         Raises:
             CheckError: The prediction does not have it.
         """
-        found = self._subjects.get(on)
-        if found is None:
+        subject = self._subjects.get(on)
+        if subject is None:
             if on is None and type(self.case.prediction) is str and self._parts is _DEFAULT:
-                found = self._subjects[on] = Subject(self.case.prediction, self.case)
-                return found
+                subject = self._subjects[on] = Subject(self.case.prediction, self.case)
+                return subject
             try:
                 value = _reading(on, self._parts).view(self.case).prediction
             except PredictionError as error:
                 raise CheckError(str(error)) from None
-            found = self._subjects[on] = Subject(value, self.case)
-        return found
+            subject = self._subjects[on] = Subject(value, self.case)
+        return subject
 
     def turns(self, turn: Turn) -> "Sequence[tuple[int, View]]":
         """Return turns of the conversation, each with its number.
@@ -309,13 +309,13 @@ class CheckLeaf:
         try:
             subject = view.subject(self.on)
             if callable(self.test):
-                met, found = self.test(subject)
+                met, evidence = self.test(subject)
             else:
                 verdict = _next_verdict(view)
-                met, found = self.test.read(verdict)
+                met, evidence = self.test.read(verdict)
                 if _is_split(self.test, verdict):
-                    said = f"a split panel ({verdict.reasoning})"
-                    return CheckFinding(False, f"found {said}, expected {self.written}", split=True)
+                    text = f"a split panel ({verdict.reasoning})"
+                    return CheckFinding(False, f"found {text}, expected {self.written}", split=True)
         except UnreadableError as error:
             return CheckFinding(False, f"found {error}, expected {self.written}")
         except (CheckError, JudgeError) as error:
@@ -324,8 +324,8 @@ class CheckLeaf:
             return CheckFinding(None, self.written, format_error(error))
         if met is not self.negated:
             return MET
-        said = found if isinstance(found, str) else found()
-        return CheckFinding(False, f"found {said or subject.show()}, expected {self.written}")
+        text = evidence if isinstance(evidence, str) else evidence()
+        return CheckFinding(False, f"found {text or subject.show()}, expected {self.written}")
 
 
 def _next_verdict(view: View) -> "Verdict":
@@ -346,39 +346,39 @@ class Composed:
     """A check of checks: at least so many of them are met.
 
     Attributes:
-        of: The checks.
+        parts: The checks.
         least: How many must be met.
         negated: Whether it must not hold.
         written: The check as messages show it; empty where its parts say enough.
     """
 
-    of: Sequence[CheckNode]
+    parts: Sequence[CheckNode]
     least: int
     negated: bool
     written: str
 
     def questions(self, view: View) -> "Iterator[Question]":
         """Yield the questions of all of its checks."""
-        for each in self.of:
+        for each in self.parts:
             yield from each.questions(view)
 
     def find(self, view: View) -> CheckFinding:
         """Look at a case; a check that could not be made matters only if it could change the result."""
-        found = [each.find(view) for each in self.of]
-        met = sum(each.met is True for each in found)
-        unknown = sum(each.met is None for each in found)
-        most = met + sum(each.split for each in found)
+        findings = [each.find(view) for each in self.parts]
+        met = sum(each.met is True for each in findings)
+        unknown = sum(each.met is None for each in findings)
+        most = met + sum(each.split for each in findings)
         counted = most if self.negated else met
         if counted < self.least <= counted + unknown:
-            return _merged(found)
+            return _merged(findings)
         if (counted >= self.least) is not self.negated:
             return MET
         split = met < self.least <= most
-        unmet = [each.text for each in found if each.met is False]
+        unmet = [each.text for each in findings if each.met is False]
         if not self.written:
             return CheckFinding(False, "; ".join(unmet), split=split)
         why = f" ({'; '.join(unmet)})" if unmet else ""
-        return CheckFinding(False, f"found {met} of {len(found)} met{why}, expected {self.written}", split=split)
+        return CheckFinding(False, f"found {met} of {len(findings)} met{why}, expected {self.written}", split=split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,14 +410,14 @@ class InTurns:
             turns = view.turns(self.turn)
         except CheckError as error:
             return CheckFinding(None, self.written, str(error))
-        found = [
+        findings = [
             each._replace(text=f"turn {number}: {each.text}") if each.text else each
             for number, each in [(number, self.node.find(each)) for number, each in turns]
         ]
-        unmet = [each for each in found if each.met is False]
+        unmet = [each for each in findings if each.met is False]
         if unmet:
             return CheckFinding(False, "; ".join(each.text for each in unmet), split=all(each.split for each in unmet))
-        return _merged(found) if any(each.met is None for each in found) else MET
+        return _merged(findings) if any(each.met is None for each in findings) else MET
 
 
 def _merged(findings: Iterable[CheckFinding]) -> CheckFinding:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
 
 _RATE = "check_rate"
-_MET, _MADE = "met[", "made["
+_MET, _TOTAL = "met[", "made["
 _MOST_LISTS = 256
 
 
@@ -81,22 +81,22 @@ class Checks(Evaluator):
         """Return the metric of the checks of a name."""
         return f"check[{name}]"
 
-    def of(self, case: Case) -> Sequence[Check]:
+    def checks_of(self, case: Case) -> Sequence[Check]:
         """Return the checks of a case: the suite's, then its own."""
-        return self._made_of(case).checks
+        return self._list_of(case).checks
 
-    def _made_of(self, case: Case) -> "_CheckList":
+    def _list_of(self, case: Case) -> "_CheckList":
         """Return the checks of a case. Cases of a suite file that share their own checks have one object of them."""
-        found = self._lists.get(id(case.checks))
-        if found is None or found.own is not case.checks:
+        known = self._lists.get(id(case.checks))
+        if known is None or known.own is not case.checks:
             if len(self._lists) >= _MOST_LISTS:
                 self._lists.clear()
             checks = (*self.ready, *_read(case.checks))
             others = self.names.difference([check.name for check in checks])
             absent = {self.metric_of(name): "no such check" for name in sorted(others)}
             all_met = _tally((check, MET) for check in checks)
-            found = self._lists[id(case.checks)] = _CheckList(case.checks, checks, all_met, absent)
-        return found
+            known = self._lists[id(case.checks)] = _CheckList(case.checks, checks, all_met, absent)
+        return known
 
     @cached_property
     def _lists(self) -> "dict[int, _CheckList]":
@@ -107,34 +107,34 @@ class Checks(Evaluator):
         return {name: value for name, value in vars(self).items() if name != "_lists"}
 
     def _observed(self, view: View) -> Observation:
-        made = self._made_of(view.case)
-        if not made.checks:
+        listed = self._list_of(view.case)
+        if not listed.checks:
             return Observation({}, undefined={_RATE: "no check"})
-        findings = [check.node.find(view) for check in made.checks]
+        findings = [check.node.find(view) for check in listed.checks]
         if all(finding.met for finding in findings):
-            return Observation(made.all_met, undefined=made.absent)
-        found = list(zip(made.checks, findings, strict=True))
-        unmet = [check.line(finding) for check, finding in found if finding.met is False]
+            return Observation(listed.all_met, undefined=listed.absent)
+        outcomes = list(zip(listed.checks, findings, strict=True))
+        unmet = [check.line(finding) for check, finding in outcomes if finding.met is False]
         unknown = [
             (self.metric_of(check.name), finding._replace(text=check.line(finding)))
-            for check, finding in found
+            for check, finding in outcomes
             if finding.met is None
         ]
         errors = _errors(unknown)
-        counts = _tally(found)
+        counts = _tally(outcomes)
         return Observation(
             _without(counts, errors) if errors else counts,
             details={"wrong": unmet} if unmet else {},
-            undefined=made.absent,
+            undefined=listed.absent,
             malformed=_summary(unmet) if unmet else None,
             errored=errors,
         )
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return shares of the checks made."""
-        made = (name.removeprefix(_MADE)[:-1] for name in sums if name.startswith(_MADE))
-        names = sorted(self.names.union(made))
-        by_name = {self.metric_of(name): sums[f"{_MET}{name}]"] / sums[f"{_MADE}{name}]"] for name in names}
+        totals = (name.removeprefix(_TOTAL)[:-1] for name in sums if name.startswith(_TOTAL))
+        names = sorted(self.names.union(totals))
+        by_name = {self.metric_of(name): sums[f"{_MET}{name}]"] / sums[f"{_TOTAL}{name}]"] for name in names}
         return {_RATE: sums["met"] / sums["weight"], **by_name}
 
 
@@ -174,7 +174,7 @@ class JudgedChecks(Checks, JudgedEvaluator):
     def questions(self, case: Case) -> Sequence[Question]:
         """Return what the checks ask, in their order."""
         view = View(case)
-        return [question for check in self.of(case) if check.judged for question in check.node.questions(view)]
+        return [question for check in self.checks_of(case) if check.judged for question in check.node.questions(view)]
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Make the checks, with the verdicts in the order of the questions."""
@@ -209,7 +209,7 @@ def _has_criterion(node: CheckNode) -> bool:
     match node:
         case CheckLeaf(test=Criterion()):
             return True
-        case Composed(of=parts):
+        case Composed(parts=parts):
             return any(map(_has_criterion, parts))
         case InTurns(node=part):
             return _has_criterion(part)
@@ -232,15 +232,15 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
     return read
 
 
-def _tally(found: Iterable[tuple[Check, CheckFinding]]) -> dict[str, float]:
+def _tally(outcomes: Iterable[tuple[Check, CheckFinding]]) -> dict[str, float]:
     """Count checks, and add up their weights; those that could not be made are left out."""
     counts: dict[str, float] = defaultdict(float)
-    for check, finding in found:
+    for check, finding in outcomes:
         if finding.met is None:
             continue
-        made, met = _count_names(check.name)
+        total, met = _count_names(check.name)
         counts["weight"] += check.weight
-        counts[made] += 1
+        counts[total] += 1
         if finding.met:
             counts["met"] += check.weight
             counts[met] += 1
@@ -249,7 +249,7 @@ def _tally(found: Iterable[tuple[Check, CheckFinding]]) -> dict[str, float]:
 
 @lru_cache(maxsize=1024)
 def _count_names(name: str) -> tuple[str, str]:
-    return f"{_MADE}{name}]", f"{_MET}{name}]"
+    return f"{_TOTAL}{name}]", f"{_MET}{name}]"
 
 
 def _summary(unmet: Sequence[str]) -> str:
@@ -268,5 +268,5 @@ def _errors(unknown: Sequence[tuple[str, CheckFinding]]) -> dict[str, str]:
 
 def _without(counts: Mapping[str, float], errors: Iterable[str]) -> dict[str, float]:
     """Return the counts of a case some of whose checks could not be made: no rate, and no value of these."""
-    left_out = {f"{kind}{name.removeprefix('check[')}" for name in errors for kind in (_MET, _MADE)}
+    left_out = {f"{kind}{name.removeprefix('check[')}" for name in errors for kind in (_MET, _TOTAL)}
     return {name: count for name, count in counts.items() if "[" in name and name not in left_out}

@@ -145,8 +145,8 @@ def _json_schema(schema: Any) -> CheckTest:
     complaint = _schema_test(schema)
 
     def test(subject: Subject) -> CheckOutcome:
-        found = complaint(_whole(subject))
-        return CheckOutcome(found is None, found or "")
+        violation = complaint(_whole(subject))
+        return CheckOutcome(violation is None, violation or "")
 
     return test
 
@@ -159,8 +159,8 @@ def _is_json(schema: Any) -> CheckTest:
             value = _whole(subject)
         except UnreadableError as error:
             return CheckOutcome(False, str(error))
-        found = complaint(value) if complaint is not None else None
-        return CheckOutcome(found is None, found or "")
+        violation = complaint(value) if complaint is not None else None
+        return CheckOutcome(violation is None, violation or "")
 
     return test
 
@@ -171,56 +171,58 @@ def _contains_json(schema: Any) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
         first = None
         for value in _values(subject):
-            found = complaint(value) if complaint is not None else None
-            if found is None:
+            violation = complaint(value) if complaint is not None else None
+            if violation is None:
                 return CheckOutcome(True, quoted(json.dumps(value, ensure_ascii=False)))
-            first = first or found
+            first = first or violation
         return CheckOutcome(False, first or f"no JSON in {subject.show()}")
 
     return test
 
 
-def _json_equals(wanted: Any) -> CheckTest:
+def _json_equals(expected: Any) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
-        found = _difference(wanted, _whole(subject), "$", subset=False)
-        return CheckOutcome(found is None, found or "")
+        difference = _difference(expected, _whole(subject), "$", subset=False)
+        return CheckOutcome(difference is None, difference or "")
 
     return test
 
 
-def _json_subset(wanted: Any) -> CheckTest:
+def _json_subset(expected: Any) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
-        found = _difference(wanted, _whole(subject), "$", subset=True)
-        return CheckOutcome(found is None, found or "")
+        difference = _difference(expected, _whole(subject), "$", subset=True)
+        return CheckOutcome(difference is None, difference or "")
 
     return test
 
 
-def _difference(wanted: Any, found: Any, place: str, *, subset: bool) -> str | None:
+def _difference(expected: Any, actual: Any, place: str, *, subset: bool) -> str | None:
     """Return where a value first differs from what is wanted, or lacks it; ``None`` where it does not.
 
     Numbers are equal by value, texts in composed form; true is not 1.
     """
-    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
-        return _mapping_difference(wanted, found, place, subset=subset)
-    if isinstance(wanted, list | tuple) and isinstance(found, list | tuple):
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        return _mapping_difference(expected, actual, place, subset=subset)
+    if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
         if subset:
-            return _missing_item(wanted, found, place)
-        if len(wanted) != len(found):
-            return f"{place} with {len(found)} items, not {len(wanted)}"
-        pairs = enumerate(zip(wanted, found, strict=True))
+            return _missing_item(expected, actual, place)
+        if len(expected) != len(actual):
+            return f"{place} with {len(actual)} items, not {len(expected)}"
+        pairs = enumerate(zip(expected, actual, strict=True))
         return next((why for n, (a, b) in pairs if (why := _difference(a, b, f"{place}[{n}]", subset=False))), None)
-    if isinstance(wanted, str) and isinstance(found, str):
-        same = composed(wanted) == composed(found)
+    if isinstance(expected, str) and isinstance(actual, str):
+        same = composed(expected) == composed(actual)
     else:
-        same = isinstance(wanted, bool) is isinstance(found, bool) and wanted == found
-    return None if same else f"{place}: {_shown(found)}"
+        same = isinstance(expected, bool) is isinstance(actual, bool) and expected == actual
+    return None if same else f"{place}: {_value_text(actual)}"
 
 
-def _mapping_difference(wanted: Mapping[str, Any], found: Mapping[str, Any], place: str, *, subset: bool) -> str | None:
-    named = {composed(key): value for key, value in found.items()}
-    keys = [composed(key) for key in wanted]
-    for key, value in zip(keys, wanted.values(), strict=True):
+def _mapping_difference(
+    expected: Mapping[str, Any], actual: Mapping[str, Any], place: str, *, subset: bool
+) -> str | None:
+    named = {composed(key): value for key, value in actual.items()}
+    keys = [composed(key) for key in expected]
+    for key, value in zip(keys, expected.values(), strict=True):
         if key not in named:
             return f"{place} without {key!r}"
         if why := _difference(value, named[key], f"{place}.{key}", subset=subset):
@@ -229,9 +231,9 @@ def _mapping_difference(wanted: Mapping[str, Any], found: Mapping[str, Any], pla
     return None if surplus is None else f"{place} with {surplus!r} too"
 
 
-def _missing_item(wanted: Sequence[Any], found: Sequence[Any], place: str) -> str | None:
+def _missing_item(expected: Sequence[Any], actual: Sequence[Any], place: str) -> str | None:
     """Return which wanted item has no item of its own among those found, under the pairing with most pairs."""
-    fits = [[n for n, each in enumerate(found) if not _difference(item, each, "", subset=True)] for item in wanted]
+    fits = [[n for n, each in enumerate(actual) if not _difference(item, each, "", subset=True)] for item in expected]
     owner: dict[int, int] = {}
 
     def pair(item: int, tried: set[int]) -> bool:
@@ -243,11 +245,11 @@ def _missing_item(wanted: Sequence[Any], found: Sequence[Any], place: str) -> st
                     return True
         return False
 
-    missing = next((item for item in range(len(wanted)) if not pair(item, set())), None)
-    return None if missing is None else f"{place} without an item for {_shown(wanted[missing])}"
+    missing = next((item for item in range(len(expected)) if not pair(item, set())), None)
+    return None if missing is None else f"{place} without an item for {_value_text(expected[missing])}"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return quoted(json.dumps(value, ensure_ascii=False)) if isinstance(value, _SCALARS) else describe_found(value)
 
 
@@ -279,11 +281,11 @@ def _question_of(subject: Subject) -> str:
 
 
 def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question:
-    asked = _question_of(subject)
-    texts = {"question": asked, "answer": "" if subject.value is None else _as_shown(subject.value), **more}
-    given = {name: text for name, text in texts.items() if text or name == "answer"}
-    language = instruction_language(asked or more.get("criterion", ""), subject.case.labels.get("language"))
-    return Question(mode, given, language)
+    question = _question_of(subject)
+    texts = {"question": question, "answer": "" if subject.value is None else _as_shown(subject.value), **more}
+    fields = {name: text for name, text in texts.items() if text or name == "answer"}
+    language = instruction_language(question or more.get("criterion", ""), subject.case.labels.get("language"))
+    return Question(mode, fields, language)
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,7 @@ class Criterion:
 
     def read(self, verdict: "Verdict") -> CheckOutcome:
         """Return whether the judge says so, with the judge's reason."""
-        return CheckOutcome(verdict.score >= 1, _said("yes" if verdict.score >= 1 else "no", verdict))
+        return CheckOutcome(verdict.score >= 1, _verdict_text("yes" if verdict.score >= 1 else "no", verdict))
 
 
 @dataclass(frozen=True)
@@ -328,10 +330,10 @@ class Graded:
 
     def read(self, verdict: "Verdict") -> CheckOutcome:
         """Return whether the level reaches the pass mark."""
-        return CheckOutcome(verdict.score >= self.rubric.pass_mark, _said(f"level {verdict.score:g}", verdict))
+        return CheckOutcome(verdict.score >= self.rubric.pass_mark, _verdict_text(f"level {verdict.score:g}", verdict))
 
 
-def _said(word: str, verdict: "Verdict") -> str:
+def _verdict_text(word: str, verdict: "Verdict") -> str:
     return f"the judge's {word}: {quoted(verdict.reasoning)}" if verdict.reasoning else f"the judge's {word}"
 
 
@@ -361,10 +363,10 @@ def _at_most(figure: str, most: float | Most) -> CheckTest:
         raise ValueError(f"found {limit_of}, expected a number of at least 0")
 
     def test(subject: Subject) -> CheckOutcome:
-        found = subject.part(figure)
-        if not is_finite_number(found):
-            raise CheckError(f"found {describe_found(found)} as {figure}, expected a number")
-        return CheckOutcome(found <= limit_of, f"{figure} {limit(found)}")
+        value = subject.part(figure)
+        if not is_finite_number(value):
+            raise CheckError(f"found {describe_found(value)} as {figure}, expected a number")
+        return CheckOutcome(value <= limit_of, f"{figure} {limit(value)}")
 
     return test
 
@@ -442,19 +444,19 @@ class _Function:
     takes_argument: bool
 
     def __call__(self, argument: Any) -> CheckTest:
-        given = () if argument is None or not self.takes_argument else (argument,)
+        arguments = () if argument is None or not self.takes_argument else (argument,)
 
         def test(subject: Subject) -> CheckOutcome:
-            return _outcome(self.function(subject.text if self.text else subject.value, *given))
+            return _outcome(self.function(subject.text if self.text else subject.value, *arguments))
 
         return test
 
 
 def _outcome(returned: Any) -> CheckOutcome:
     """Return what a user's function found."""
-    met, found = (
+    met, evidence = (
         returned if isinstance(returned, tuple) and len(returned) == len(CheckOutcome._fields) else (returned, "")
     )
-    if not isinstance(met, bool) or not isinstance(found, str):
+    if not isinstance(met, bool) or not isinstance(evidence, str):
         raise EvaluatorError(f"the check returned {returned!r}, expected true or false, or a pair of that and a text")
-    return CheckOutcome(met, found)
+    return CheckOutcome(met, evidence)

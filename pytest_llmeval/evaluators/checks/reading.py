@@ -195,8 +195,8 @@ class CheckReader:
         if unknown := [key for key in keys if key not in known]:
             raise self._unknown(unknown[0], (*path, unknown[0]))
         if len(known) != 1:
-            found = f"found {' and '.join(map(repr, known[:2]))}" if known else f"found {describe(entry)}"
-            raise self._refused(path, f"{found}, expected one check for each item of the list")
+            message = f"found {' and '.join(map(repr, known[:2]))}" if known else f"found {describe(entry)}"
+            raise self._refused(path, f"{message}, expected one check for each item of the list")
         name = entry.get("name", "x")
         if not isinstance(name, str) or not name.strip() or not name.isprintable() or set("[]") & set(name):
             raise self._refused((*path, "name"), f"found {describe(name)}, expected a name without brackets")
@@ -230,8 +230,8 @@ class CheckReader:
                 (*place[:-1], "n"), f"found {describe(least)}, expected a number from 1 to {len(entries)}"
             )
         if weighted := [n for n, each in enumerate(entries) if isinstance(each, Mapping) and "weight" in each]:
-            wanted = "expected it beside the outermost check"
-            raise self._refused((*place, weighted[0], "weight"), f"found a weight inside {key!r}, {wanted}", key=True)
+            expected = "expected it beside the outermost check"
+            raise self._refused((*place, weighted[0], "weight"), f"found a weight inside {key!r}, {expected}", key=True)
         nodes = [self._node(each, (*place, number), on) for number, each in enumerate(entries)]
         least = len(nodes) if name == "all_of" else least
         written = _written(key, argument)

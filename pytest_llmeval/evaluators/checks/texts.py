@@ -80,8 +80,8 @@ def _needles(values: Text | Sequence[Text], fold: Callable[[Text], str]) -> list
 
 
 def _equals(value: Text) -> CheckTest:
-    wanted = _plain(value)
-    return lambda subject: _MET if subject.text == wanted else _UNMET
+    expected = _plain(value)
+    return lambda subject: _MET if subject.text == expected else _UNMET
 
 
 def _empty(_: None) -> CheckTest:
@@ -96,8 +96,8 @@ def _empty(_: None) -> CheckTest:
 def _one_of(values: tuple[Text, ...]) -> CheckTest:
     if not values:
         raise ValueError("found an empty list, expected at least one text")
-    wanted = frozenset(map(_plain, values))
-    return lambda subject: _MET if subject.text in wanted else _UNMET
+    accepted = frozenset(map(_plain, values))
+    return lambda subject: _MET if subject.text in accepted else _UNMET
 
 
 def _starts_with(value: Text) -> CheckTest:
@@ -155,11 +155,11 @@ def _regex(pattern: str) -> CheckTest:
 def _levenshtein(options: Levenshtein) -> CheckTest:
     from rapidfuzz.distance import Levenshtein as Distance
 
-    wanted = _plain(options.to)
+    target = _plain(options.to)
 
     def test(subject: Subject) -> CheckOutcome:
-        distance = Distance.distance(subject.text, wanted)
-        similarity = 1 - distance / max(len(subject.text), len(wanted), 1)
+        distance = Distance.distance(subject.text, target)
+        similarity = 1 - distance / max(len(subject.text), len(target), 1)
         met = options.max is None or distance <= options.max
         met = met and (options.min_similarity is None or similarity >= options.min_similarity - _SLACK)
         return CheckOutcome(met, lambda: f"{subject.show()}, distance {distance}, similarity {similarity:.4g}")
@@ -172,8 +172,8 @@ def _counting(unit: str, count: Callable[[Subject], int], limit: int, *, at_leas
         raise ValueError(f"found {limit}, expected a whole number of at least 0")
 
     def test(subject: Subject) -> CheckOutcome:
-        found = count(subject)
-        return CheckOutcome(found >= limit if at_least else found <= limit, lambda: f"{found} {unit}")
+        number = count(subject)
+        return CheckOutcome(number >= limit if at_least else number <= limit, lambda: f"{number} {unit}")
 
     return test
 
@@ -268,18 +268,18 @@ class SpanPattern:
         attributes = span.get("attributes")
         known = attributes if isinstance(attributes, Mapping) else {}
         left_out = span.get("left_out")
-        for name, wanted in self.attributes.items():
+        for name, expected in self.attributes.items():
             if isinstance(left_out, list) and name in left_out:
                 raise CheckError(f"the attribute {name!r} is too long to be kept: check the part that it is about")
-            if name not in known or not _is(known[name], wanted):
+            if name not in known or not _is(known[name], expected):
                 return False
         return True
 
 
-def _is(found: Any, wanted: Any) -> bool:
-    if isinstance(found, str) and isinstance(wanted, str):
-        return fnmatchcase(found, wanted)
-    return isinstance(found, bool) is isinstance(wanted, bool) and bool(found == wanted)
+def _is(actual: Any, expected: Any) -> bool:
+    if isinstance(actual, str) and isinstance(expected, str):
+        return fnmatchcase(actual, expected)
+    return isinstance(actual, bool) is isinstance(expected, bool) and bool(actual == expected)
 
 
 def _span(pattern: str | SpanPattern) -> CheckTest:
@@ -291,14 +291,14 @@ def _span(pattern: str | SpanPattern) -> CheckTest:
 
     def test(subject: Subject) -> CheckOutcome:
         spans = list(_spans(subject))
-        found = [each for each in spans if meant.means(each)]
-        wanted = meant.count is None and bool(found)
-        if not wanted and len(found) != meant.count:
-            return CheckOutcome(False, _told(found, spans))
-        slow = max(found, key=_seconds, default=None) if meant.max_duration_s is not None else None
+        matches = [each for each in spans if meant.means(each)]
+        is_enough = meant.count is None and bool(matches)
+        if not is_enough and len(matches) != meant.count:
+            return CheckOutcome(False, _span_summary(matches, spans))
+        slow = max(matches, key=_seconds, default=None) if meant.max_duration_s is not None else None
         if slow is not None and meant.max_duration_s is not None and _seconds(slow) > meant.max_duration_s:
             return CheckOutcome(False, f"{_name(slow)} took {limit(_seconds(slow))} s")
-        return CheckOutcome(True, _told(found, spans))
+        return CheckOutcome(True, _span_summary(matches, spans))
 
     return test
 
@@ -324,17 +324,17 @@ def _name(span: Mapping[str, Any]) -> str:
     return f"'{printable(str(span.get('name', '')))}'"
 
 
-def _told(found: list[Mapping[str, Any]], spans: list[Mapping[str, Any]]) -> Callable[[], str]:
+def _span_summary(matches: list[Mapping[str, Any]], spans: list[Mapping[str, Any]]) -> Callable[[], str]:
     """Say how many spans are meant; where there are none, which there are."""
 
-    def said() -> str:
-        if found:
-            return f"{counted(len(found), 'span')} of this kind: {', '.join(dict.fromkeys(map(_name, found)))}"
+    def summary() -> str:
+        if matches:
+            return f"{counted(len(matches), 'span')} of this kind: {', '.join(dict.fromkeys(map(_name, matches)))}"
         names = list(dict.fromkeys(map(_name, spans)))
         more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
         return f"no span of this kind among {', '.join(names[:_MOST_SHOWN]) or 'no spans'}{more}"
 
-    return said
+    return summary
 
 
 SPAN_KINDS: Final = (CheckKind("span", "the trace has such a span, or so many", str | SpanPattern, _span, on=WHOLE),)

@@ -111,11 +111,11 @@ class ComparatorOptions:
     fields: "dict[str, Comparator] | None" = None
 
     def __post_init__(self) -> None:
-        given = [each for each in ("number", "date", "set", "list", "fields") if getattr(self, each) is not None]
-        if len(given) != 1:
-            found = " and ".join(given) or "no options"
+        options = [each for each in ("number", "date", "set", "list", "fields") if getattr(self, each) is not None]
+        if len(options) != 1:
+            names = " and ".join(options) or "no options"
             raise ValueError(
-                f"found {found}, expected the options of one comparator: number, date, set, list or fields"
+                f"found {names}, expected the options of one comparator: number, date, set, list or fields"
             )
 
 
@@ -258,10 +258,10 @@ def _record(draft: _Draft, options: Mapping[str, Comparator], *, named: bool) ->
     drafts = {**inside.fields, **draft.fields}
     others = drafts.pop(_OTHERS, _Draft(comparator="exact"))
     nodes = {name: None if each.comparator == "ignore" else _build(each) for name, each in drafts.items()}
-    return Record(nodes, _rest(others), named=named)
+    return Record(nodes, _others_node(others), named=named)
 
 
-def _rest(others: _Draft) -> FieldNode | None:
+def _others_node(others: _Draft) -> FieldNode | None:
     """Return the node of the fields that no option names; objects among them are compared field by field."""
     if others.comparator == "ignore":
         return None
@@ -359,15 +359,15 @@ class FieldsEvaluator(Evaluator):
         Raises:
             EvaluatorError: What is expected is neither absent nor an object, or a list is too long to align.
         """
-        found, malformed = self._read(case.prediction)
+        answer, malformed = self._read(case.prediction)
         if case.expected is None:
             names = (*_RATES, "fields_exact", *_COUNTS)
             return Observation({}, undefined=dict.fromkeys(names, "no expected fields"), malformed=malformed)
         if not isinstance(case.expected, self._form):
             raise EvaluatorError(f"found {describe_found(case.expected)} as expected, expected an object")
-        malformed = malformed or _of_another_form(found, case.expected)
+        malformed = malformed or _of_another_form(answer, case.expected)
         out = FieldsOutcome()
-        compare(self._root, "", "", case.expected, found, out)
+        compare(self._root, "", "", case.expected, answer, out)
         right = len(out.right)
         counts: dict[str, float] = {
             "fields.cases": 1,
@@ -409,12 +409,12 @@ class FieldsEvaluator(Evaluator):
         return metrics
 
 
-def _of_another_form(found: Any, expected: Any) -> str | None:
+def _of_another_form(answer: Any, expected: Any) -> str | None:
     """Say that an object has none of the expected keys, so that it is an answer to something else."""
-    objects = isinstance(found, Mapping) and isinstance(expected, Mapping)
-    if not objects or not found or not expected or not found.keys().isdisjoint(expected):
+    objects = isinstance(answer, Mapping) and isinstance(expected, Mapping)
+    if not objects or not answer or not expected or not answer.keys().isdisjoint(expected):
         return None
-    ours, theirs = (", ".join(printable(str(key)) for key in list(each)[:_MOST_KEYS]) for each in (expected, found))
+    ours, theirs = (", ".join(printable(str(key)) for key in list(each)[:_MOST_KEYS]) for each in (expected, answer))
     return f"found an object with {theirs}, expected one with {ours}"
 
 

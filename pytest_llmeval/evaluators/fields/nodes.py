@@ -35,7 +35,7 @@ def element_path(path: str, index: int | None = None) -> str:
     return f"{path}[]" if index is None else f"{path}[{index}]"
 
 
-class Found(NamedTuple):
+class FieldValue(NamedTuple):
     """A field on one side.
 
     Attributes:
@@ -62,9 +62,9 @@ class FieldsOutcome:
     """
 
     right: list[str] = field(default_factory=list)
-    wrong: list[tuple[Found, Any]] = field(default_factory=list)
-    missing: list[Found] = field(default_factory=list)
-    extra: list[Found] = field(default_factory=list)
+    wrong: list[tuple[FieldValue, Any]] = field(default_factory=list)
+    missing: list[FieldValue] = field(default_factory=list)
+    extra: list[FieldValue] = field(default_factory=list)
     whole: list[tuple[str, bool]] = field(default_factory=list)
 
     @property
@@ -74,12 +74,12 @@ class FieldsOutcome:
 
     def lines(self) -> list[str]:
         """Say what is not right, each field with what was found and what was expected."""
-        lines = [f"{each.place}: found {_shown(value)}, expected {_shown(each.value)}" for each, value in self.wrong]
-        lines += [f"{each.place}: missing, expected {_shown(each.value)}" for each in self.missing]
-        return lines + [f"{each.place}: extra, found {_shown(each.value)}" for each in self.extra]
+        lines = [f"{each.place}: found {_cut(value)}, expected {_cut(each.value)}" for each, value in self.wrong]
+        lines += [f"{each.place}: missing, expected {_cut(each.value)}" for each in self.missing]
+        return lines + [f"{each.place}: extra, found {_cut(each.value)}" for each in self.extra]
 
 
-def _shown(value: Any) -> str:
+def _cut(value: Any) -> str:
     return excerpt(_ENCODER.encode(value), _LONGEST, count=True)
 
 
@@ -123,11 +123,11 @@ def _by_subsets(weights: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
         for column, weight in enumerate(line):
             if not weight:
                 continue
-            taken = 1 << column
+            bit = 1 << column
             for subset, (total, pairs) in before.items():
-                reached = best.get(subset | taken)
-                if not subset & taken and (reached is None or total + weight > reached[0]):
-                    best[subset | taken] = (total + weight, (*pairs, (row, column)))
+                reached = best.get(subset | bit)
+                if not subset & bit and (reached is None or total + weight > reached[0]):
+                    best[subset | bit] = (total + weight, (*pairs, (row, column)))
     return list(max(best.values(), key=lambda each: each[0])[1])
 
 
@@ -153,11 +153,11 @@ class FieldNode(ABC):
         """
 
     @abstractmethod
-    def collect(self, path: str, place: str, value: Any, into: list[Found]) -> None:
+    def collect(self, path: str, place: str, value: Any, into: list[FieldValue]) -> None:
         """Add the fields of a value that the other side does not have."""
 
     @abstractmethod
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
         """Compare two values, neither of which is null."""
 
     @abstractmethod
@@ -165,19 +165,19 @@ class FieldNode(ABC):
         """Yield why a value cannot be what is expected."""
 
 
-def compare(node: FieldNode | None, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
+def compare(node: FieldNode | None, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
     """Compare two values, either of which may be null; without a node they are ignored."""
-    if node is None or expected is found is None:
+    if node is None or expected is actual is None:
         return
     if expected is None:
-        node.collect(path, place, found, out.extra)
-    elif found is None:
+        node.collect(path, place, actual, out.extra)
+    elif actual is None:
         before = len(out.missing)
         node.collect(path, place, expected, out.missing)
         if isinstance(node, Elements) or (isinstance(node, Record) and node.named):
             out.whole.append((path, len(out.missing) == before))
     else:
-        node.compare(path, place, expected, found, out)
+        node.compare(path, place, expected, actual, out)
 
 
 class Plain(FieldNode):
@@ -203,16 +203,16 @@ class Whole(Plain):
         """Return the normal form of the value."""
         return None if value is None else self.leaf.key(value)
 
-    def collect(self, path: str, place: str, value: Any, into: list[Found]) -> None:
+    def collect(self, path: str, place: str, value: Any, into: list[FieldValue]) -> None:
         """Add the value."""
-        into.append(Found(path, place, value))
+        into.append(FieldValue(path, place, value))
 
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
         """Compare the values."""
-        if self.leaf.agrees(expected, found):
+        if self.leaf.agrees(expected, actual):
             out.right.append(path)
         else:
-            out.wrong.append((Found(path, place, expected), found))
+            out.wrong.append((FieldValue(path, place, expected), actual))
 
     def faults(self, place: str, value: Any) -> Iterator[str]:
         """Yield why the value cannot be what is expected."""
@@ -226,34 +226,34 @@ class Record(FieldNode):
 
     Attributes:
         fields: Name to node; ``None`` ignores the field.
-        rest: For the other fields; ``None`` ignores them.
+        others: Node of the other fields; ``None`` ignores them.
         named: Whether it has a score of its own.
     """
 
     fields: Mapping[str, FieldNode | None]
-    rest: FieldNode | None
+    others: FieldNode | None
     named: bool = True
 
     def _items(self, value: Any) -> Iterator[tuple[str, FieldNode, Any]]:
         """Yield the fields of an object that count."""
         for name, each in value.items():
-            node = self.fields.get(name, self.rest)
+            node = self.fields.get(name, self.others)
             if node is not None and each is not None:
                 yield name, node, each
 
     @cached_property
     def transitive(self) -> bool:
         """Whether all its fields are."""
-        return all(node is None or node.transitive for node in (*self.fields.values(), self.rest))
+        return all(node is None or node.transitive for node in (*self.fields.values(), self.others))
 
     def key(self, value: Any) -> Hashable | None:
         """Return the normal forms of its fields."""
         if not isinstance(value, dict):
             return None if value is None else ("other", exact_key(value))
         keys = []
-        exact = self.rest if isinstance(self.rest, AnyValue) and self.rest.leaf.leaf is EXACT else self
+        exact = self.others if isinstance(self.others, AnyValue) and self.others.leaf.leaf is EXACT else self
         for name, each in value.items():
-            node = self.fields.get(name, self.rest)
+            node = self.fields.get(name, self.others)
             if node is None or each is None:
                 continue
             key = each if node is exact and type(each) in SCALARS else node.key(each)
@@ -261,32 +261,32 @@ class Record(FieldNode):
                 keys.append((name, key))
         return frozenset(keys) or None
 
-    def collect(self, path: str, place: str, value: Any, into: list[Found]) -> None:
+    def collect(self, path: str, place: str, value: Any, into: list[FieldValue]) -> None:
         """Add the fields of the object."""
         if not isinstance(value, dict):
-            into.append(Found(path, place, value))
+            into.append(FieldValue(path, place, value))
             return
         for name, node, each in self._items(value):
             node.collect(field_path(path, name), field_path(place, name), each, into)
 
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
         """Compare the fields that either object has."""
         before = out.faults
-        if isinstance(expected, dict) and isinstance(found, dict):
-            prefix, shown = (f"{path}." if path else ""), (f"{place}." if place else "")
+        if isinstance(expected, dict) and isinstance(actual, dict):
+            prefix, place_prefix = (f"{path}." if path else ""), (f"{place}." if place else "")
             for name, each in expected.items():
-                node, other = self.fields.get(name, self.rest), found.get(name)
+                node, other = self.fields.get(name, self.others), actual.get(name)
                 if type(each) is type(other) and type(each) in SCALARS and each == other and isinstance(node, Plain):
                     out.right.append(prefix + name)
                 else:
-                    compare(node, prefix + name, shown + name, each, other, out)
-            if found.keys() - expected.keys():
-                for name, node, each in self._items(found):
+                    compare(node, prefix + name, place_prefix + name, each, other, out)
+            if actual.keys() - expected.keys():
+                for name, node, each in self._items(actual):
                     if name not in expected:
-                        node.collect(prefix + name, shown + name, each, out.extra)
+                        node.collect(prefix + name, place_prefix + name, each, out.extra)
         else:
             self.collect(path, place, expected, out.missing)
-            self.collect(path, place, found, out.extra)
+            self.collect(path, place, actual, out.extra)
         if self.named:
             out.whole.append((path, out.faults == before))
 
@@ -325,13 +325,13 @@ class AnyValue(Plain):
         """Return the normal form of the object or value."""
         return (self._record if isinstance(value, dict) else self.leaf).key(value)
 
-    def collect(self, path: str, place: str, value: Any, into: list[Found]) -> None:
+    def collect(self, path: str, place: str, value: Any, into: list[FieldValue]) -> None:
         """Add the fields of the object, or the value."""
         self._node(value).collect(path, place, value, into)
 
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
         """Compare two objects, or two values."""
-        self._node(expected).compare(path, place, expected, found, out)
+        self._node(expected).compare(path, place, expected, actual, out)
 
     def faults(self, place: str, value: Any) -> Iterator[str]:
         """Yield what is wrong with the object's fields, or the value."""
@@ -365,21 +365,21 @@ class Elements(FieldNode):
         counts = Counter(key for key in map(self.element.key, value) if key is not None)
         return frozenset(counts.items()) or None
 
-    def collect(self, path: str, place: str, value: Any, into: list[Found]) -> None:
+    def collect(self, path: str, place: str, value: Any, into: list[FieldValue]) -> None:
         """Add the fields of the elements."""
         if not isinstance(value, list | tuple):
-            into.append(Found(path, place, value))
+            into.append(FieldValue(path, place, value))
             return
         for index, each in enumerate(value):
             if each is not None:
                 self.element.collect(element_path(path), element_path(place, index), each, into)
 
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
         """Compare the aligned elements; the others are missing or extra."""
         before = out.faults
-        if isinstance(expected, list | tuple) and isinstance(found, list | tuple):
-            rows, columns = dict(enumerate(expected)), dict(enumerate(found))
-            for row, column in sorted(self._aligned(place, expected, found)):
+        if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
+            rows, columns = dict(enumerate(expected)), dict(enumerate(actual))
+            for row, column in sorted(self._aligned(place, expected, actual)):
                 left, right = rows.pop(row), columns.pop(column)
                 compare(self.element, element_path(path), element_path(place, row), left, right, out)
             for index, each in rows.items():
@@ -388,7 +388,7 @@ class Elements(FieldNode):
                 compare(self.element, element_path(path), element_path(place, index), None, each, out)
         else:
             self.collect(path, place, expected, out.missing)
-            self.collect(path, place, found, out.extra)
+            self.collect(path, place, actual, out.extra)
         out.whole.append((path, out.faults == before))
 
     def faults(self, place: str, value: Any) -> Iterator[str]:
@@ -399,10 +399,10 @@ class Elements(FieldNode):
         for index, each in enumerate(value):
             yield from self.element.faults(element_path(place, index), each)
 
-    def _aligned(self, place: str, expected: Sequence[Any], found: Sequence[Any]) -> list[tuple[int, int]]:
+    def _aligned(self, place: str, expected: Sequence[Any], actual: Sequence[Any]) -> list[tuple[int, int]]:
         """Return pairs of indices; elements with the same key first of all go together."""
         groups: defaultdict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-        for side, elements in enumerate((expected, found)):
+        for side, elements in enumerate((expected, actual)):
             for index, each in enumerate(elements):
                 groups[self._group(each)][side].append(index)
         pairs: list[tuple[int, int]] = []
@@ -410,7 +410,7 @@ class Elements(FieldNode):
             if group is not None and len(rows) == len(columns) == 1:
                 pairs.append((rows[0], columns[0]))
             else:
-                pairs += self._optimal(place, _Side.of(expected, rows), _Side.of(found, columns))
+                pairs += self._optimal(place, _Side.present(expected, rows), _Side.present(actual, columns))
         return pairs
 
     def _group(self, element: Any) -> Hashable | None:
@@ -421,32 +421,32 @@ class Elements(FieldNode):
         node = self.element.fields.get(self.by) if isinstance(self.element, Record) else None
         return node.key(value) if node is not None and node.transitive else exact_key(value)
 
-    def _optimal(self, place: str, expected: "_Side", found: "_Side") -> list[tuple[int, int]]:
+    def _optimal(self, place: str, expected: "_Side", actual: "_Side") -> list[tuple[int, int]]:
         """Return the pairs in which the most fields agree."""
         pairs: list[tuple[int, int]] = []
         if self.transitive:
             # Where agreement is transitive, some best alignment pairs all equal elements.
-            pairs = expected.paired(found, self.element)
-        elif len(expected.left) == len(found.left):
-            in_order = list(zip(expected.left, found.left, strict=True))
-            if all(self._agreeing(expected.values[row], found.values[column])[1] for row, column in in_order):
+            pairs = expected.paired(actual, self.element)
+        elif len(expected.left) == len(actual.left):
+            in_order = list(zip(expected.left, actual.left, strict=True))
+            if all(self._agreeing(expected.values[row], actual.values[column])[1] for row, column in in_order):
                 return in_order
         if self.transitive and isinstance(self.element, Whole):
             return pairs
         # Sorted by content, so that ties between alignments do not depend on the order of the lists.
-        rows, columns = expected.sorted(), found.sorted()
+        rows, columns = expected.sorted(), actual.sorted()
         if len(rows) * len(columns) > _MOST_PAIRS:
             sizes = f"{len(rows)} expected and {len(columns)} other elements"
             raise EvaluatorError(f"{place}: found {sizes} to align, expected at most {_MOST_PAIRS} pairs: set a key")
         weights = [
-            [self._agreeing(expected.values[row], found.values[column])[0] for column in columns] for row in rows
+            [self._agreeing(expected.values[row], actual.values[column])[0] for column in columns] for row in rows
         ]
         return pairs + [(rows[row], columns[column]) for row, column in assign(weights)]
 
-    def _agreeing(self, expected: Any, found: Any) -> tuple[int, bool]:
+    def _agreeing(self, expected: Any, actual: Any) -> tuple[int, bool]:
         """Return how many fields of two elements agree, and whether all do."""
         out = FieldsOutcome()
-        compare(self.element, "", "", expected, found, out)
+        compare(self.element, "", "", expected, actual, out)
         return len(out.right), not out.faults
 
 
@@ -463,7 +463,7 @@ class _Side:
     left: list[int]
 
     @classmethod
-    def of(cls, values: Sequence[Any], indices: list[int]) -> "_Side":
+    def present(cls, values: Sequence[Any], indices: list[int]) -> "_Side":
         return cls(values, [index for index in indices if values[index] is not None])
 
     def sorted(self) -> list[int]:

@@ -114,11 +114,11 @@ class ValueComparator:
         read = self.read(value)
         return ("other", exact_key(value)) if read is None else read
 
-    def agrees(self, expected: Any, found: Any) -> bool:
+    def agrees(self, expected: Any, actual: Any) -> bool:
         """Return whether what was found is right."""
-        if type(expected) is type(found) and type(expected) in SCALARS and expected == found:
+        if type(expected) is type(actual) and type(expected) in SCALARS and expected == actual:
             return True
-        return self.key(expected) == self.key(found)
+        return self.key(expected) == self.key(actual)
 
     def fault(self, value: Any) -> str | None:
         """Say why a value cannot be what is expected; ``None`` if it can."""
@@ -186,13 +186,13 @@ class Numeral(ValueComparator):
             return Decimal(repr(value)) if math.isfinite(value) else None
         return Decimal(value.strip()) if isinstance(value, str) and _NUMERAL.fullmatch(value) else None
 
-    def agrees(self, expected: Any, found: Any) -> bool:
+    def agrees(self, expected: Any, actual: Any) -> bool:
         """Return whether the numbers are close enough."""
-        if type(expected) is type(found) and type(expected) in SCALARS and expected == found:
+        if type(expected) is type(actual) and type(expected) in SCALARS and expected == actual:
             return True
-        right, number = self.read(expected), self.read(found)
+        right, number = self.read(expected), self.read(actual)
         if right is None or number is None:
-            return self.key(expected) == self.key(found)
+            return self.key(expected) == self.key(actual)
         absolute, relative = self._limits
         return abs(_DECIMAL.subtract(right, number)) <= max(absolute, _DECIMAL.multiply(relative, abs(right)))
 
@@ -222,10 +222,10 @@ class Members(ValueComparator):
     """A list without regard to order and repetition; a single value is a set of one.
 
     Attributes:
-        of: Compares the members.
+        member: Compares the members.
     """
 
-    of: ValueComparator = EXACT
+    member: ValueComparator = EXACT
 
     expected = "a list"
 
@@ -233,11 +233,11 @@ class Members(ValueComparator):
         """Return the members."""
         if isinstance(value, dict):
             return None
-        return frozenset(map(self.of.key, value if isinstance(value, list | tuple) else [value]))
+        return frozenset(map(self.member.key, value if isinstance(value, list | tuple) else [value]))
 
     def fault(self, value: Any) -> str | None:
         """Say why a value cannot be what is expected, members included."""
         if (fault := super().fault(value)) is not None:
             return fault
         members = value if isinstance(value, list | tuple) else [value]
-        return next((fault for each in members if (fault := self.of.fault(each)) is not None), None)
+        return next((fault for each in members if (fault := self.member.fault(each)) is not None), None)

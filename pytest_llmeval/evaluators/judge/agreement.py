@@ -143,8 +143,9 @@ class JudgeAgreement(Judge):
         if expected is None or (self.human and not is_labelled(expected)):
             return None
         if not is_labelled(expected):
-            found = f"an object with {sorted(expected)}" if isinstance(expected, Mapping) else describe_found(expected)
-            return f"found {found}, expected {{reference, human}}"
+            is_object = isinstance(expected, Mapping)
+            form = f"an object with {sorted(expected)}" if is_object else describe_found(expected)
+            return f"found {form}, expected {{reference, human}}"
         return people_fault(expected, self.judged(self._judged_case(case)).scale)
 
     def _people(self, case: Case) -> PeopleScores:
@@ -152,7 +153,7 @@ class JudgeAgreement(Judge):
         if fault := self._fault(case):
             raise EvaluatorError(fault)
         if self.human is None:
-            return PeopleScores.of(case.expected, case.prediction)
+            return PeopleScores.from_truth(case.expected, case.prediction)
         return self._people_on(case, self.judged(self._judged_case(case)))
 
     def questions(self, case: Case) -> Sequence[Question]:
@@ -218,7 +219,7 @@ class JudgeAgreement(Judge):
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute the coefficients from summed cells and moments."""
         cells = read_cells(sums)
-        margins = confusion.Margins.of(cells, sums.length)
+        margins = confusion.Margins.from_cells(cells, sums.length)
         numbers = {(json.loads(people), json.loads(judge)): column for (people, judge), column in cells.items()}
         return {
             "agreement": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0)),

@@ -97,9 +97,9 @@ def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
     question = _question(case.input)
     answer, malformed = _answer(case.prediction)
     reference, fault = _reference(case.expected)
-    found, why = _contexts(case)
-    if found is not MISSING:
-        contexts, wrong = _passages(found)
+    passages, why = _contexts(case)
+    if passages is not MISSING:
+        contexts, wrong = _passages(passages)
         malformed = malformed or wrong
     elif isinstance(case.input, Mapping) and _CONTEXTS in case.input:
         contexts, wrong = _passages(case.input[_CONTEXTS], " of the input")
@@ -151,13 +151,13 @@ def _contexts(case: Case) -> tuple[Any, str]:
         return MISSING, f"{error}, or give the input contexts"
 
 
-def _passages(value: Any, of: str = "") -> tuple[list[str], str | None]:
+def _passages(value: Any, owner: str = "") -> tuple[list[str], str | None]:
     """Return passages as texts, and what is wrong with them; in the place of null is nothing, which has a number."""
     passages = [value] if isinstance(value, str) else value
     if not isinstance(passages, list | tuple):
-        return [], f"found {describe_found(value)} as contexts{of}, expected a list of texts"
+        return [], f"found {describe_found(value)} as contexts{owner}, expected a list of texts"
     null = next((number for number, each in enumerate(passages) if each is None), None)
-    fault = None if null is None else f"found null as contexts[{null}]{of}, expected text"
+    fault = None if null is None else f"found null as contexts[{null}]{owner}, expected text"
     return ["" if each is None else _any_text(each) for each in passages], fault
 
 
@@ -174,18 +174,18 @@ class Step(NamedTuple):
     Attributes:
         kind: ``claims``: split a text; ``support``: hold its claims against passages; ``relevance``: hold claims or
             passages against the question; ``citations``: hold sentences against what they cite.
-        of: What is judged.
+        subject: What is judged.
         by: What it is held against, for ``support``.
     """
 
     kind: Literal["claims", "support", "relevance", "citations"]
-    of: ClaimSource
+    subject: ClaimSource
     by: ClaimSource = "contexts"
 
     @property
     def side(self) -> Side | None:
         """The text whose claims it judges; ``None`` where it judges no claims."""
-        return None if self.kind == "citations" or self.of == "contexts" else self.of
+        return None if self.kind == "citations" or self.subject == "contexts" else self.subject
 
 
 ANSWER_IN_CONTEXTS: Final = Step("support", "answer", "contexts")
@@ -231,26 +231,26 @@ class Findings:
     @cached_property
     def first(self) -> Mapping[Step, Question]:
         """The questions of the first round: splitting, and all that needs no claims."""
-        asked: dict[Step, Question] = {}
+        questions: dict[Step, Question] = {}
         for side in ("answer", "reference"):
             sentences = self.texts.sentences[side]
             if sentences and any(step.side == side for step in self._open):
                 step = Step("claims", side)
-                asked[step] = ask_for_claims(sentences, self.texts.question, self.texts.language)
+                questions[step] = ask_for_claims(sentences, self.texts.question, self.texts.language)
         for step in self._open:
             question = self._without_claims(step)
-            asked |= {step: question} if question is not None else {}
-        return asked
+            questions |= {step: question} if question is not None else {}
+        return questions
 
     @cached_property
     def later(self) -> Mapping[Step, Question]:
         """The questions of the second round: about claims."""
-        asked: dict[Step, Question] = {}
+        questions: dict[Step, Question] = {}
         for step in self._open:
             if step.side is not None and not isinstance(claims := self.claims(step.side), Unknown):
                 question = self._about_claims(step, [each["claim"] for each in claims])
-                asked |= {step: question} if question is not None else {}
-        return asked
+                questions |= {step: question} if question is not None else {}
+        return questions
 
     @property
     def most_later(self) -> int:
@@ -268,7 +268,7 @@ class Findings:
 
     def _blocked(self, step: Step) -> Unknown | None:
         """Return why a step cannot be made, whatever the judge says."""
-        texts, read = self.texts, {step.of, *([step.by] if step.kind in ("support", "citations") else [])}
+        texts, read = self.texts, {step.subject, *([step.by] if step.kind in ("support", "citations") else [])}
         if "reference" in read and texts.reference is None:
             return Unknown(_NO_REFERENCE)
         if step.kind == "relevance" and texts.question is None:
@@ -277,16 +277,16 @@ class Findings:
             return Unknown(texts.no_contexts, errored=True)
         if step.kind == "citations" and not texts.citations:
             return Unknown(_NO_CITATIONS)
-        return Unknown(_NO_CONTEXTS) if step.of == "contexts" and not texts.contexts else None
+        return Unknown(_NO_CONTEXTS) if step.subject == "contexts" and not texts.contexts else None
 
     def _without_claims(self, step: Step) -> Question | None:
         texts = self.texts
         passages = texts.passages("contexts")
         if step.kind == "citations" and texts.checked_citations:
             cited = {number for _, number in texts.checked_citations}
-            shown = {number: text for number, text in passages.items() if number in cited}
-            return ask_for_citations(texts.sentences["answer"], texts.checked_citations, shown, texts.language)
-        if step.of == "contexts" and passages:
+            cited_passages = {number: text for number, text in passages.items() if number in cited}
+            return ask_for_citations(texts.sentences["answer"], texts.checked_citations, cited_passages, texts.language)
+        if step.subject == "contexts" and passages:
             return ask_for_passage_relevance(str(texts.question), passages, texts.language)
         return None
 
@@ -302,7 +302,7 @@ class Findings:
     def claims(self, side: Side) -> Items | Unknown:
         """Return the claims of a text, ``{claim, sentence}`` each."""
         step = Step("claims", side)
-        return self._said(step, "claims") if step in self.first else []
+        return self._reply_items(step, "claims") if step in self.first else []
 
     @cached_property
     def items(self) -> Mapping[Step, Items | Unknown]:
@@ -321,10 +321,10 @@ class Findings:
         if not claims:
             return Unknown(f"the {'expected ' if step.side == 'reference' else ''}answer makes no claims")
         if step in self.later:
-            return self._said(step, "verdicts")
+            return self._reply_items(step, "verdicts")
         return [{"supported": False, "passages": [], "reason": ""}] * len(claims)
 
-    def _said(self, step: Step, key: str) -> Items | Unknown:
+    def _reply_items(self, step: Step, key: str) -> Items | Unknown:
         place = [*self.first].index(step) if step in self.first else len(self.first) + [*self.later].index(step)
         verdict = self.verdicts[place] if place < len(self.verdicts) else JudgeError(_NOT_ASKED)
         if isinstance(verdict, JudgeError):
@@ -333,24 +333,24 @@ class Findings:
         return items
 
     def _passages(self, step: Step) -> Items | Unknown:
-        said = self._said(step, "verdicts") if step in self.first else []
-        if isinstance(said, Unknown):
-            return said
-        by_number = dict(zip(self.texts.passages("contexts"), said, strict=True))
+        verdicts = self._reply_items(step, "verdicts") if step in self.first else []
+        if isinstance(verdicts, Unknown):
+            return verdicts
+        by_number = dict(zip(self.texts.passages("contexts"), verdicts, strict=True))
         blank = {"relevant": False, "reason": "it is blank"}
         return [by_number.get(number, blank) for number, _ in enumerate(self.texts.contexts or (), 1)]
 
     def _citations(self) -> Items | Unknown:
-        said = self._said(CITATIONS, "verdicts") if CITATIONS in self.first else []
-        if isinstance(said, Unknown):
-            return said
-        return list(self._each_citation(iter(said)))
+        verdicts = self._reply_items(CITATIONS, "verdicts") if CITATIONS in self.first else []
+        if isinstance(verdicts, Unknown):
+            return verdicts
+        return list(self._each_citation(iter(verdicts)))
 
-    def _each_citation(self, said: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    def _each_citation(self, verdicts: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         there = len(self.texts.contexts or ())
         for sentence, number in self.texts.citations:
             if (sentence, number) in self.texts.checked_citations:
-                item = next(said)
+                item = next(verdicts)
             else:
                 why = "it is blank" if 0 < number <= there else "there is no such context"
                 item = {"supported": False, "reason": why}

@@ -141,8 +141,8 @@ class Claims(JudgedEvaluator):
         texts = claim_texts(case, self.language)
         if texts.fault:
             raise EvaluatorError(texts.fault)
-        wanted = {step for name in self.metrics for step in _STEPS[name]}
-        return Findings(texts, [step for step in _ALL_STEPS if step in wanted], verdicts)
+        needed = {step for name in self.metrics for step in _STEPS[name]}
+        return Findings(texts, [step for step in _ALL_STEPS if step in needed], verdicts)
 
     def questions(self, case: Case) -> Sequence[Question]:
         """Return the questions that split texts, and those about passages and citations."""
@@ -163,11 +163,11 @@ class Claims(JudgedEvaluator):
         counts: dict[str, float] = {}
         reasons: dict[bool, dict[str, str]] = {True: {}, False: {}}
         for name in self.metrics:
-            found = _counts(name, findings)
-            if isinstance(found, Unknown):
-                reasons[found.errored][name] = found.reason
+            result = _counts(name, findings)
+            if isinstance(result, Unknown):
+                reasons[result.errored][name] = result.reason
             else:
-                counts |= {f"{name}.{part}": value for part, value in found.items()}
+                counts |= {f"{name}.{part}": value for part, value in result.items()}
         details = claim_details(findings)
         return Observation(counts, details, reasons[False], findings.texts.malformed, reasons[True])
 
@@ -201,19 +201,19 @@ _ALL_STEPS: Final = tuple(dict.fromkeys(step for name in get_args(ClaimMetric) f
 
 def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
     """Return what a metric counts of a case."""
-    found = [findings.items[step] for step in _STEPS[metric]]
-    unknown = [each for each in found if isinstance(each, Unknown)]
-    if unknown and (len(unknown) == len(found) or any(each.errored for each in unknown)):
+    results = [findings.items[step] for step in _STEPS[metric]]
+    unknown = [each for each in results if isinstance(each, Unknown)]
+    if unknown and (len(unknown) == len(results) or any(each.errored for each in unknown)):
         return next((each for each in unknown if each.errored), unknown[0])
-    known = [[] if isinstance(each, Unknown) else each for each in found]
+    known = [[] if isinstance(each, Unknown) else each for each in results]
     if metric == "factual_f1":
         # A side without claims adds nothing to its own sums: what the other side lacks still counts.
         (right, claims), (met, expected) = (_tally(items, "supported") for items in known)
         return {"answer_hits": right, "answer": claims, "reference_hits": met, "reference": expected}
     if metric == "context_precision":
         return {"hits": _average_precision(known[0]), "of": 1}
-    hits, of = _tally(known[0], _TRUTH[_STEPS[metric][0].kind])
-    return {"hits": of - hits if metric == "hallucination_rate" else hits, "of": of}
+    hits, total = _tally(known[0], _TRUTH[_STEPS[metric][0].kind])
+    return {"hits": total - hits if metric == "hallucination_rate" else hits, "of": total}
 
 
 def _tally(items: Items, truth: str) -> tuple[int, int]:
@@ -223,7 +223,7 @@ def _tally(items: Items, truth: str) -> tuple[int, int]:
 def _average_precision(claims: Items) -> float:
     """Return the mean precision at the ranks of the useful passages; 0 where there is none."""
     useful = sorted({number for each in claims for number in each["passages"]})
-    return sum(found / rank for found, rank in enumerate(useful, 1)) / len(useful) if useful else 0.0
+    return sum(count / rank for count, rank in enumerate(useful, 1)) / len(useful) if useful else 0.0
 
 
 _METRICS = ("instruction_rate", "all_followed")
@@ -275,11 +275,11 @@ class Checklist(JudgedEvaluator):
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the instructions of a case."""
         try:
-            self._of(case)
+            self._instructions(case)
         except EvaluatorError as error:
             yield str(error)
 
-    def _of(self, case: Case) -> tuple[str, ...]:
+    def _instructions(self, case: Case) -> tuple[str, ...]:
         """Return the instructions of a case, the suite's first."""
         own = case.expected.get(INSTRUCTIONS) if isinstance(case.expected, Mapping) else None
         if own is None:
@@ -291,7 +291,7 @@ class Checklist(JudgedEvaluator):
 
     def questions(self, case: Case) -> Sequence[Question]:
         """Return the one question about a case; none without instructions."""
-        instructions = self._of(case)
+        instructions = self._instructions(case)
         if not instructions:
             return []
         numbered = {f"instruction_{number}": text for number, text in enumerate(instructions, 1)}
@@ -306,7 +306,7 @@ class Checklist(JudgedEvaluator):
         Raises:
             JudgeError: The judge gave no verdict.
         """
-        instructions = self._of(case)
+        instructions = self._instructions(case)
         malformed = _texts(case).malformed
         if not instructions:
             return Observation({}, undefined=dict.fromkeys(_METRICS, "no instructions"), malformed=malformed)

@@ -148,9 +148,9 @@ class Judge(JudgedEvaluator):
 
     def __post_init__(self) -> None:
         ways = {"prompt": self.prompt, "criteria": self.criteria, "mode": None if self.mode == "auto" else self.mode}
-        given = [name for name, value in ways.items() if value is not None]
-        if len(given) > 1:
-            raise ValueError(f"found {' and '.join(given)}, expected one of prompt, criteria and mode")
+        chosen = [name for name, value in ways.items() if value is not None]
+        if len(chosen) > 1:
+            raise ValueError(f"found {' and '.join(chosen)}, expected one of prompt, criteria and mode")
         if self.reply is not None and self.prompt is None and self.criteria is None:
             raise ValueError("found reply without prompt or criteria, expected it with one of them")
         if self.prompt is not None and self.reply is None:
@@ -165,8 +165,8 @@ class Judge(JudgedEvaluator):
         if self.human and not self._reads_people:
             raise ValueError("human: found labels without corrected, expected it with corrected: true")
         if (self.mode == "rubric") != (self.rubric is not None):
-            found = "no rubric with mode rubric" if self.rubric is None else f"a rubric with mode {self.mode}"
-            raise ValueError(f"found {found}, expected both or neither")
+            description = "no rubric with mode rubric" if self.rubric is None else f"a rubric with mode {self.mode}"
+            raise ValueError(f"found {description}, expected both or neither")
 
     @property
     def _reads_people(self) -> bool:
@@ -209,8 +209,8 @@ class Judge(JudgedEvaluator):
         routed = self._name == "auto"
         names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
         modes = ",".join(f"{name}@{_version(self._mode(name))}" for name in names)
-        given = "\n".join(filter(None, [self.criteria, *self.steps]))
-        what = f"criteria:{sha256(given.encode()).hexdigest()[:8]}|" if given else ""
+        text = "\n".join(filter(None, [self.criteria, *self.steps]))
+        what = f"criteria:{sha256(text.encode()).hexdigest()[:8]}|" if text else ""
         return f"mode:{f'auto({modes})' if routed else modes}|{what}lang:{self.language}|v:{self.version}"
 
     @property
@@ -379,11 +379,11 @@ class Judge(JudgedEvaluator):
 
     def _people_on(self, case: Case, judged: JudgedCase) -> PeopleScores:
         """Return what people say of the answer, in its ground truth and in files of labels."""
-        own = PeopleScores.of(case.expected, case.prediction)
+        own = PeopleScores.from_truth(case.expected, case.prediction)
         if self._labels is None:
             return own
         prints = shown_prints(judged.texts.by_field, case.input, case.prediction)
-        return own.joined(self._labels.of(case.id, prints, judged.scale))
+        return own.joined(self._labels.scores_of(case.id, prints, judged.scale))
 
     def _excess(self, judged: JudgedCase, score: float, people: PeopleScores) -> dict[str, float]:
         """Count what people add to the judge's score."""

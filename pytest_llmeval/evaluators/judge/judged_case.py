@@ -69,8 +69,8 @@ def case_texts(case: Case, mode: str, fields: tuple[str, ...]) -> CaseTexts:
     if not is_claim and "reference" not in fields:
         fault = None
     subject = next((name for name in _SUBJECTS if name in fields), "question")
-    given = {subject: _subject(case.input, subject), **expected, **answer}
-    texts = {name: text for name in fields if (text := given.get(name)) is not None}
+    available = {subject: _subject(case.input, subject), **expected, **answer}
+    texts = {name: text for name in fields if (text := available.get(name)) is not None}
     lacking = [name for name in fields if name not in texts and name not in optional_fields(mode)]
     if subject in lacking and fault is None:
         fault = f"found {describe_found(case.input)} as input, expected the {subject} as text"
@@ -118,8 +118,8 @@ def _trajectory(case: Case) -> tuple[dict[str, str], str | None]:
         if isinstance(steps, list) and case.prediction not in (None, MISSING):
             steps = [*steps, {"answer": case.prediction}]
     if not isinstance(steps, list):
-        found = describe_found(case.prediction)
-        return {"trajectory": ""}, f"found {found} without messages and tool_calls, expected a trajectory"
+        description = describe_found(case.prediction)
+        return {"trajectory": ""}, f"found {description} without messages and tool_calls, expected a trajectory"
     lines = (f"{number}. {json.dumps(step, ensure_ascii=False)}" for number, step in enumerate(steps, 1))
     return {"trajectory": "\n".join(lines)}, None
 
@@ -144,17 +144,17 @@ def _explanation(prediction: Any) -> tuple[dict[str, str], str | None]:
         parts = {"justification": text}
     if "justification" in parts:
         return parts, None
-    found = "an object without a justification" if isinstance(prediction, Mapping) else describe_found(prediction)
-    return {**parts, "justification": ""}, f"found {found}, expected text or {{verdict, justification}}"
+    description = "an object without a justification" if isinstance(prediction, Mapping) else describe_found(prediction)
+    return {**parts, "justification": ""}, f"found {description}, expected text or {{verdict, justification}}"
 
 
 def _parts(value: Mapping[str, Any]) -> dict[str, str]:
-    given = {name: as_text(value.get(name)) for name in ("verdict", "justification")}
-    given["sources"] = listed_sources(value.get("evidence_sources")) or None
-    return {name: text for name, text in given.items() if text is not None}
+    texts = {name: as_text(value.get(name)) for name in ("verdict", "justification")}
+    texts["sources"] = listed_sources(value.get("evidence_sources")) or None
+    return {name: text for name, text in texts.items() if text is not None}
 
 
-_GIVEN: Final = ("input", "labels", "question")
+_REQUIRED: Final = ("input", "labels", "question")
 """What a case must have from the start."""
 
 _TRUTH: Final = ("expected", "reference")
@@ -171,11 +171,11 @@ def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
     texts: dict[str, str] = {}
     malformed = absent = fault = None
     for name in names:
-        found = _found(case, name)
+        value = _placeholder_value(case, name)
         root = name.partition(".")[0]
-        if found is not ABSENT and found is not None and found is not MISSING:
-            texts[name] = json_text(found)
-        elif root in _GIVEN:
+        if value is not ABSENT and value is not None and value is not MISSING:
+            texts[name] = json_text(value)
+        elif root in _REQUIRED:
             fault = fault or f"found no {name}, expected it, as {file} names it"
         elif root in _TRUTH:
             absent = absent or f"no {name}"
@@ -186,7 +186,7 @@ def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
     return CaseTexts(texts, malformed, absent, fault)
 
 
-def _found(case: Case, name: str) -> Any:
+def _placeholder_value(case: Case, name: str) -> Any:
     root, _, path = name.partition(".")
     if root in ("question", "reference"):
         return case_texts(case, "rubric", (root,)).by_field.get(root)
@@ -209,7 +209,7 @@ GRADES_OF_FIELDS: Final = "grades"
 _KNOWN: Final = frozenset((*FLAGS, UNNAMED_DEFECTS, GRADES_OF_FIELDS))
 
 _YES_NO = (0.0, 1.0)
-_SHOWN = 2000
+_LONGEST_REASONING = 2000
 """Characters of the judge's reasons that details keep."""
 
 
@@ -265,13 +265,13 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
 
 def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
     """Return what people want to see of a verdict; what there is none of is left out."""
-    rest = {name: value for name, value in verdict.details.items() if name not in _KNOWN}
+    others = {name: value for name, value in verdict.details.items() if name not in _KNOWN}
     flags = [flag for flag in FLAGS if verdict.details.get(flag)]
     details: dict[str, Any] = {
         "mode": judged.name,
-        "reasoning": excerpt(verdict.reasoning, _SHOWN, lines=True),
+        "reasoning": excerpt(verdict.reasoning, _LONGEST_REASONING, lines=True),
         "flags": flags,
-        **rest,
+        **others,
     }
     if judged.mode is not None and judged.mode.scale != (0.0, 1.0):
         details["raw_score"] = verdict.score
@@ -363,7 +363,7 @@ class PeopleScores(NamedTuple):
     stale: bool = False
 
     @classmethod
-    def of(cls, expected: Any, answer: Any) -> "PeopleScores":
+    def from_truth(cls, expected: Any, answer: Any) -> "PeopleScores":
         """Return the scores that ground truth has; they weigh as one case."""
         if not is_labelled(expected):
             return cls()
@@ -376,8 +376,8 @@ class PeopleScores(NamedTuple):
         if self.scores and other.scores:
             scores = [*self.scores, *other.scores]
             return PeopleScores(scores, self.weight + other.weight, self.bound and other.bound)
-        found = self if self.scores else other
-        return found if found.scores else PeopleScores(stale=self.stale or other.stale)
+        people = self if self.scores else other
+        return people if people.scores else PeopleScores(stale=self.stale or other.stale)
 
 
 class HumanLabels:
@@ -410,10 +410,10 @@ class HumanLabels:
             prints: Of their texts.
         """
         alike = self._by_answer.get((prints.question, prints.answer), ())
-        found = [each for each in alike if not set(each.cases).isdisjoint(cases)]
-        return found or [each for each in alike if each.reference in ("", prints.reference)]
+        named = [each for each in alike if not set(each.cases).isdisjoint(cases)]
+        return named or [each for each in alike if each.reference in ("", prints.reference)]
 
-    def of(self, case: str, prints: ShownPrints, scale: tuple[float, float]) -> PeopleScores:
+    def scores_of(self, case: str, prints: ShownPrints, scale: tuple[float, float]) -> PeopleScores:
         """Return what people said of the answer to a case.
 
         Args:
@@ -421,12 +421,12 @@ class HumanLabels:
             prints: Of its texts.
             scale: On which the scores are returned.
         """
-        found = self.matching([case], prints)
-        if not found:
+        matches = self.matching([case], prints)
+        if not matches:
             return PeopleScores(stale=case in self._named)
         low, high = scale
-        shares = {each.annotator: each.share or 0.0 for each in found}
-        chosen = {each.review: each.probability for each in found}
+        shares = {each.annotator: each.share or 0.0 for each in matches}
+        chosen = {each.review: each.probability for each in matches}
         return PeopleScores(
             [low + (high - low) * share for share in shares.values()],
             math.fsum(1 / probability for probability in chosen.values()),

@@ -33,7 +33,7 @@ _FIELDS = ("question", "reference", "answer")
 _NAMES = ("win_rate", "wins", "losses", "ties", "flip_rate")
 _PLURAL: Final[Mapping[PairOutcome, str]] = {"win": "wins", "tie": "ties", "loss": "losses"}
 _LANGUAGE_LABEL = "language"
-_SHOWN = 1000
+_LONGEST_REASONING = 1000
 """Characters of the judge's reasons that details keep, for each order."""
 
 
@@ -131,8 +131,8 @@ class Pairwise(JudgedEvaluator):
         Raises:
             EvaluatorError: The suite does not have one that it names, or has one with a name that means something else.
         """
-        if taken := {REFERENCE, APPROVED, SYSTEMS}.intersection(self._named, systems):
-            name = min(taken)
+        if ambiguous := {REFERENCE, APPROVED, SYSTEMS}.intersection(self._named, systems):
+            name = min(ambiguous)
             raise EvaluatorError(f"found {name!r}, which is a system of the suite too: give the system another name")
         known = [*systems, REFERENCE, APPROVED, *([SYSTEMS] if systems else [])]
         for name in self._named:
@@ -188,13 +188,13 @@ class Pairwise(JudgedEvaluator):
             yield _Pair(SYSTEMS, missing="no answers of other systems are given")
 
     def _pair(self, case: Case, texts: CaseTexts, name: str) -> _Pair:
-        shown = {key: text for key, text in texts.by_field.items() if key != "answer"}
+        shared = {key: text for key, text in texts.by_field.items() if key != "answer"}
         answer = texts.by_field["answer"]
         if name == REFERENCE:
             references = [each for each in as_references(case.expected) or () if each.strip()]
             if not references:
                 return _Pair(name, missing="no expected answer")
-            del shown["reference"]
+            del shared["reference"]
             others = references
         else:
             other = case.others.get(name, MISSING)
@@ -209,8 +209,8 @@ class Pairwise(JudgedEvaluator):
         label = case.labels.get(_LANGUAGE_LABEL)
         language = instruction_language(texts.subject, label) if self.language == "auto" else self.language
         orders = ((answer, others[0]), (others[0], answer))
-        asked = [Question(self._mode(), {**shown, "first": a, "second": b}, language) for a, b in orders]
-        return _Pair(name, asked)
+        questions = [Question(self._mode(), {**shared, "first": a, "second": b}, language) for a, b in orders]
+        return _Pair(name, questions)
 
     def questions(self, case: Case) -> Sequence[Question]:
         """Return two questions for each pair of different answers, one for each order."""
@@ -223,15 +223,15 @@ class Pairwise(JudgedEvaluator):
             JudgeError: The judge gave no verdict on any pair.
         """
         texts = self._texts(case)
-        told = iter(verdicts)
-        found = [_compared(pair, list(islice(told, len(pair.questions)))) for pair in self._pairs(case, texts)]
-        errors = [each.error for each in found if each.error is not None]
-        if len(errors) == len(found):
+        replies = iter(verdicts)
+        compared = [_compared(pair, list(islice(replies, len(pair.questions)))) for pair in self._pairs(case, texts)]
+        errors = [each.error for each in compared if each.error is not None]
+        if len(errors) == len(compared):
             raise errors[0]
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
         errored: dict[str, str] = {}
-        for each in found:
+        for each in compared:
             name = each.pair.name
             lost = (*_NAMES, f"win_rate[{name}]") if self._has_family else _NAMES
             if each.error is not None:
@@ -239,16 +239,16 @@ class Pairwise(JudgedEvaluator):
             elif each.outcome is None:
                 undefined |= dict.fromkeys(lost, each.pair.missing)
             else:
-                counts |= {f"{plural}[{name}]": float(each.outcome == one) for one, plural in _PLURAL.items()}
+                counts |= {f"{plural}[{name}]": float(each.outcome == outcome) for outcome, plural in _PLURAL.items()}
         if not errored and not undefined:
-            for one, plural in _PLURAL.items():
-                counts[plural] = sum(each.outcome == one for each in found)
-            counts["asked"] = sum(bool(each.orders) for each in found)
-            counts["flips"] = sum(each.flips for each in found)
+            for outcome, plural in _PLURAL.items():
+                counts[plural] = sum(each.outcome == outcome for each in compared)
+            counts["asked"] = sum(bool(each.orders) for each in compared)
+            counts["flips"] = sum(each.flips for each in compared)
             if not counts["asked"]:
                 undefined["flip_rate"] = "no pair of different answers"
         undefined = {name: why for name, why in undefined.items() if name not in errored}
-        details = {"against": {each.pair.name: _details(each) for each in found}}
+        details = {"against": {each.pair.name: _details(each) for each in compared}}
         return Observation(counts, details, undefined, texts.malformed, errored)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
@@ -274,26 +274,26 @@ class Pairwise(JudgedEvaluator):
 
 def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _ComparedPair:
     """Return what came of a pair."""
-    given = [each for each in verdicts if not isinstance(each, JudgeError)]
-    if len(given) < len(verdicts):
+    judged = [each for each in verdicts if not isinstance(each, JudgeError)]
+    if len(judged) < len(verdicts):
         return _ComparedPair(pair, error=next(each for each in verdicts if isinstance(each, JudgeError)))
-    orders = [_outcome(each.score if place == 0 else 1 - each.score) for place, each in enumerate(given)]
-    return _ComparedPair(pair, orders, [each.reasoning for each in given])
+    orders = [_outcome(each.score if place == 0 else 1 - each.score) for place, each in enumerate(judged)]
+    return _ComparedPair(pair, orders, [each.reasoning for each in judged])
 
 
 def _outcome(score: float) -> PairOutcome:
     return "win" if score == 1 else "loss" if score == 0 else "tie"
 
 
-def _details(found: _ComparedPair) -> dict[str, Any]:
-    if found.pair.missing:
-        return {"missing": found.pair.missing}
-    if found.error is not None:
-        return {"error": str(found.error)}
-    if not found.orders:
-        return {"outcome": found.outcome, "equal": True}
-    reasons = [excerpt(each, _SHOWN, lines=True) for each in found.reasons]
-    return {"outcome": found.outcome, "orders": list(found.orders), "reasoning": reasons}
+def _details(compared: _ComparedPair) -> dict[str, Any]:
+    if compared.pair.missing:
+        return {"missing": compared.pair.missing}
+    if compared.error is not None:
+        return {"error": str(compared.error)}
+    if not compared.orders:
+        return {"outcome": compared.outcome, "equal": True}
+    reasons = [excerpt(each, _LONGEST_REASONING, lines=True) for each in compared.reasons]
+    return {"outcome": compared.outcome, "orders": list(compared.orders), "reasoning": reasons}
 
 
 def _lines(name: str, details: Mapping[str, Any]) -> Iterator[str]:
@@ -318,15 +318,15 @@ def pairs_of_systems(
         results: System to result.
         label: Of the evaluator.
     """
-    found: dict[str, tuple[CaseRecord, dict[tuple[str, str], tuple[float, float, float]]]] = {}
+    by_case: dict[str, tuple[CaseRecord, dict[tuple[str, str], tuple[float, float, float]]]] = {}
     for system, result in results.items():
         for record in result.records:
             counts = record.observations[label].counts if label in record.observations else {}
             for other in results:
                 if other == system or f"wins[{other}]" not in counts:
                     continue
-                _, pairs = found.setdefault(record.id, (record, {}))
+                _, pairs = by_case.setdefault(record.id, (record, {}))
                 if (other, system) not in pairs:
                     wins, ties, losses = (counts[f"{plural}[{other}]"] for plural in ("wins", "ties", "losses"))
                     pairs[system, other] = wins, ties, losses
-    return list(found.values())
+    return list(by_case.values())

@@ -97,7 +97,7 @@ class PanelAgreement(VerdictStatistics):
     def _pairs(self) -> Mapping[str, tuple[int, int]]:
         """Name of a metric to the two jurors that it compares."""
         pairs = combinations(range(len(self.jurors)), 2)
-        return {self._metric(f"kappa[{self.jurors[one]}, {self.jurors[two]}]"): (one, two) for one, two in pairs}
+        return {self._metric(f"kappa[{self.jurors[pair[0]]}, {self.jurors[pair[1]]}]"): pair for pair in pairs}
 
     def describe(self) -> Sequence[Metric]:
         """Return the metrics."""
@@ -130,16 +130,16 @@ class PanelAgreement(VerdictStatistics):
     def _counts(self, votes: "Votes") -> dict[str, float]:
         from pytest_llmeval.evaluators.measures.confusion import unit_moments
 
-        given = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
-        counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(given)}
-        if len(given) < _FEWEST:
+        scores = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
+        counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(scores)}
+        if len(scores) < _FEWEST:
             return counts
-        spread = max(given.values()) - min(given.values())
-        counts |= {"units": 1, "spread": spread, **unit_moments(list(given.values()))}
+        spread = max(scores.values()) - min(scores.values())
+        counts |= {"units": 1, "spread": spread, **unit_moments(list(scores.values()))}
         for pair in self._pairs.values():
-            if given.keys() >= set(pair):
-                one, two = (json.dumps(given[each]) for each in pair)
-                counts[cell_name(one, two, _cell(pair))] = 1
+            if scores.keys() >= set(pair):
+                left, right = (json.dumps(scores[each]) for each in pair)
+                counts[cell_name(left, right, _cell(pair))] = 1
         return counts
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
@@ -149,7 +149,7 @@ class PanelAgreement(VerdictStatistics):
         kappas = {}
         for name, pair in self._pairs.items():
             cells = read_cells(sums, _cell(pair))
-            numbers = {(json.loads(one), json.loads(two)): column for (one, two), column in cells.items()}
+            numbers = {(json.loads(left), json.loads(right)): column for (left, right), column in cells.items()}
             kappas[name] = weighted_kappa(numbers, sums.length)
         return {
             self._metric("alpha"): krippendorff_alpha(sums),
@@ -159,9 +159,9 @@ class PanelAgreement(VerdictStatistics):
         }
 
 
-def agreement_name(of: str) -> str:
+def agreement_name(label: str) -> str:
     """Return the name of the agreement about the questions of an evaluator, by its label."""
-    return f"{of} {PanelAgreement.kind}"
+    return f"{label} {PanelAgreement.kind}"
 
 
 def _cell(pair: tuple[int, int]) -> str:
@@ -169,7 +169,7 @@ def _cell(pair: tuple[int, int]) -> str:
 
 
 _COUNTS = "cascade."
-_ASKED, _SURE, _AUDITED = (f"{_COUNTS}{name}" for name in ("asked", "sure", "audited"))
+_JUDGED, _SURE, _AUDITED = (f"{_COUNTS}{name}" for name in ("asked", "sure", "audited"))
 _ADDED = f"{_COUNTS}added "
 """Before the name of a count: what the large judge adds to it in the audited cases."""
 
@@ -193,13 +193,13 @@ def with_audit(
     Returns:
         The observation, or the error of measuring it again; the observation itself where no cascade was asked.
     """
-    asked = [each for view in verdicts for each in view if isinstance(each, CascadeVerdict)]
-    if not asked or not observation.counts:
+    cascaded = [each for view in verdicts for each in view if isinstance(each, CascadeVerdict)]
+    if not cascaded or not observation.counts:
         return observation
-    counts = {**observation.counts, _ASKED: 1.0}
-    if any(each.first is not None for each in asked):
+    counts = {**observation.counts, _JUDGED: 1.0}
+    if any(each.first is not None for each in cascaded):
         counts[_SURE] = 1.0
-    if any(each.audited for each in asked):
+    if any(each.audited for each in cascaded):
         small = again([[_by_small(each) for each in view] for view in verdicts])
         if isinstance(small, Exception):
             return small
@@ -226,22 +226,22 @@ class Cascaded(Evaluator):
     those by the verdicts of the cascade.
 
     Attributes:
-        of: The evaluator that measures each case.
+        evaluator: The evaluator that measures each case.
         audit: The share that is audited.
     """
 
-    of: Evaluator
+    evaluator: Evaluator
     audit: float
 
     @property
     def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
         """The name of the evaluator that measures."""
-        return self.of.name
+        return self.evaluator.name
 
     @property
     def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
         """As the evaluator that measures, whose formula it is."""
-        return self.of.pools_undefined
+        return self.evaluator.pools_undefined
 
     def describe(self) -> Sequence[Metric]:
         """Return its metrics, with the audit in their signatures; corrected ones are no means of scores of cases."""
@@ -250,7 +250,7 @@ class Cascaded(Evaluator):
             structs.replace(
                 each, signature=f"{each.signature}|cascade:{how}".lstrip("|"), averaged=each.averaged and not self.audit
             )
-            for each in self.of.describe()
+            for each in self.evaluator.describe()
         ]
 
     def measure(self, case: Case) -> Observation:
@@ -259,55 +259,55 @@ class Cascaded(Evaluator):
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
         """Return those of the evaluator that measures."""
-        return self.of.error_buckets()
+        return self.evaluator.error_buckets()
 
     def tables(self) -> Sequence[ReportTable]:
         """Return those of the evaluator that measures."""
-        return self.of.tables()
+        return self.evaluator.tables()
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
         """Apply the evaluator's formula to corrected counts; what people correct already, to the counts themselves."""
         plain = _counts_of(sums)
         if not self.audit or _AUDITED not in sums:
-            return self.of.summarize(plain)
+            return self.evaluator.summarize(plain)
         import numpy as np
 
         # A single case, and a resample without any audited one, has nothing to be corrected by.
         share = np.nan_to_num(ratio(sums[_SURE] - sums[_AUDITED], sums[_AUDITED]))
         names = [*plain, *(name.removeprefix(_ADDED) for name in sums if name.startswith(_ADDED))]
         corrected = {name: plain[name] + share * sums[_ADDED + name] for name in dict.fromkeys(names)}
-        values = dict(self.of.summarize(Sums(corrected, sums.length, sums.metrics)))
+        values = dict(self.evaluator.summarize(Sums(corrected, sums.length, sums.metrics)))
         if self._by_people:
-            given = self.of.summarize(plain)
-            values |= {name: given[name] for name in self._by_people if name in given}
+            uncorrected = self.evaluator.summarize(plain)
+            values |= {name: uncorrected[name] for name in self._by_people if name in uncorrected}
         return values
 
     @cached_property
     def _by_people(self) -> frozenset[str]:
         """The metrics that labels of people correct, whatever judged."""
-        return frozenset(self.of.basis(Sums({}, 1)))
+        return frozenset(self.evaluator.basis(Sums({}, 1)))
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what corrected values rest on: the audited cases."""
         plain = _counts_of(sums)
-        own = self.of.basis(plain)
-        asked, sure, audited = (float(sums[name][0]) for name in (_ASKED, _SURE, _AUDITED))
+        own = self.evaluator.basis(plain)
+        judged, sure, audited = (float(sums[name][0]) for name in (_JUDGED, _SURE, _AUDITED))
         open_ = sure - audited
         if not self.audit or open_ < _ROUNDING:
             return own
         fault = ""
         if audited < LEAST_LABELS - _ROUNDING:
             fault = f"{round(audited)} of {counted(round(sure), 'sure case')} audited, expected at least {LEAST_LABELS}"
-        found = {}
+        bases = {}
         for name in self.summarize(sums):
             metric = self._metric(name)
-            share = open_ / asked if metric.per_case is None else open_
-            found[name] = Basis(audited, share * unseen_errors(_span(metric), audited), fault)
-        return {**found, **own}
+            share = open_ / judged if metric.per_case is None else open_
+            bases[name] = Basis(audited, share * unseen_errors(_span(metric), audited), fault)
+        return {**bases, **own}
 
     def _metric(self, name: str) -> Metric:
         """Return the declaration of a metric, of a member of a family that of the family."""
-        declared = self.of.describe()
+        declared = self.evaluator.describe()
         exact = next((each for each in declared if each.name == name), None)
         return exact or next(each for each in declared if "[" in each.name and name.startswith(each.family))
 
@@ -321,8 +321,8 @@ def _span(metric: Metric) -> float:
 
 def _counts_of(sums: Sums) -> Sums:
     """Return the counts of the evaluator that measures."""
-    kept = {name: column for name, column in sums.items() if not name.startswith(_COUNTS)}
-    return Sums(kept, sums.length, sums.metrics)
+    own = {name: column for name, column in sums.items() if not name.startswith(_COUNTS)}
+    return Sums(own, sums.length, sums.metrics)
 
 
 @dataclass(frozen=True)
@@ -356,11 +356,11 @@ class CascadeErrors(VerdictStatistics):
 
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """Count one case."""
-        asked = [each for each in verdicts if isinstance(each, CascadeVerdict)]
-        if not asked:
+        cascaded = [each for each in verdicts if isinstance(each, CascadeVerdict)]
+        if not cascaded:
             return self.absent("no question was put to a cascade")
-        audited = [each for each in asked if each.audited]
-        counts = {"verdicts": len(asked), "sure": sum(each.first is not None for each in asked)}
+        audited = [each for each in cascaded if each.audited]
+        counts = {"verdicts": len(cascaded), "sure": sum(each.first is not None for each in cascaded)}
         if audited:
             counts["audited"] = len(audited)
             counts["wrong"] = sum(each.differs for each in audited)

@@ -64,14 +64,14 @@ class Margins:
     hits: "FloatArray"
 
     @classmethod
-    def of(
+    def from_cells(
         cls, cells: "Mapping[tuple[str, str], FloatArray]", length: int, only: Collection[str] | None = None
     ) -> "Margins":
         """Sum up cells, each a column of `length` entries; for some of the labels `only`."""
         import numpy as np
 
-        found = {label for cell in cells for label in cell if only is None or label in only}
-        labels = tuple(sorted(found, key=label_order))
+        present = {label for cell in cells for label in cell if only is None or label in only}
+        labels = tuple(sorted(present, key=label_order))
         position = {label: index for index, label in enumerate(labels)}
         gold, predicted, hits = (np.zeros((len(labels), length)) for _ in range(3))
         for (right, answered), column in cells.items():
@@ -89,8 +89,8 @@ class Margins:
         rows = [index for index, label in enumerate(self.labels) if label in chosen]
         if len(rows) == len(self.labels):
             return self
-        kept = tuple(self.labels[row] for row in rows)
-        return Margins(kept, self.gold[rows], self.predicted[rows], self.hits[rows])
+        chosen_labels = tuple(self.labels[row] for row in rows)
+        return Margins(chosen_labels, self.gold[rows], self.predicted[rows], self.hits[rows])
 
 
 def ratio(part: "FloatArray", whole: "FloatArray") -> "FloatArray":
@@ -201,7 +201,7 @@ def matthews(margins: Margins) -> "FloatArray":
 
 
 def precision_recall_f1(
-    right: "FloatArray", found: "FloatArray", expected: "FloatArray", cases: "FloatArray"
+    right: "FloatArray", answered: "FloatArray", expected: "FloatArray", cases: "FloatArray"
 ) -> "tuple[FloatArray, FloatArray, FloatArray]":
     """Return precision, recall and F1 of summed counts.
 
@@ -210,17 +210,17 @@ def precision_recall_f1(
 
     Args:
         right: How many are on both sides.
-        found: How many there are.
+        answered: How many there are.
         expected: How many there should be.
         cases: How many cases were counted; without any, nothing is defined.
     """
     import numpy as np
 
-    nothing = (found + expected == 0) & (cases > 0)
+    nothing = (answered + expected == 0) & (cases > 0)
     with np.errstate(all="ignore"):
-        precision = np.where(nothing, 1.0, np.where((found == 0) & (expected > 0), 0.0, right / found))
+        precision = np.where(nothing, 1.0, np.where((answered == 0) & (expected > 0), 0.0, right / answered))
         recall = np.where(nothing, 1.0, right / expected)
-        f1 = np.where(nothing, 1.0, 2 * right / (found + expected))
+        f1 = np.where(nothing, 1.0, 2 * right / (answered + expected))
     return precision, recall, f1
 
 

@@ -215,7 +215,7 @@ def open_wordnet(folder: str | None = None) -> Any:
     Raises:
         MissingDataError: If there are no such files.
     """
-    root = _installed() if folder is None else _given(folder)
+    root = _installed() if folder is None else _checked_folder(folder)
     reader_type = _reader_type()
     try:
         with _readable(root), warnings.catch_warnings():
@@ -226,7 +226,7 @@ def open_wordnet(folder: str | None = None) -> Any:
         raise MissingDataError(f"WordNet in {root} is incomplete ({error}): {_INSTALL}") from error
 
 
-def _given(folder: str) -> str:
+def _checked_folder(folder: str) -> str:
     if not Path(folder, "data.noun").is_file():
         raise MissingDataError(
             f"METEOR found no WordNet file data.noun in {folder!r}: set the right folder, or {_INSTALL}"

@@ -87,13 +87,13 @@ def span_faults(spans: Sequence[Span], length: int) -> dict[str, list[int]]:
 
 
 def _overlapping(spans: Sequence[Span]) -> list[int]:
-    found: list[int] = []
+    indices: list[int] = []
     reached: int | None = None
     for start, end, index in sorted((start, end, index) for index, (start, end) in enumerate(spans) if start < end):
         if reached is not None and start < reached:
-            found.append(index)
+            indices.append(index)
         reached = end if reached is None else max(reached, end)
-    return sorted(found)
+    return sorted(indices)
 
 
 Edges: TypeAlias = Mapping[tuple[int, int], Sequence[int]]
@@ -231,7 +231,7 @@ def as_sources(entries: Iterable[Any]) -> list[EvidenceSource]:
         source = entry if isinstance(entry, EvidenceSource) else _source(entry)
         if source is not None:
             urls.setdefault(source.text, []).extend(source.urls)
-    return [EvidenceSource(text, tuple(sorted(set(found)))) for text, found in sorted(urls.items())]
+    return [EvidenceSource(text, tuple(sorted(set(addresses)))) for text, addresses in sorted(urls.items())]
 
 
 def listed(entries: Any) -> str:
@@ -414,7 +414,7 @@ def pk(n_sentences: int, reference: Iterable[int], hypothesis: Iterable[int]) ->
     Returns:
         Wrong windows and all windows; no window if the text is not longer than one.
     """
-    return _disagreements(n_sentences, reference, hypothesis, lambda right, found: bool(right) != bool(found))
+    return _disagreements(n_sentences, reference, hypothesis, lambda right, answered: bool(right) != bool(answered))
 
 
 def window_diff(n_sentences: int, reference: Iterable[int], hypothesis: Iterable[int]) -> WindowErrors:
@@ -428,16 +428,16 @@ def window_diff(n_sentences: int, reference: Iterable[int], hypothesis: Iterable
 def _disagreements(
     n_sentences: int, reference: Iterable[int], hypothesis: Iterable[int], differ: Callable[[int, int], bool]
 ) -> WindowErrors:
-    right, found = (
+    right, other = (
         [each for each in sorted(set(side)) if 0 <= each < n_sentences - 1] for side in (reference, hypothesis)
     )
     size = max(round(n_sentences / (2 * (len(right) + 1))), _SMALLEST_WINDOW)
     windows = max(n_sentences - size, 0)
     # What a window holds changes only where a boundary enters or leaves it.
-    changes = {0, windows} | {min(max(each + step, 0), windows) for each in (*right, *found) for step in (1 - size, 1)}
+    changes = {0, windows} | {min(max(each + step, 0), windows) for each in (*right, *other) for step in (1 - size, 1)}
     errors = 0
     for start, end in pairwise(sorted(changes)):
-        if differ(_count(right, start, start + size), _count(found, start, start + size)):
+        if differ(_count(right, start, start + size), _count(other, start, start + size)):
             errors += end - start
     return WindowErrors(errors, windows)
 

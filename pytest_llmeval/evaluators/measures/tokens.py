@@ -31,11 +31,11 @@ def _by_ending(*rules: tuple[str, Iterable[str]]) -> _Rules:
     Args:
         rules: Replacements, each with its suffixes.
     """
-    found: dict[str, list[tuple[str, str]]] = {}
+    by_ending: dict[str, list[tuple[str, str]]] = {}
     for replacement, suffixes in rules:
         for suffix in suffixes:
-            found.setdefault(suffix[-2:], []).append((suffix, replacement))
-    return found
+            by_ending.setdefault(suffix[-2:], []).append((suffix, replacement))
+    return by_ending
 
 
 # Of two suffixes that end in the same letters the longer one stands first, as in the paper.
@@ -96,22 +96,22 @@ def _without_participle(word: str) -> str:
     if word.endswith("eed"):
         return word[:-1] if "vc" in _shape(word[:-3]) else word
     if word.endswith("ed"):
-        rest = word[:-2]
+        base = word[:-2]
     elif word.endswith("ing"):
-        rest = word[:-3]
+        base = word[:-3]
     else:
         return word
-    return _mended(rest) if "v" in _shape(rest) else word
+    return _infinitive(base) if "v" in _shape(base) else word
 
 
-def _mended(rest: str) -> str:
+def _infinitive(base: str) -> str:
     """Return the infinitive of what is left of a participle, as far as rules tell it: hoping, hopping."""
-    shape = _shape(rest)
-    if rest[-2:] in ("at", "bl", "iz"):
-        return rest + "e"
-    if rest[-1] == rest[-2:-1] and shape[-1] == "c":
-        return rest if rest[-1] in "lsz" else rest[:-1]
-    return rest + "e" if shape.count("vc") == 1 and _is_short(rest, shape) else rest
+    shape = _shape(base)
+    if base[-2:] in ("at", "bl", "iz"):
+        return base + "e"
+    if base[-1] == base[-2:-1] and shape[-1] == "c":
+        return base if base[-1] in "lsz" else base[:-1]
+    return base + "e" if shape.count("vc") == 1 and _is_short(base, shape) else base
 
 
 def _is_short(word: str, shape: str) -> bool:
@@ -133,10 +133,10 @@ def _replaced(word: str, rules: _Rules, least: int) -> str:
     """Replace the suffix of the first rule that fits, if the measure of what is before it is large enough."""
     for suffix, replacement in rules.get(word[-2:], ()):
         if word.endswith(suffix):
-            rest = word[: -len(suffix)]
-            if _shape(rest).count("vc") < least or (suffix == "ion" and rest[-1] not in "st"):
+            base = word[: -len(suffix)]
+            if _shape(base).count("vc") < least or (suffix == "ion" and base[-1] not in "st"):
                 return word
-            return rest + replacement
+            return base + replacement
     return word
 
 

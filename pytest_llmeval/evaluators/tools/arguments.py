@@ -50,8 +50,8 @@ class ArgumentRules:
         rules = self._by_tool.get(tool)
         if rules is None:
             merged: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-            for into, given in zip(merged, (self.comparators, self.defaults), strict=True):
-                for pattern, each in given.items():
+            for into, by_pattern in zip(merged, (self.comparators, self.defaults), strict=True):
+                for pattern, each in by_pattern.items():
                     if fnmatchcase(tool, pattern):
                         into.update(each)
             rules = self._by_tool[tool] = (build_record(merged[0]), merged[1])
@@ -75,10 +75,10 @@ class ArgumentRules:
         key = self._rules(call.name)[0].key(self._completed(call))
         return () if key is None else key
 
-    def differences(self, expected: ToolCall, made: ToolCall) -> FieldsOutcome:
+    def differences(self, expected: ToolCall, actual: ToolCall) -> FieldsOutcome:
         """Compare the arguments of two calls of one tool."""
         out = FieldsOutcome()
-        compare(self._rules(expected.name)[0], "", "", self._completed(expected), self._completed(made), out)
+        compare(self._rules(expected.name)[0], "", "", self._completed(expected), self._completed(actual), out)
         if out.faults and self.ignored:
             out.wrong = [each for each in out.wrong if not self._is_ignored(each[0].path)]
             out.missing = [each for each in out.missing if not self._is_ignored(each.path)]
@@ -87,10 +87,12 @@ class ArgumentRules:
             out.extra = []
         return out
 
-    def kept(self, call: ToolCall) -> Mapping[str, Any]:
+    def counted_arguments(self, call: ToolCall) -> Mapping[str, Any]:
         """Return the arguments that are not ignored."""
-        given = call.arguments or {}
-        return {name: each for name, each in given.items() if not self._is_ignored(name)} if self.ignored else given
+        arguments = call.arguments or {}
+        if not self.ignored:
+            return arguments
+        return {name: each for name, each in arguments.items() if not self._is_ignored(name)}
 
     def _is_ignored(self, path: str) -> bool:
         """Return whether a pattern names the path, or an argument that holds it."""
@@ -118,7 +120,7 @@ class CallPairing:
     lines: Sequence[str]
 
 
-def pair_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rules: ArgumentRules) -> CallPairing:
+def pair_calls(expected: Sequence[ToolCall], actual: Sequence[ToolCall], rules: ArgumentRules) -> CallPairing:
     """Pair calls of the same tool one-to-one, as many as possible, so that the most of them agree in their arguments.
 
     Among such pairings, one in which the most arguments agree.
@@ -126,24 +128,24 @@ def pair_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rules: Ar
     Raises:
         EvaluatorError: There are too many calls of one tool to compare all of them.
     """
-    alike = _written_alike(expected, made) if rules.plain else []
-    rows, columns = _unpaired(alike, len(expected), len(made))
+    alike = _written_alike(expected, actual) if rules.plain else []
+    rows, columns = _unpaired(alike, len(expected), len(actual))
     by_name: defaultdict[str, tuple[list[ToolCall], list[ToolCall]]] = defaultdict(lambda: ([], []))
-    for side, calls in enumerate(([expected[row] for row in rows], [made[column] for column in columns])):
+    for side, calls in enumerate(([expected[row] for row in rows], [actual[column] for column in columns])):
         for call in calls:
             by_name[call.name][side].append(call)
     missing: list[ToolCall] = []
     extra: list[ToolCall] = []
     lines: list[str] = []
     stated = agreeing = len(alike)
-    for wanted, called in by_name.values():
-        if not wanted or not called:
-            missing += wanted
+    for expected_calls, called in by_name.values():
+        if not expected_calls or not called:
+            missing += expected_calls
             extra += called
             continue
         compares = rules.mode != "ignore"
-        spoken = [call for call in wanted if call.arguments is not None and compares]
-        silent = [call for call in wanted if call.arguments is None or not compares]
+        spoken = [call for call in expected_calls if call.arguments is not None and compares]
+        silent = [call for call in expected_calls if call.arguments is None or not compares]
         equal, others = _best(spoken, called, rules) if spoken else ([], [])
         agreeing += len(equal)
         for row, column in others:
@@ -162,9 +164,9 @@ def pair_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rules: Ar
 _Pairs: TypeAlias = list[tuple[int, int]]
 
 
-def _written_alike(expected: Sequence[ToolCall], made: Sequence[ToolCall]) -> _Pairs:
+def _written_alike(expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> _Pairs:
     """Return as many pairs as possible of calls that are written in the same way, as most calls that agree are."""
-    return first_pairs(map(_written, expected), map(_written, made))
+    return first_pairs(map(_written, expected), map(_written, actual))
 
 
 def _written(call: ToolCall) -> bytes | None:
@@ -178,45 +180,45 @@ def _written(call: ToolCall) -> bytes | None:
         return None
 
 
-def _best(expected: Sequence[ToolCall], made: Sequence[ToolCall], rules: ArgumentRules) -> tuple[_Pairs, _Pairs]:
+def _best(expected: Sequence[ToolCall], actual: Sequence[ToolCall], rules: ArgumentRules) -> tuple[_Pairs, _Pairs]:
     """Return the best pairs of calls of one tool, by index: those that are known to agree, and others."""
-    if len(expected) == len(made) == 1:
+    if len(expected) == len(actual) == 1:
         return [], [(0, 0)]
     if rules.has_keys(expected[0].name):
-        equal = first_pairs(map(rules.key, expected), map(rules.key, made))
+        equal = first_pairs(map(rules.key, expected), map(rules.key, actual))
         # No other calls agree, so the pairing of the rest matters for the explanation alone.
-        left, right = _unpaired(equal, len(expected), len(made))
+        left, right = _unpaired(equal, len(expected), len(actual))
         if not left or not right:
             return equal, []
-        weights = [[1 + _alike(expected[row], made[column]) for column in right] for row in left]
+        weights = [[1 + _alike(expected[row], actual[column]) for column in right] for row in left]
         return equal, [(left[row], right[column]) for row, column in assign(weights)]
-    if len(expected) * len(made) > _MOST_PAIRS:
-        sizes = f"{len(expected)} expected and {len(made)} calls of {expected[0].name}"
+    if len(expected) * len(actual) > _MOST_PAIRS:
+        sizes = f"{len(expected)} expected and {len(actual)} calls of {expected[0].name}"
         raise EvaluatorError(f"found {sizes}, expected at most {_MOST_PAIRS} pairs")
-    outcomes = [[rules.differences(right_call, call) for call in made] for right_call in expected]
+    outcomes = [[rules.differences(right_call, call) for call in actual] for right_call in expected]
     # A pair counts more than any agreement, and one more call that agrees more than all arguments together.
-    fewer = min(len(expected), len(made))
+    fewer = min(len(expected), len(actual))
     agreeing = fewer * max(len(each.right) for line in outcomes for each in line) + 1
     paired = (agreeing + 1) * (fewer + 1)
     weights = [[paired + len(each.right) + (0 if each.faults else agreeing) for each in line] for line in outcomes]
     return [], assign(weights)
 
 
-def _unpaired(pairs: _Pairs, expected: int, made: int) -> tuple[list[int], list[int]]:
+def _unpaired(pairs: _Pairs, expected: int, actual: int) -> tuple[list[int], list[int]]:
     """Return the expected calls, and those made, that have no partner."""
-    if len(pairs) == expected == made:
+    if len(pairs) == expected == actual:
         return [], []
     rows, columns = {row for row, _ in pairs}, {column for _, column in pairs}
     return (
         [row for row in range(expected) if row not in rows],
-        [column for column in range(made) if column not in columns],
+        [column for column in range(actual) if column not in columns],
     )
 
 
-def _alike(expected: ToolCall, made: ToolCall) -> int:
+def _alike(expected: ToolCall, actual: ToolCall) -> int:
     """Return how many arguments of two calls are equal."""
-    right, found = expected.arguments or {}, made.arguments or {}
-    return sum(name in found and found[name] == value for name, value in right.items())
+    right, answered = expected.arguments or {}, actual.arguments or {}
+    return sum(name in answered and answered[name] == value for name, value in right.items())
 
 
 _PARAMETERS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
@@ -276,7 +278,7 @@ class ToolSchemas:
         from jsonschema.validators import Draft202012Validator, validator_for
         from referencing import Registry
 
-        made: dict[str, Validator] = {}
+        validators: dict[str, Validator] = {}
         for name, schema in self.schemas.items():
             if not isinstance(schema, dict | bool):
                 raise ValueError(f"{name}: found {describe_found(schema)}, expected a JSON Schema")  # noqa: TRY004 (a fault)
@@ -286,8 +288,8 @@ class ToolSchemas:
             except SchemaError as error:
                 raise ValueError(f"{name}{error.json_path[1:]}: {error.message}, expected a JSON Schema") from None
             # With an empty registry nothing that a schema refers to is fetched.
-            made[name] = kind(schema, registry=Registry())
-        return made
+            validators[name] = kind(schema, registry=Registry())
+        return validators
 
     def fault(self, call: ToolCall) -> str | None:
         """Say why a call is not valid; ``None`` if it is."""

@@ -114,8 +114,8 @@ def messages_of(case: Case) -> Sequence[Any] | None:
     trace = case.prediction
     if isinstance(trace, list | tuple) and any(map(is_message, trace)):
         return trace
-    found = case.parts.get("messages")
-    return found if isinstance(found, list | tuple) else None
+    messages = case.parts.get("messages")
+    return messages if isinstance(messages, list | tuple) else None
 
 
 def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
@@ -131,11 +131,11 @@ def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
     calls = iter(_joined(item for each in items for item in each))
     steps = []
     for message, own in zip(messages, items, strict=True):
-        made = [next(calls) for item in own if _is_call(item)]
+        own_calls = [next(calls) for item in own if _is_call(item)]
         role, text = _author(message), _text(message)
         if role == "user" and not text and own:  # Anthropic's results stand in messages of the user
             role = None
-        steps.append(MessageStep(role, text, made))
+        steps.append(MessageStep(role, text, own_calls))
     return steps
 
 
@@ -173,12 +173,9 @@ def _text(message: Any) -> str:
         return ""
     if isinstance(content := message.get("content"), str):
         return content
-    said = [part.get("text", part.get("content")) for part in _parts(message) if isinstance(part, dict) and _says(part)]
-    return "\n".join(each for each in said if isinstance(each, str))
-
-
-def _says(part: Mapping[str, Any]) -> bool:
-    return _type(part) in _TEXTS
+    parts = [part for part in _parts(message) if isinstance(part, dict) and _type(part) in _TEXTS]
+    texts = [part.get("text", part.get("content")) for part in parts]
+    return "\n".join(each for each in texts if isinstance(each, str))
 
 
 def read_trace(trace: Any) -> list[ToolCall]:
@@ -288,12 +285,12 @@ def _item(part: Any, place: str) -> Iterator[Mapping[str, Any]]:
         if kind in _OTHERS or (kind is None and any(name in part for name in _GEMINI)):
             return
     if isinstance(part, dict):
-        found = f"a part of type {kind!r}" if kind else f"a part with {', '.join(map(str, part)) or 'no keys'}"
+        description = f"a part of type {kind!r}" if kind else f"a part with {', '.join(map(str, part)) or 'no keys'}"
     else:
-        found = describe_found(part)
+        description = describe_found(part)
     raise MissingTraceError(
-        f"{place}: found {found}, expected text, a tool call or its result as OpenAI, Anthropic, Gemini, LangChain, "
-        "pydantic-ai or OpenTelemetry write them"
+        f"{place}: found {description}, expected text, a tool call or its result as OpenAI, Anthropic, Gemini, "
+        "LangChain, pydantic-ai or OpenTelemetry write them"
     )
 
 
@@ -306,9 +303,11 @@ def _joined(items: Iterable[Any]) -> list[ToolCall]:
             calls.append(_plain(item) or _call(item, len(calls)))
             read.append(item)
         elif _failed(item) or _type(item) == "retry-prompt":
-            wanted = _id(item)
+            call_id = _id(item)
             # Ids may be used again in later turns: a result belongs to the last call before it.
-            place = next((place for place in reversed(range(len(read))) if wanted and _id(read[place]) == wanted), None)
+            place = next(
+                (place for place in reversed(range(len(read))) if call_id and _id(read[place]) == call_id), None
+            )
             if place is not None:
                 calls[place] = calls[place]._replace(failed=True)
     return calls
@@ -395,12 +394,12 @@ def follows(expected: Sequence[str], called: Sequence[str], order: Order) -> boo
     if order == "exact":
         return list(expected) == list(called)
     if order == "in_order":
-        rest = iter(called)
-        return all(name in rest for name in expected)
-    right, made = Counter(expected), Counter(called)
+        remaining = iter(called)
+        return all(name in remaining for name in expected)
+    right, actual = Counter(expected), Counter(called)
     if order == "any_order":
-        return right == made
-    return right <= made if order == "superset" else made <= right
+        return right == actual
+    return right <= actual if order == "superset" else actual <= right
 
 
 def common_subsequence(expected: Sequence[str], called: Sequence[str]) -> int:
@@ -433,7 +432,7 @@ _USER = _Action("user", "a message of the user", is_user=True)
 _ASSISTANT = _Action("assistant", "a message of the assistant")
 
 
-def first_parting(repeats: Sequence[Case], shown: Callable[[str], str] = str) -> dict[str, Any] | None:
+def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -> dict[str, Any] | None:
     """Return where the repeats of a case part; ``None`` where they never do, or have no steps that can be compared.
 
     Steps are messages of the user, calls of tools with their arguments, and messages of the assistant without calls.
@@ -441,7 +440,7 @@ def first_parting(repeats: Sequence[Case], shown: Callable[[str], str] = str) ->
 
     Args:
         repeats: The case with each of its predictions; those without one are left out.
-        shown: Makes the text of a step presentable.
+        redact: Makes the text of a step presentable.
 
     Returns:
         ``turn``, counted from 1, ``None`` for lists of calls; ``step`` in that turn, counted from 1 behind the message
@@ -451,7 +450,7 @@ def first_parting(repeats: Sequence[Case], shown: Callable[[str], str] = str) ->
         return None
     numbers = [number for number, case in enumerate(repeats, 1) if case.prediction is not MISSING]
     try:
-        read = [_Read.of(repeats[number - 1]) for number in numbers]
+        read = [_Read.parse(repeats[number - 1]) for number in numbers]
     except (MissingTraceError, PredictionError):
         return None
     conversations = [each.messages is not None for each in read]
@@ -463,18 +462,18 @@ def first_parting(repeats: Sequence[Case], shown: Callable[[str], str] = str) ->
     for place in range(max(map(len, steps))):
         now = [each[place] if place < len(each) else _END for each in steps]
         if len({each.key for each in now}) > 1:
-            variants = _variants(dict(zip(numbers, now, strict=True)), shown)
+            variants = _variants(dict(zip(numbers, now, strict=True)), redact)
             return {"turn": max(turn, 1) if any(conversations) else None, "step": done + 1, "variants": variants}
         turn, done = (turn + 1, 0) if now[0].is_user else (turn, done + 1)
     return None
 
 
-def _variants(steps: Mapping[int, _Action], shown: Callable[[str], str]) -> list[dict[str, Any]]:
+def _variants(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
     repeats: dict[str, list[int]] = {}
     for number, step in steps.items():
         repeats.setdefault(step.key, []).append(number)
     what = {step.key: step.what for step in steps.values()}
-    return [{"what": shown(what[key]), "repeats": each} for key, each in repeats.items()]
+    return [{"what": redact(what[key]), "repeats": each} for key, each in repeats.items()]
 
 
 class _Read(NamedTuple):
@@ -489,7 +488,7 @@ class _Read(NamedTuple):
     calls: Sequence[ToolCall]
 
     @classmethod
-    def of(cls, case: Case) -> "_Read":
+    def parse(cls, case: Case) -> "_Read":
         """Read a prediction.
 
         Raises:
@@ -499,9 +498,9 @@ class _Read(NamedTuple):
         messages, listed = messages_of(case), case.parts.get("tool_calls")
         if messages is not None:
             steps = read_steps(messages)
-            made = [call for step in steps for call in step.calls]
-            if made or not listed:
-                return cls(steps, made)
+            calls = [call for step in steps for call in step.calls]
+            if calls or not listed:
+                return cls(steps, calls)
         return cls(None, read_trace(listed))
 
     def steps(self, *, texts: bool) -> Iterator[_Action]:
@@ -512,9 +511,9 @@ class _Read(NamedTuple):
         for role, text, calls in self.messages:
             yield from map(_called, calls)
             if role == "user":
-                yield _said(_USER, text) if texts else _USER
+                yield _with_text(_USER, text) if texts else _USER
             elif role == "assistant" and text and not calls:
-                yield _said(_ASSISTANT, text) if texts else _ASSISTANT
+                yield _with_text(_ASSISTANT, text) if texts else _ASSISTANT
 
 
 def _called(call: ToolCall) -> _Action:
@@ -522,5 +521,5 @@ def _called(call: ToolCall) -> _Action:
     return _Action(f"call {call.name} {arguments}", f"{call.name}({arguments[1:-1]})")
 
 
-def _said(step: _Action, text: str) -> _Action:
+def _with_text(step: _Action, text: str) -> _Action:
     return _Action(f"{step.key} {text}", f"{step.what}: {text}", step.is_user)

@@ -146,8 +146,8 @@ class Tools(Evaluator):
             metrics.append(Metric(_ACCURACY, signature=how_compared))
         metrics += [Metric(name, higher_is_better=False, high=None, signature=f"v:{self.version}") for name in _COUNTS]
         if self._limits or self._policies:
-            given = [self.max_calls, self.forbidden, self.required]
-            limits = options_digest([*given, self.before, self.says_did_not] if self._policies else given)
+            options = [self.max_calls, self.forbidden, self.required]
+            limits = options_digest([*options, self.before, self.says_did_not] if self._policies else options)
             metrics.append(Metric(_LIMITS, signature=f"{limits}{names}", averaged=True))
         if self._has_schemas:
             schemas = options_digest(self.schemas)
@@ -220,11 +220,11 @@ class Tools(Evaluator):
 
     def _loops(self, calls: Sequence[ToolCall]) -> int:
         """Return how many calls repeat an earlier one, arguments included."""
-        kept = [(call.name, self._rules.kept(call)) for call in calls]
+        counted = [(call.name, self._rules.counted_arguments(call)) for call in calls]
         # Where texts and numbers alone tell all calls apart, their normal forms are not needed.
-        if len({(name, _scalars(arguments)) for name, arguments in kept}) == len(kept):
+        if len({(name, _scalars(arguments)) for name, arguments in counted}) == len(counted):
             return 0
-        return len(kept) - len({(name, exact_key(arguments)) for name, arguments in kept})
+        return len(counted) - len({(name, exact_key(arguments)) for name, arguments in counted})
 
     def _undefined(
         self, expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing

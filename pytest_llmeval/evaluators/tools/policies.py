@@ -33,9 +33,9 @@ class UserApproval:
             raise FieldsError([("user", fault)])
 
 
-def _form(given: Any) -> str:
+def _form(setting: Any) -> str:
     """Distinguish the forms of a setting, so that faults are those of the one that was meant."""
-    return "[mapping]" if isinstance(given, Mapping | ApprovalRule | UserApproval) else "[other]"
+    return "[mapping]" if isinstance(setting, Mapping | ApprovalRule | UserApproval) else "[other]"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class _Timeline(NamedTuple):
     hears: bool
 
     @property
-    def said(self) -> bool:
+    def answers(self) -> bool:
         """Whether anything that the assistant said is in it."""
         return any(each.kind == "said" for each in self.events)
 
@@ -159,7 +159,7 @@ class ToolPolicies:
             broken = _lines(_claims(tool, claim, timeline.events))
             unmet += broken
             if not (broken or timeline.hears):
-                undecided.append(f"says_did_not {tool}: {timeline.lacks}{'' if timeline.said else ' and no answer'}")
+                undecided.append(f"says_did_not {tool}: {timeline.lacks}{'' if timeline.answers else ' and no answer'}")
         return PolicyVerdict(unmet, undecided)
 
 
@@ -181,10 +181,10 @@ def _timeline(case: Case, calls: Sequence[ToolCall]) -> _Timeline:
         except MissingTraceError as error:
             lacks = str(error)
         else:
-            made = [call for step in steps for call in step.calls]
-            if Counter(call.name for call in made) == Counter(call.name for call in calls):
+            message_calls = [call for step in steps for call in step.calls]
+            if Counter(call.name for call in message_calls) == Counter(call.name for call in calls):
                 return _Timeline(list(_events(steps)), "", hears=True)
-            lacks = f"the messages have {len(made)} of {len(calls)} tool calls"
+            lacks = f"the messages have {len(message_calls)} of {len(calls)} tool calls"
     events = [_Event("call", call=call, place=f"call {number}") for number, call in enumerate(calls, 1)]
     answer = case.parts.get("answer")
     has_answer = isinstance(answer, str) and messages is None
@@ -208,28 +208,28 @@ def _events(steps: Sequence[MessageStep]) -> Iterator[_Event]:
 
 def _lines(broken: _Broken) -> list[str]:
     """Return a line about the first case of a broken rule, with the number of the others."""
-    found = list(broken)
-    if not found:
+    breaches = list(broken)
+    if not breaches:
         return []
-    (event, reason), more = found[0], len(found) - 1
+    (event, reason), more = breaches[0], len(breaches) - 1
     return [f"{event.place}: found {reason}{f' (and {more} more)' if more else ''}"]
 
 
 def _without_call(tool: str, needs: str, events: Sequence[_Event]) -> _Broken:
     """Yield calls of a tool for which no call of another one has succeeded; each call needs one of its own."""
-    given = used = 0
+    available = used = 0
     for event in events:
         if (call := event.call) is None:
             continue
         if fnmatchcase(call.name, tool):
-            if given:
-                given -= not call.failed
+            if available:
+                available -= not call.failed
                 used += not call.failed
             else:
                 spent = f" of its own: {used} served earlier calls" if used else ""
                 yield event, f"{call} without an earlier {needs}{spent}"
         if fnmatchcase(call.name, needs):
-            given += not call.failed
+            available += not call.failed
 
 
 def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Broken:
@@ -239,17 +239,17 @@ def _without_approval(tool: str, pattern: str, events: Sequence[_Event]) -> _Bro
     A call that fails leaves the approval to the next one.
     """
     expression = compiled(composed(pattern), ignore_case=True)
-    asked = spoke = False
+    proposed = spoke = False
     approval: _Event | None = None
     used: _Event | None = None
     for event in events:
         if event.kind == "said":
-            asked = spoke = True
+            proposed = spoke = True
         elif event.kind == "user":
             if spoke:
                 approval = used = None
                 spoke = False
-            if asked and used is None and found_by(expression, event.text):
+            if proposed and used is None and found_by(expression, event.text):
                 approval = event
         elif event.call is not None and fnmatchcase(event.call.name, tool):
             if approval is None:
@@ -299,10 +299,10 @@ class CallLimits:
         if self.max_calls is not None and len(calls) > self.max_calls:
             yield f"found {counted(len(calls), 'tool call')}, expected at most {self.max_calls}"
         for pattern in self.forbidden:
-            found = [str(call) for call in calls if fnmatchcase(call.name, pattern)]
-            if found:
-                more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-                yield f"found {found[0]}{more}, expected no call of {pattern}"
+            matches = [str(call) for call in calls if fnmatchcase(call.name, pattern)]
+            if matches:
+                more = f" and {len(matches) - 1} more" if len(matches) > 1 else ""
+                yield f"found {matches[0]}{more}, expected no call of {pattern}"
         for pattern in self.required:
             if not any(fnmatchcase(call.name, pattern) for call in counted_calls):
                 called = ", ".join(dict.fromkeys(call.name for call in counted_calls)) or "no calls"

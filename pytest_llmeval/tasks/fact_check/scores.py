@@ -45,7 +45,7 @@ def verdict_scores(sums: "Sums", verdicts: Sequence[str]) -> "dict[str, FloatArr
 
     keys = [key for verdict in verdicts if (key := label_key(verdict)) is not None]
     cells = read_cells(sums)
-    margins = Margins.of(cells, sums.length)
+    margins = Margins.from_cells(cells, sums.length)
     macro = average(margins.only(keys), "macro")
     scores = {
         "verdict_accuracy": ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0)),

@@ -97,25 +97,25 @@ def test_a_case_with_another_id_keeps_its_labels_unless_the_right_answer_is_anot
     one = case(1, 0.5)
     labels = HumanLabels([label(one, "yes")])
     prints = shown_prints({"reference": "Paris"}, one.input, one.prediction)
-    assert labels.of("c1", prints, YES_NO).scores == [1.0]
-    assert labels.of("renamed", prints, YES_NO).scores == [1.0]
+    assert labels.scores_of("c1", prints, YES_NO).scores == [1.0]
+    assert labels.scores_of("renamed", prints, YES_NO).scores == [1.0]
     other = prints._replace(reference=answer_print("London"))
-    assert labels.of("c1", other, YES_NO).scores == [1.0]
-    assert labels.of("renamed", other, YES_NO).scores == ()
+    assert labels.scores_of("c1", other, YES_NO).scores == [1.0]
+    assert labels.scores_of("renamed", other, YES_NO).scores == ()
 
 
 def test_labels_that_name_a_case_go_before_those_of_equal_texts() -> None:
     one = case(1, 0.5)
     labels = HumanLabels([label(one, "no", cases=("a",)), label(one, "yes", cases=("b",), probability=0.5)])
     prints = shown_prints({"reference": "Paris"}, one.input, one.prediction)
-    assert labels.of("b", prints, YES_NO) == ([1.0], 2.0, True, False)
+    assert labels.scores_of("b", prints, YES_NO) == ([1.0], 2.0, True, False)
 
 
 def test_a_case_that_two_reviews_picked_stands_for_as_many_as_both_say() -> None:
     one = case(1, 0.5)
     said = [label(one, "yes", review=name, probability=0.25) for name in "xy"]
     prints = shown_prints({"reference": "Paris"}, one.input, one.prediction)
-    assert HumanLabels(said).of("c1", prints, YES_NO) == ([1.0], 8.0, True, False)
+    assert HumanLabels(said).scores_of("c1", prints, YES_NO) == ([1.0], 8.0, True, False)
 
 
 def test_labels_in_a_file_join_those_of_the_case(tmp_path: Path) -> None:

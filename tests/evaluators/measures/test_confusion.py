@@ -40,7 +40,7 @@ def test_confusion_matrix_of_nothing_is_empty() -> None:
 
 
 def test_measures_of_nothing_are_undefined() -> None:
-    margins = Margins.of({}, 2)
+    margins = Margins.from_cells({}, 2)
     columns = [cohen_kappa(margins), matthews(margins)]
     columns += [column for kind in ("micro", "macro", "weighted") for column in average(margins, kind).values()]
     assert all(column.shape == (2,) and np.isnan(column).all() for column in columns)
@@ -48,8 +48,8 @@ def test_measures_of_nothing_are_undefined() -> None:
 
 def test_fractional_weights_of_a_single_label_leave_kappa_undefined_and_correlation_zero() -> None:
     weights = np.array([0.1, 0.7, 0.2])
-    margins = Margins.of({("0", "0"): weights, ("1", "0"): weights / 3}, 3)
+    margins = Margins.from_cells({("0", "0"): weights, ("1", "0"): weights / 3}, 3)
     assert matthews(margins).tolist() == [0.0, 0.0, 0.0]
-    alone = Margins.of({("0", "0"): weights}, 3)
+    alone = Margins.from_cells({("0", "0"): weights}, 3)
     assert np.isnan(cohen_kappa(alone)).all()
     assert matthews(alone).tolist() == [0.0, 0.0, 0.0]
