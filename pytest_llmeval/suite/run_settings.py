@@ -214,10 +214,6 @@ class CaseOrder(Struct, frozen=True, dict=True):
         rank = self.ranks[case]
         return next(end for end in self.ends if rank < end)
 
-    def end_at(self, cases: int) -> int:
-        """Return the first look after so many cases."""
-        return next(end for end in self.ends if cases <= end)
-
 
 def read_stop(reader: DocumentReader, entry: Any) -> StopSettings | None:
     """Read ``stop``: ``when_decided``, or a mapping."""

@@ -321,11 +321,6 @@ def group_of(key: SuiteKey, suite: Suite) -> StopGroup:
     return StopGroup(key.display_path, key.test, "" if suite.systems and not key.test else key.variant)
 
 
-def early_gates(suite: Suite) -> Sequence[Gate | ChangeGate]:
-    """Return the gates of a suite that decide when it stops: of all systems, and between them."""
-    return (*suite.gates, *suite.regressions, *suite.named_gates)
-
-
 def stop_fault(suite: Suite) -> str:
     """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing."""
     gates = suite.ordered_gates

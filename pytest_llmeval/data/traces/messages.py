@@ -1,6 +1,5 @@
 """The content of spans: messages, tool calls, passages and usage, by the conventions in which libraries write them."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -36,7 +35,6 @@ _VERCEL: Final[dict[str, SpanKind]] = {
     **dict.fromkeys((f"ai.{name}.doStream" for name in ("streamText", "streamObject")), "model"),
 }
 _ROLES: Final = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system"}
-_INDEX: Final = re.compile(r"(.+?)\.(\d+)(?:\.(.+))?")
 
 
 def kind_of(span: TraceSpan) -> SpanKind:
