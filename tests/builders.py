@@ -368,7 +368,7 @@ def ran(root: Path, shard: str = "", only: Collection[str] = (), **more: Any) ->
         nodeid = f"{NAME}::{case.id}"
         if part.has(NAME, f"case {case.id}") and (not only or case.id in only):
             key = SuiteKey(str(suite.path), NAME)
-            made = SuitePart.of(key, suite.total, [execute(suite, CaseAnswer(case))])
+            made = SuitePart.from_executions(key, suite.total, [execute(suite, CaseAnswer(case))])
             items[Item(NAME, nodeid)] = ItemResult(made, "passed", 0.25)
         else:
             deselected.add(nodeid)

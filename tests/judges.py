@@ -414,7 +414,9 @@ class Suites:
         judges = judges_of(suite, runner.judges, key.display_path)
         runner.close(whole_run=True)
         run = RunRecord(
-            items={Item(key.display_path, ""): ItemResult(SuitePart.of(key, suite.total, done), "passed", 0.0)}
+            items={
+                Item(key.display_path, ""): ItemResult(SuitePart.from_executions(key, suite.total, done), "passed", 0.0)
+            }
         )
         keeper = Keeper(SnapshotMode(update=update))
         known = KnownSuites(self.path.parent, {self.path: suite}, judges)

@@ -159,8 +159,10 @@ def _better(pairing: RunPairing, suite: Suite, metric: str) -> bool:
         return False
     label = gate_clusters(suite, metric)
     clusters = label if label and pairing.has_label(label) else None
-    found = differences(pairing, pairing.everything(), [metric], confidence=_CONFIDENCE, cluster_by=clusters)[metric]
-    return bool(found.drop and found.drop < 0 and (found.p_value or 0.0) <= 1 - _CONFIDENCE)
+    difference = differences(pairing, pairing.everything(), [metric], confidence=_CONFIDENCE, cluster_by=clusters)[
+        metric
+    ]
+    return bool(difference.drop and difference.drop < 0 and (difference.p_value or 0.0) <= 1 - _CONFIDENCE)
 
 
 def drift_findings(
@@ -272,8 +274,8 @@ def next_pool(
             texts[digest] = read_statistics(statistics_file(scores), old) if last else _rebuilt(scores, digest)
         except (OSError, UnicodeDecodeError, SuiteError):
             continue
-    kept = [digest for digest in texts if digest != new.cases.statistics][1 - size :]
-    return tuple(kept), {pool_file(scores, digest): texts[digest] for digest in kept}
+    digests = [digest for digest in texts if digest != new.cases.statistics][1 - size :]
+    return tuple(digests), {pool_file(scores, digest): texts[digest] for digest in digests}
 
 
 def pooled_baseline(last: "CaseStatistics", approved: SuiteScores, scores: Path, size: int) -> "CaseStatistics":
@@ -305,7 +307,7 @@ def pool_of(approved: SuiteScores, size: int) -> tuple[str, ...]:
 def _rebuilt(scores: Path, digest: str) -> str:
     path = pool_file(scores, digest)
     text = path.read_text(encoding="utf-8")
-    if (found := fingerprint(text)) != digest:
-        fault = f"found content with fingerprint {found}, expected {digest}: restore the file from version control"
+    if (computed := fingerprint(text)) != digest:
+        fault = f"found content with fingerprint {computed}, expected {digest}: restore the file from version control"
         raise SuiteError([Fault(path.name, 0, 0, "", fault)])
     return text

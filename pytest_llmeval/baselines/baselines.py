@@ -44,7 +44,7 @@ from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite
 
-REST = "(suite)"
+SUITE_SNAPSHOT = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
 
 
@@ -65,7 +65,7 @@ def judge_snapshot(
     from pytest_llmeval.baselines.anchors import next_anchors, next_pool
 
     path = score_file(measured.key)
-    shown = shown_beside(measured.key, path)
+    display_path = shown_beside(measured.key, path)
     try:
         old = measured.approved_scores
     except SuiteError as error:
@@ -83,7 +83,7 @@ def judge_snapshot(
         }
     if writes and mode.keep_unused and old is not None:
         new = replace(new, metrics={**old.metrics, **new.metrics})
-    verdicts = _verdicts(mode, old, new, settings, measured, shown, writes=writes)
+    verdicts = _verdicts(mode, old, new, settings, measured, display_path, writes=writes)
     if writes:
         anchored = next_anchors(old, new, measured, path, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
@@ -99,11 +99,11 @@ def judge_snapshot(
             pending.named = {**pending.named, answers_file(path): text}
         pending.statistics = statistics
         pending.approved = lambda: approve(
-            read_if_there(path, shown, SuiteScores), remembering, stamp, settings.history
+            read_if_there(path, display_path, SuiteScores), remembering, stamp, settings.history
         )
         if old is not None:
             there = has_text(statistics_file(path), statistics) and has_texts(path, pending.named)
-            mark_rest(pending, changed=not there or _rest(old) != _rest(remembering))
+            mark_suite(pending, changed=not there or _besides_metrics(old) != _besides_metrics(remembering))
     return SnapshotJudgement(verdicts, remembered=True, moved_limits=moved, pending=pending)
 
 
@@ -118,7 +118,7 @@ def _verdicts(
     new: SuiteScores,
     settings: SnapshotSettings,
     measured: MeasuredSuite,
-    shown: str,
+    display_path: str,
     *,
     writes: bool,
 ) -> list[SnapshotVerdict]:
@@ -126,7 +126,9 @@ def _verdicts(
     if old is None and not writes:
         command = mode.command(measured.key.runs)
         return [
-            SnapshotVerdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")
+            SnapshotVerdict(
+                EVERYTHING, "missing", "failed", reason=f"no snapshot {display_path}: create it with {command}"
+            )
         ]
     warned = list(_warned(new))
     if old is None:
@@ -142,7 +144,7 @@ def _verdicts(
         deciding=deciding_labels(measured.suite),
         gated=_gated(measured),
         warn_unused=mode.warn_unused,
-        shown=measured.key.display_path,
+        display_path=measured.key.display_path,
     )
     verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
     if part is not None:
@@ -166,8 +168,8 @@ def _pending(
         # What concerns the file is one line of the report, and counts as one snapshot.
         judged = {verdict.metric for verdict in verdicts}
         before, after = ({name: texts[name] for name in texts if name in judged} for texts in (before, after))
-        before |= {REST: "approved"} if old is not None else {}
-        after[REST] = "of this run"
+        before |= {SUITE_SNAPSHOT: "approved"} if old is not None else {}
+        after[SUITE_SNAPSHOT] = "of this run"
     return PendingFile(path, before, after, frozenset(after.keys() - failed))
 
 
@@ -209,8 +211,8 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
 
     def labels(metric: str) -> set[str]:
         owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
-        found = {each.label for each in owned if each is not None}
-        return found | asserting if metric == PASS_RATE else found
+        labels = {each.label for each in owned if each is not None}
+        return labels | asserting if metric == PASS_RATE else labels
 
     return labels
 
@@ -276,7 +278,7 @@ def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
 
 
 def _counted_as(verdict: SnapshotVerdict) -> str:
-    return REST if verdict.metric == EVERYTHING else verdict.metric
+    return SUITE_SNAPSHOT if verdict.metric == EVERYTHING else verdict.metric
 
 
 def _approved(verdict: SnapshotVerdict) -> SnapshotVerdict:
@@ -285,17 +287,17 @@ def _approved(verdict: SnapshotVerdict) -> SnapshotVerdict:
     return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")
 
 
-def _rest(scores: SuiteScores) -> tuple[SuiteScores, list[str]]:
+def _besides_metrics(scores: SuiteScores) -> tuple[SuiteScores, list[str]]:
     """Return what an approval can change besides the lines of metrics: which there are, and everything else."""
     return replace(scores, metrics={}, history=()), sorted(scores.metrics)
 
 
-def mark_rest(pending: PendingFile, *, changed: bool) -> None:
+def mark_suite(pending: PendingFile, *, changed: bool) -> None:
     """Have the rest of a file counted where an approval changes it: equal lines alone would not make it written."""
     if changed:
-        pending.before = {**pending.before, REST: "approved"}
-        pending.after = {**pending.after, REST: "of this run"}
-        pending.holds |= {REST}
+        pending.before = {**pending.before, SUITE_SNAPSHOT: "approved"}
+        pending.after = {**pending.after, SUITE_SNAPSHOT: "of this run"}
+        pending.holds |= {SUITE_SNAPSHOT}
 
 
 _CONFIDENCE = 0.95
@@ -317,10 +319,10 @@ def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None,
         if name in pairing.table.owner:
             label = gate_clusters(suite, name)
             by_label.setdefault(label if label and pairing.has_label(label) else None, []).append(name)
-    found: dict[str, Difference] = {}
+    by_metric: dict[str, Difference] = {}
     for clusters, names in by_label.items():
-        found |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
-    return [_weighed(each, found[each.metric]) if each.metric in found else each for each in verdicts]
+        by_metric |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
+    return [_weighed(each, by_metric[each.metric]) if each.metric in by_metric else each for each in verdicts]
 
 
 def _weighed(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
@@ -379,14 +381,14 @@ def examine_regressions(
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline(measured, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
-    found = [*(each for each in snapshot.verdicts if each.metric != EVERYTHING), *baseline.doubts]
-    findings = [_examined(gate, baseline, found, incomplete) for gate in gates]
+    compared = [*(each for each in snapshot.verdicts if each.metric != EVERYTHING), *baseline.doubts]
+    findings = [_examined(gate, baseline, compared, incomplete) for gate in gates]
     if baseline.approved is None:
         return findings, None
     findings, watch = _watched(findings, measured, keeper, baseline.approved.cases.statistics)
     if incomplete:
         return findings, watch
-    doubted = {each.metric for each in found if each.kind == "not_comparable"}
+    doubted = {each.metric for each in compared if each.kind == "not_comparable"}
     sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
     scores = score_file(measured.key)
     return [*findings, *drift_findings(sure, measured, baseline.approved, scores)], watch
@@ -439,10 +441,10 @@ def _watched(
     out = []
     looks = {}
     for finding in findings:
-        judged, look = finding.gate.weigh(finding, earlier.get(str(finding.gate), ()))
+        judged, watched = finding.gate.weigh(finding, earlier.get(str(finding.gate), ()))
         out.append(judged)
-        if look is not None:
-            looks[str(finding.gate)] = look
+        if watched is not None:
+            looks[str(finding.gate)] = watched
     return out, replace(watch, looks=looks)
 
 
@@ -455,9 +457,9 @@ def _examined(
         return GateEvidence(gate, reason=refused[0])
     # Runs that are weighed together already tell how lucky the last approved one was.
     pooled = None if gate.weighs_runs else baseline.pooled
-    found = gate.examine(pooled or baseline.pairing, incomplete, baseline.absent)
+    evidence = gate.examine(pooled or baseline.pairing, incomplete, baseline.absent)
     notes = [f"the baseline is the mean of the last {baseline.runs} approved runs"] if pooled else []
-    return replace(found, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
+    return replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
 
 
 def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
@@ -466,8 +468,8 @@ def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
         return _Baseline(absent="there is no baseline: set 'snapshot: true' in the suite, and approve a run")
     scores = score_file(measured.key)
     path = statistics_file(scores)
-    shown = shown_beside(measured.key, path)
-    missing = _Baseline(absent=f"no baseline {shown}: create it with {keeper.mode.command(measured.key.runs)}")
+    display_path = shown_beside(measured.key, path)
+    missing = _Baseline(absent=f"no baseline {display_path}: create it with {keeper.mode.command(measured.key.runs)}")
     try:
         approved, last = measured.approved_scores, measured.approved
         if approved is None or last is None:
@@ -478,7 +480,7 @@ def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
         gone = Path(error.filename or path)
         return missing if gone == path else _Baseline(absent=f"the baseline cannot be used: {gone.name} is missing")
     except (OSError, UnicodeDecodeError) as error:
-        return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
+        return _Baseline(absent=f"the baseline {display_path} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
     shifts = measured.shifts(approved)

@@ -201,8 +201,8 @@ def day_of(moment: datetime) -> str:
 def moment_of(text: str) -> datetime | None:
     """Return a time or day of ISO 8601 in UTC; ``None`` if the text is none."""
     try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

@@ -81,8 +81,8 @@ def anchor_text(scores: Path, digest: str) -> str:
     if not path.exists() and single.exists():
         path = single
     text = path.read_text(encoding="utf-8")
-    if (found := fingerprint(text)) != digest:
-        raise SuiteError([Fault(path.name, 0, 0, "", f"found content with fingerprint {found}, expected {digest}")])
+    if (computed := fingerprint(text)) != digest:
+        raise SuiteError([Fault(path.name, 0, 0, "", f"found content with fingerprint {computed}, expected {digest}")])
     return text
 
 
@@ -119,7 +119,7 @@ def python_score_file(module: Path) -> Path:
     return module.parent / OWN_FOLDER / f"{module.name if shared else module.stem}.{SCORES}"
 
 
-def read_if_there(path: Path, shown: str, kind: type[_Scores]) -> _Scores | None:
+def read_if_there(path: Path, display_path: str, kind: type[_Scores]) -> _Scores | None:
     """Read a score file; ``None`` if there is none.
 
     Raises:
@@ -128,15 +128,15 @@ def read_if_there(path: Path, shown: str, kind: type[_Scores]) -> _Scores | None
     if not path.exists():
         return None
     try:
-        scores: _Scores = parse(path, shown, kind)
+        scores: _Scores = parse(path, display_path, kind)
     except SuiteError as error:
-        raise _with_remedy(error, shown) from None
+        raise _with_remedy(error, display_path) from None
     return scores
 
 
-def _with_remedy(error: SuiteError, shown: str) -> SuiteError:
+def _with_remedy(error: SuiteError, display_path: str) -> SuiteError:
     remedy = "nothing was changed: restore the file from version control, or delete it and approve again"
-    return SuiteError([*error.faults, Fault(shown, 0, 0, "", remedy)])
+    return SuiteError([*error.faults, Fault(display_path, 0, 0, "", remedy)])
 
 
 def approve(old: _Scores | None, new: _Scores, stamp: Stamp, remembered: int) -> _Scores:
@@ -184,17 +184,17 @@ def read_statistics(path: Path, scores: SuiteScores) -> str:
         UnicodeDecodeError: As above.
         SuiteError: They are not those that were approved.
     """
-    found = ""
+    digest = ""
     for each in (path, _waiting(path, scores.cases.statistics), path):  # once more: an approval may just have ended
         with suppress(FileNotFoundError):
             text = each.read_text(encoding="utf-8")  # line ends are read as one character, whatever git made of them
-            found = fingerprint(text)
-            if found == scores.cases.statistics:
+            digest = fingerprint(text)
+            if digest == scores.cases.statistics:
                 return text
-    if not found:
+    if not digest:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     fault = (
-        f"found content with fingerprint {found}, expected {scores.cases.statistics}, which was approved; nothing was "
+        f"found content with fingerprint {digest}, expected {scores.cases.statistics}, which was approved; nothing was "
         "changed: restore the file from version control, or delete it and its scores and approve again"
     )
     raise SuiteError([Fault(path.name, 0, 0, "", fault)])
@@ -217,15 +217,15 @@ def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
     return None
 
 
-def approved_scores(path: Path, shown: str) -> SuiteScores | None:
+def approved_scores(path: Path, display_path: str) -> SuiteScores | None:
     """Read the scores of a suite, whose statistics are then those that were approved; ``None`` if there are none.
 
     Raises:
         SuiteError: One of the two files cannot be used.
     """
-    scores = read_if_there(path, shown, SuiteScores)
+    scores = read_if_there(path, display_path, SuiteScores)
     while scores is not None and (fault := baseline_fault(statistics_file(path), scores)):
-        again = read_if_there(path, shown, SuiteScores)
+        again = read_if_there(path, display_path, SuiteScores)
         if again == scores:
             raise SuiteError([fault])
         scores = again  # another run has approved its scores meanwhile
@@ -285,13 +285,13 @@ def _write(
     """
     beside = statistics_file(path)
 
-    def made() -> str:
+    def content() -> str:
         return render(approved())
 
     if not statistics:
-        rewrite(path, made)
+        rewrite(path, content)
         return
-    if has_text(beside, statistics) and has_texts(path, named) and has_text(path, made()):
+    if has_text(beside, statistics) and has_texts(path, named) and has_text(path, content()):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(beside):
@@ -304,7 +304,7 @@ def _write(
             write_text(waiting, [statistics])
             for each, text in missing.items():
                 write_text(each, [text])
-            rewrite(path, made)
+            rewrite(path, content)
         except BaseException:
             for each in new:
                 each.unlink(missing_ok=True)
@@ -354,8 +354,8 @@ def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> st
     for row in rows:
         if row["case"] in inputs and not row.get("withheld"):
             place = row["case"], row.get("repeat", 0)
-            kept = {"case": place[0], "input": inputs[place[0]], "prediction": row["prediction"], "repeat": place[1]}
-            lines[place] = _line(kept)
+            stored = {"case": place[0], "input": inputs[place[0]], "prediction": row["prediction"], "repeat": place[1]}
+            lines[place] = _line(stored)
     return "".join(f"{lines[place]}\n" for place in sorted(lines))
 
 
@@ -388,12 +388,12 @@ class ApprovedAnswers:
         path = answers_file(score_file(key))
         if not path.exists():
             return cls(None)
-        shown = shown_beside(key, path)
-        faults = FaultLog(shown)
+        display_path = shown_beside(key, path)
+        faults = FaultLog(display_path)
         lines: dict[tuple[str, int], int] = {}
         rows = {}
         # Texts may hold other line separators.
-        for number, line in enumerate(decode(read_bytes(path, shown), shown).split("\n"), 1):
+        for number, line in enumerate(decode(read_bytes(path, display_path), display_path).split("\n"), 1):
             if not line.strip():
                 continue
             try:
@@ -422,8 +422,8 @@ class ApprovedAnswers:
     def by_case(self, cases: Iterable[Case]) -> dict[str, list[Any]]:
         """Return the approved answers to cases by id, those of repeats in order; none where the input has changed."""
         inputs = {case.id: input_digest(case.input) for case in cases}
-        found: dict[str, list[Any]] = {}
+        answers: dict[str, list[Any]] = {}
         for (case, _), row in sorted((self.rows or {}).items(), key=lambda each: each[0]):
             if inputs.get(case) == row["input"]:
-                found.setdefault(case, []).append(row["prediction"])
-        return found
+                answers.setdefault(case, []).append(row["prediction"])
+        return answers

@@ -73,7 +73,7 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
     """
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
 
-    found: dict[str, list[WatchedRun]] = {}
+    runs: dict[str, list[WatchedRun]] = {}
     seen = {watch.statistics, watch.baseline}
     for data in _lines(root, watch.baseline):
         same = (data.get("path"), data.get("test"), data.get("variant")) == (key.display_path, key.test, key.variant)
@@ -82,9 +82,9 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
         with suppress(AttributeError, TypeError, ValueError):
             looks = {gate: WatchedRun(float(drop), float(sd), int(n)) for gate, (drop, sd, n) in data["looks"].items()}
             seen.add(data["statistics"])
-            for gate, look in looks.items():
-                found.setdefault(gate, []).append(look)
-    return found
+            for gate, watched in looks.items():
+                runs.setdefault(gate, []).append(watched)
+    return runs
 
 
 def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
@@ -177,9 +177,9 @@ def read_history(suite: Path, root: Path) -> History:
         return _of_module(suite, root)
     faults: list[Fault] = []
     runs: dict[_Variant, list[Point]] = {}
-    shown = display_path(suite.resolve(), root.resolve())
+    display = display_path(suite.resolve(), root.resolve())
     for line in _noted_lines(root, faults):
-        if line.path == shown:
+        if line.path == display:
             runs.setdefault((line.test, line.variant), []).append(_run(line))
     approvals = dict(_approvals(suite, root, faults))
     timelines = []
@@ -187,7 +187,7 @@ def read_history(suite: Path, root: Path) -> History:
         approved, bridged = approvals.get((test, variant), ([], set()))
         points = _merged(runs.get((test, variant), []), approved)
         name = "".join(f"[{part}]" for part in (test, variant) if part)
-        timelines.append(Timeline(shown, name, points, frozenset(bridged)))
+        timelines.append(Timeline(display, name, points, frozenset(bridged)))
     return History(timelines, faults)
 
 
@@ -209,12 +209,12 @@ def noted_paths(root: Path) -> set[str]:
 
 def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
     path = root / HISTORY
-    shown = HISTORY.as_posix()
+    display = HISTORY.as_posix()
     if not path.exists():
         return
     left_out = 0
-    for number, data in read_jsonl(path, shown, faults):
-        read = _read(Document(shown, data))
+    for number, data in read_jsonl(path, display, faults):
+        read = _read(Document(display, data))
         if isinstance(read, _HistoryLine):
             yield read
         else:
@@ -222,7 +222,7 @@ def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
             if left_out <= MAX_LISTED:
                 faults.append(structs.replace(read, line=number, column=1))
     if left_out > MAX_LISTED:
-        faults.append(Fault(shown, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
+        faults.append(Fault(display, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
 
 
 def _read(document: Document) -> "_HistoryLine | Fault":
@@ -299,11 +299,11 @@ def _merged(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
     points = list(runs)
     alone = []
     for approval in approvals:
-        found = next((n for n, run in enumerate(points) if not run.approved and _is_of(approval, run)), None)
-        if found is None:
+        place = next((n for n, run in enumerate(points) if not run.approved and _is_of(approval, run)), None)
+        if place is None:
             alone.append(approval)
         else:
-            points[found] = replace(points[found], approved=True)
+            points[place] = replace(points[place], approved=True)
     return sorted([*alone, *points], key=lambda point: point.time)
 
 

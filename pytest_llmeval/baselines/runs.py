@@ -62,19 +62,19 @@ class SnapshotMode(Struct, frozen=True):
     syrupy: Any = None
 
     @classmethod
-    def of(cls, config: Any) -> "SnapshotMode":
+    def from_config(cls, config: Any) -> "SnapshotMode":
         """Return the mode of pytest's configuration; syrupy's session exists once pytest's has started."""
 
-        def asked(*names: str) -> bool:
+        def is_set(*names: str) -> bool:
             return any(getattr(config.option, name, False) for name in names)
 
         return cls(
-            update=asked("update_snapshots"),
-            anchor=asked("llmeval_snapshot_anchor"),
-            new_only=asked("update_new_snapshots_only"),
-            warn_unused=asked("warn_unused_snapshots", "disable_unused_snapshots"),
-            keep_unused=asked("no_cleanup", "disable_unused_snapshots"),
-            selects=asked(*SELECTING),
+            update=is_set("update_snapshots"),
+            anchor=is_set("llmeval_snapshot_anchor"),
+            new_only=is_set("update_new_snapshots_only"),
+            warn_unused=is_set("warn_unused_snapshots", "disable_unused_snapshots"),
+            keep_unused=is_set("no_cleanup", "disable_unused_snapshots"),
+            selects=is_set(*SELECTING),
             syrupy=getattr(config, "_syrupy", None),  # where syrupy keeps it; it has no public name
         )
 
@@ -417,13 +417,13 @@ def read_failures(key: SuiteKey) -> KnownFailures:
     path = failures_file(key)
     if not path.exists():
         return {}
-    shown = shown_beside(key, path)
+    display_path = shown_beside(key, path)
     try:
-        found = decode(read_bytes(path, shown), _FailuresFile)
+        content = decode(read_bytes(path, display_path), _FailuresFile)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         message = f"found no list of known failures ({error}), expected one: restore the file, or delete it"
-        raise SuiteError([Fault(shown, 0, 0, "", message)]) from None
-    return found.cases
+        raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
+    return content.cases
 
 
 def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[str, list[str]]:

@@ -49,11 +49,11 @@ def bridge_of(bridges: Sequence[Bridge], label: str, old: Mapping[str, str], new
 
 def shifts_between(bridges: Sequence[Bridge], old: Comparable, new: Comparable) -> dict[str, Shift]:
     """Return how far metrics move because judges are others than those of approved scores, as far as that is known."""
-    found: dict[str, Shift] = {}
+    shifts: dict[str, Shift] = {}
     for label, judge in new.judges.items():
         bridge = bridge_of(bridges, label, old.judges.get(label, {}), judge)
-        found |= {} if bridge is None or bridge.old == judge else bridge.shifts
-    return found
+        shifts |= {} if bridge is None or bridge.old == judge else bridge.shifts
+    return shifts
 
 
 def encoded(bridges: Sequence[Bridge]) -> dict[str, dict[str, str]]:
@@ -81,10 +81,10 @@ def _numbers_first(shift: Shift) -> list[Any]:
 
 def _shift(text: str) -> Shift:
     value, low, high, *ways = json.loads(text)
-    found = Shift(float(value), float(low), float(high), *map(str, ways))
-    if not all(map(isfinite, (found.value, found.low, found.high))):
+    shift = Shift(float(value), float(low), float(high), *map(str, ways))
+    if not all(map(isfinite, (shift.value, shift.low, shift.high))):
         raise ValueError("a number is not finite")
-    return found
+    return shift
 
 
 def decoded(judges: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Mapping[str, str]], tuple[Bridge, ...]]:
@@ -103,12 +103,12 @@ def _bridge(entry: Mapping[str, str]) -> Bridge:
         about: Mapping[str, Any] = json.loads(entry[_NAMED])
         label, old, new = about["evaluator"], about["old"], about["new"]
         shifts = {name.removeprefix(_SHIFT): _shift(text) for name, text in entry.items() if name.startswith(_SHIFT)}
-        found = Bridge(label, old, new, entry["time"], about["commit"], shifts)
+        bridge = Bridge(label, old, new, entry["time"], about["commit"], shifts)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"found no bridge between judges ({error}), expected one") from None
     if not (isinstance(label, str) and _is_judge(old) and _is_judge(new)):
         raise ValueError("found no bridge between judges (a judge is none), expected one")
-    return found
+    return bridge
 
 
 def _is_judge(data: Any) -> bool:
@@ -140,7 +140,7 @@ class Score:
     signature: str = ""
 
     @classmethod
-    def of(cls, metric: MetricValue, *, of_group: bool = False) -> "Score":
+    def from_value(cls, metric: MetricValue, *, of_group: bool = False) -> "Score":
         """Round a metric of a run; groups do not repeat how it is computed."""
         return cls(
             rounded(metric.value),
@@ -297,7 +297,7 @@ def rounded(value: float | None) -> float | None:
 def metrics_of(result: Result, settings: SnapshotSettings) -> dict[str, Score]:
     """Return the scores of a suite, its pass rate included."""
     every = {**result.metrics, PASS_RATE: result.pass_rate}
-    return {name: Score.of(metric) for name, metric in every.items() if settings.keeps(name)}
+    return {name: Score.from_value(metric) for name, metric in every.items() if settings.keeps(name)}
 
 
 def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str, dict[str, Score]]]:
@@ -305,7 +305,7 @@ def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str,
     return {
         label: {
             name: {
-                metric: Score.of(value, of_group=True)
+                metric: Score.from_value(value, of_group=True)
                 for metric, value in {**group.metrics, PASS_RATE: group.pass_rate}.items()
                 if settings.keeps(metric)
             }
@@ -383,18 +383,18 @@ def _block(value: Any, indent: str) -> Iterator[str]:
         yield _line(value)
 
 
-def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) -> Any:
+def parse(path: Path, display_path: str, kind: type[SuiteScores] | type[TestScores]) -> Any:
     """Read a score file.
 
     Args:
         path: The file.
-        shown: Its name in errors.
+        display_path: Its name in errors.
         kind: What it must hold.
 
     Raises:
         SuiteError: It cannot be read, or is not what an approval wrote; the faults have line and column.
     """
-    document = load_json(path, shown)
+    document = load_json(path, display_path)
     _check_version(document)
     data = {name: value for name, value in document.data.items() if name != _CHECKSUM}
     scores, faults = check(kind, data, document, ())
@@ -418,14 +418,14 @@ def _check_version(document: Document) -> None:
     data = document.data
     if not isinstance(data, Mapping):
         raise SuiteError([document.fault((), f"found {describe(data)}, expected approved scores")])
-    found = data.get("schema")
-    if isinstance(found, int) and found > SCHEMA:
+    schema = data.get("schema")
+    if isinstance(schema, int) and schema > SCHEMA:
         newer = (
-            f"found {found}, expected {SCHEMA}: the file is from a newer version of pytest-llmeval-suite: upgrade it"
+            f"found {schema}, expected {SCHEMA}: the file is from a newer version of pytest-llmeval-suite: upgrade it"
         )
         raise SuiteError([document.fault(("schema",), newer)])
-    if found != SCHEMA or isinstance(found, bool):
-        raise SuiteError([document.fault(("schema",), f"found {describe(found)}, expected {SCHEMA}")])
+    if schema != SCHEMA or isinstance(schema, bool):
+        raise SuiteError([document.fault(("schema",), f"found {describe(schema)}, expected {SCHEMA}")])
 
 
 def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
@@ -454,7 +454,9 @@ def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Ite
 
 def _edits(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
     """Yield that something was changed, where nothing contradicts it."""
-    found, expected = document.data.get(_CHECKSUM), _checksum(scores)
-    if found != expected:
-        told = f"found {describe(found)}, expected {expected!r}: the file was changed by hand or merged line by line"
-        yield document.fault((_CHECKSUM,), told)
+    checksum, expected = document.data.get(_CHECKSUM), _checksum(scores)
+    if checksum != expected:
+        fault = (
+            f"found {describe(checksum)}, expected {expected!r}: the file was changed by hand or merged line by line"
+        )
+        yield document.fault((_CHECKSUM,), fault)

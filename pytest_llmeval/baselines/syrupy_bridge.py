@@ -100,15 +100,15 @@ class ScoreExtension(AbstractSyrupyExtension):
         """Return the snapshots of the files of this run, as they were before, and files whose suites are gone."""
         del ignore_extensions
         folder = Path(self.dirname(test_location=test_location))
-        found = SnapshotCollections()
+        collections = SnapshotCollections()
         for location, file in self.files.items():
             # syrupy deletes files without snapshots, so one of which this run knows none must not be found.
             if file.before and file.path.parent == folder:
-                found.add(_collection(location, list(file.before)))
+                collections.add(_collection(location, list(file.before)))
         for path in sorted(folder.glob(f"*.{SCORES}")) if self.orphans else ():
             if str(path) not in self.files and is_orphan(path):
-                found.add(_collection(str(path), [path.name.removesuffix(f".{SCORES}")]))
-        return found
+                collections.add(_collection(str(path), [path.name.removesuffix(f".{SCORES}")]))
+        return collections
 
     def read_snapshot_collection(self, *, snapshot_location: str) -> SnapshotCollection:
         """Return what a file of this run held before."""

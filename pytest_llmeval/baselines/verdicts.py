@@ -77,7 +77,7 @@ def unchanged_part(
 def _scores(pairing: "RunPairing", rows: Sequence[int], settings: SnapshotSettings) -> dict[str, Score]:
     table = pairing.table
     return {
-        name: Score.of(metric)
+        name: Score.from_value(metric)
         for name, metric in table.metrics(rows, confidence=None).items()
         if settings.keeps(name) and table.owner[name] != USAGE
     }
@@ -148,7 +148,7 @@ def judge_scores(
     deciding: Callable[[str], Collection[str]],
     gated: Callable[[str], bool] = lambda _: False,
     warn_unused: bool = False,
-    shown: str = "SUITE",
+    display_path: str = "SUITE",
 ) -> list[SnapshotVerdict]:
     """Judge the scores of a whole suite.
 
@@ -160,7 +160,7 @@ def judge_scores(
         deciding: Gives the labels of the evaluators that decide a metric.
         gated: Whether a gate decides on the drop of a metric, unless the settings have a tolerance for it.
         warn_unused: Whether a vanished metric is only reported.
-        shown: The suite file, in commands.
+        display_path: The suite file, in commands.
 
     Returns:
         One verdict per metric, those of this run first; a single one on everything if the cases are not the same.
@@ -176,7 +176,7 @@ def judge_scores(
                 SnapshotVerdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: a new metric")
             )
             continue
-        why = changed_measure(metric, deciding(metric), old, new.comparable, shown)
+        why = changed_measure(metric, deciding(metric), old, new.comparable, display_path)
         why = why or _changed_score(approved, score, shifts.get(metric))
         if why:
             verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
@@ -238,7 +238,9 @@ def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:
     return ""
 
 
-def changed_measure(metric: str, labels: Collection[str], approved: SuiteScores, new: Comparable, shown: str) -> str:
+def changed_measure(
+    metric: str, labels: Collection[str], approved: SuiteScores, new: Comparable, display_path: str
+) -> str:
     """Say what decides a metric and is not what it was.
 
     Args:
@@ -246,7 +248,7 @@ def changed_measure(metric: str, labels: Collection[str], approved: SuiteScores,
         labels: Of the evaluators that decide it.
         approved: The approved scores.
         new: Of this run.
-        shown: The suite file, in commands.
+        display_path: The suite file, in commands.
     """
     old = approved.comparable
     changes: list[str] = []
@@ -254,7 +256,7 @@ def changed_measure(metric: str, labels: Collection[str], approved: SuiteScores,
         changes += _changes(label, old, new)
         bridge = bridge_of(approved.bridges, label, old.judges.get(label, {}), new.judges.get(label, {}))
         if bridge is None or metric not in bridge.shifts:
-            changes += _changed_judge(label, old, new, shown)
+            changes += _changed_judge(label, old, new, display_path)
     if metric == PASS_RATE and old.thresholds != new.thresholds:
         changes.insert(0, "the thresholds changed")
     if old.repeats != new.repeats:
@@ -262,7 +264,7 @@ def changed_measure(metric: str, labels: Collection[str], approved: SuiteScores,
     return "; ".join(dict.fromkeys(changes))
 
 
-def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> Iterator[str]:
+def _changed_judge(label: str, old: Comparable, new: Comparable, display_path: str) -> Iterator[str]:
     judge, was = new.judges.get(label, {}), old.judges.get(label, {})
     changed = [name for name in sorted({*judge, *was}) if judge.get(name) != was.get(name)]
     for name in changed:
@@ -272,7 +274,7 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> 
     if _is_agreement(label, new):
         yield "how far jurors agree holds for these jurors only: approve a run of the new panel"
     elif way := _way_to_migrate(was.get("model", ""), judge.get("model", "")):
-        yield f"measure what the change does with: llmeval judge migrate {shown} {way}"
+        yield f"measure what the change does with: llmeval judge migrate {display_path} {way}"
 
 
 def _is_agreement(label: str, comparable: Comparable) -> bool:

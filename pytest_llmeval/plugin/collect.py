@@ -133,7 +133,7 @@ class CaseItem(pytest.Function):
             self.session.shouldstop = str(error)
             pytest.skip(str(error))
         finally:
-            self.stash[RESULT] = SuitePart.of(
+            self.stash[RESULT] = SuitePart.from_executions(
                 key,
                 suite.total,
                 executions,

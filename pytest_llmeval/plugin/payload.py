@@ -70,7 +70,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
     record, error = execution.record, execution.error
     # What a Python test scores need not come from the target, so it is no recording of the target's answers.
     record_answers = item.config.stash[RUNNER].hands_over_answers(loaded)
-    item.stash[RESULT] = SuitePart.of(
+    item.stash[RESULT] = SuitePart.from_executions(
         loaded.key,
         loaded.suite.total,
         [execution],

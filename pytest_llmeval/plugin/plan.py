@@ -57,7 +57,7 @@ class PlanHooks:
         self._config = config
         self._runner = runner
         self._loader = loader
-        self._keeper = Keeper(SnapshotMode.of(config), config.getini("llmeval_snapshots"), config.rootpath)
+        self._keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
         self._plan: PlanReport | None = None
         self._others = 0
         self._written: list[Path] = []

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.baselines.baselines import mark_rest
+from pytest_llmeval.baselines.baselines import mark_suite
 from pytest_llmeval.baselines.comparable import Stamp, day_of, head_commit
 from pytest_llmeval.baselines.files import PendingFile, approve, python_score_file, read_if_there, texts_of
 from pytest_llmeval.baselines.runs import SnapshotMode
@@ -45,7 +45,7 @@ class ScoreSnapshot:
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self._mode = SnapshotMode.of(item.config)
+        self._mode = SnapshotMode.from_config(item.config)
         module, _, self._test = item.nodeid.partition("::")
         self._path = python_score_file(item.path)
         self._display_path = (Path(module).parent / self._path.parent.name / self._path.name).as_posix()
@@ -185,7 +185,7 @@ class PythonScores:
             session: The session.
             uncollected: Whether something could not be collected; then nothing is approved.
         """
-        mode = SnapshotMode.of(self._config)
+        mode = SnapshotMode.from_config(self._config)
         if uncollected:
             mode = mode.read_only()
         stamp = Stamp(day_of(datetime.now(UTC)), head_commit(self._config.rootpath))
@@ -238,7 +238,7 @@ def _pending(path: Path, tests: list[_Scored], mode: SnapshotMode, stamp: Stamp)
 
         pending.approved = approved
         if mode.update and old is not None:
-            mark_rest(pending, changed=set(_added(old, path, tests, mode).values) != set(old.values))
+            mark_suite(pending, changed=set(_added(old, path, tests, mode).values) != set(old.values))
     return pending
 
 

@@ -250,7 +250,7 @@ class Run:
         self.record.ended = ended
         self.note_left_out(self.loader.left_out())
         recordings = self.runner.recordings
-        terms, mode = run_terms(self.config), SnapshotMode.of(self.config)
+        terms, mode = run_terms(self.config), SnapshotMode.from_config(self.config)
         self.finished = finish_run(self.record, terms, self.suites(session), mode, recordings=recordings)
         self.shortfalls += self.finished.shortfalls
         self.notes += self.finished.notes

@@ -164,7 +164,7 @@ class StopWatchHooks:
     def _watches(self) -> "list[RunWatcher]":
         assert self._session is not None
         config = self._run.config
-        keeper = Keeper(SnapshotMode.of(config), config.getini("llmeval_snapshots"), config.rootpath)
+        keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
         suites = self._run.suites(self._session)
         return [each.load()(suites, keeper, self._board.post) for each in extensions_of("watched")]
 

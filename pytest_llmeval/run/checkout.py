@@ -31,7 +31,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 def versions() -> dict[str, str]:
     """Return the versions of Python, of this package and of the libraries that it needs."""
-    found = {"python": ".".join(platform.python_version_tuple()[:2]), _DISTRIBUTION: __version__}
+    versions = {"python": ".".join(platform.python_version_tuple()[:2]), _DISTRIBUTION: __version__}
     try:
         required = metadata.requires(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -39,8 +39,8 @@ def versions() -> dict[str, str]:
     for each in required:
         name = re.match(r"[\w.-]+", each)
         if name is not None and "extra ==" not in each:
-            found[name[0]] = metadata.version(name[0])
-    return found
+            versions[name[0]] = metadata.version(name[0])
+    return versions
 
 
 def print_suite(suite: Suite, root: Path, plugins: Iterable[str]) -> SuitePrint:
@@ -62,9 +62,9 @@ def print_suite(suite: Suite, root: Path, plugins: Iterable[str]) -> SuitePrint:
 
 
 def _content(case: Case) -> list[object]:
-    given = [] if case.prediction is MISSING else [case.prediction]
+    predictions = [] if case.prediction is MISSING else [case.prediction]
     limits = {name: str(limit) for name, limit in case.thresholds.items()}
-    return [case.id, case.input, case.expected, given, case.labels, case.tags, limits, case.way]
+    return [case.id, case.input, case.expected, predictions, case.labels, case.tags, limits, case.way]
 
 
 def _code(suite: Suite) -> dict[str, str]:
@@ -117,9 +117,9 @@ def _source_of(module: str) -> Path | None:
     parts = module.split(".")
     for folder in map(Path, sys.path):
         base = folder.joinpath(*parts)
-        found = next((each for each in (base.with_suffix(".py"), base / "__init__.py") if each.is_file()), None)
-        if found is not None:
-            return found
+        source = next((each for each in (base.with_suffix(".py"), base / "__init__.py") if each.is_file()), None)
+        if source is not None:
+            return source
     return None
 
 
@@ -170,10 +170,10 @@ class Checkout:
         return self._suites.get(path, lambda: self._read(path))
 
     def _read(self, path: Path) -> Suite:
-        shown, registry = display_path(path, self.root), self.registry(path)
+        display, registry = display_path(path, self.root), self.registry(path)
         if IN_MODULE in path.name:
             return self.ordered(declared_suite(path, self.root).load(registry, root=self.root))
-        return self.ordered(load_suite(path, registry, root=self.root, display_path=shown))
+        return self.ordered(load_suite(path, registry, root=self.root, display_path=display))
 
     def registry(self, path: Path) -> Registry:
         """Return what is known to the suite of a file.

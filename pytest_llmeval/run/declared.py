@@ -95,26 +95,26 @@ def cases_of(
         return CaseData(None, types, str(error))
     known = list(dict.fromkeys(name for row in rows for name in row))
     named = _column_map(columns, known)
-    kept = ColumnMap(**named) if named else None
-    return CaseData(RowSource(str(file), None, rows, kept, caller.f_lineno), types)
+    column_map = ColumnMap(**named) if named else None
+    return CaseData(RowSource(str(file), None, rows, column_map, caller.f_lineno), types)
 
 
 def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None) -> dict[str, Any]:
     """Return ``fields`` of a source."""
     named: dict[str, Any] = {}
-    for part, given in columns.items():
-        if given is None:
+    for part, selection in columns.items():
+        if selection is None:
             continue
-        if isinstance(given, str):
-            named[part] = given
-        elif isinstance(given, Mapping):
-            named[part] = dict(given)
-        elif isinstance(given, type) or is_typeddict(given):
-            wanted = list(_fields_of(given))
-            if wanted and not (known is not None and part in known and part not in wanted):
-                named[part] = {name: name for name in wanted if known is None or name in known} or part
+        if isinstance(selection, str):
+            named[part] = selection
+        elif isinstance(selection, Mapping):
+            named[part] = dict(selection)
+        elif isinstance(selection, type) or is_typeddict(selection):
+            field_names = list(_fields_of(selection))
+            if field_names and not (known is not None and part in known and part not in field_names):
+                named[part] = {name: name for name in field_names if known is None or name in known} or part
         else:
-            named[part] = {name: name for name in given}
+            named[part] = {name: name for name in selection}
     return named
 
 
@@ -137,11 +137,11 @@ def typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple
         if part not in types or absent:
             continue
         try:
-            made = typed(types[part], value)
+            converted = typed(types[part], value)
         except LlmevalError as error:
             faults.append((part, f"{error}, expected {types[part].__name__}"))
         else:
-            fitting[part] = adapter(types[part]).dump_python(made, mode="json", exclude_unset=True, by_alias=True)
+            fitting[part] = adapter(types[part]).dump_python(converted, mode="json", exclude_unset=True, by_alias=True)
     return replace(case, **fitting) if fitting else case, faults
 
 
@@ -192,8 +192,8 @@ def cases(
         "thresholds": thresholds,
         "checks": checks,
     }
-    given = {part: each for part, each in columns.items() if each is not None}
-    return cases_of(data, users_frame(), columns=given, options=options)
+    named = {part: each for part, each in columns.items() if each is not None}
+    return cases_of(data, users_frame(), columns=named, options=options)
 
 
 class DeclaredSuite:
@@ -238,10 +238,10 @@ class DeclaredSuite:
         """Return the suite of a file, relative to the file that calls."""
         caller = Path(users_frame().f_code.co_filename)
         folder = caller.parent if caller.is_file() else Path.cwd()
-        made = cls("", cases=CaseData(None))
-        made.path = (folder / path).resolve()
-        made.name, made._data = made.path.stem.removesuffix(".eval"), {}
-        return made
+        declared = cls("", cases=CaseData(None))
+        declared.path = (folder / path).resolve()
+        declared.name, declared._data = declared.path.stem.removesuffix(".eval"), {}
+        return declared
 
     def __repr__(self) -> str:
         return f"suite({self.name!r})"
@@ -291,10 +291,10 @@ class DeclaredSuite:
         """Return a suite whose cases fit their types; those that do not are faulty."""
         faults, fitting = list(suite.faults), []
         for case in suite.cases:
-            made, wrong = typed_faults(case, self._cases.types)
+            typed_case, wrong = typed_faults(case, self._cases.types)
             faults += [document.fault(("cases", case.id, part), message) for part, message in wrong]
             if not wrong:
-                fitting.append(made)
+                fitting.append(typed_case)
         if not fitting:
             raise SuiteError(faults)
         faulty = suite.faulty + len(suite.cases) - len(fitting)
@@ -358,7 +358,7 @@ class DeclaredSuite:
             warnings.warn(f"suite {self.name!r}: cases left out: {SuiteError(suite.faults)}", stacklevel=2)
         key = SuiteKey(str(suite.path), display_path(suite.path, self.path.parent), variant=system)
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
-        given, early = FromFixtures(target, _GivenJudge(judge)), EarlyCalls(target=True, judge=True)
+        answers, early = FromFixtures(target, _GivenJudge(judge)), EarlyCalls(target=True, judge=True)
         runner = CaseRunner()
         records = []
         with closing(_Closing(runner)):
@@ -369,7 +369,7 @@ class DeclaredSuite:
                     records.append(skipped(each.case).record)
                     continue
                 following = (loaded[place] for place in range(number, len(loaded)))
-                records.append(as_expected(runner.run(each, given, following, early)).record)
+                records.append(as_expected(runner.run(each, answers, following, early)).record)
         result = summarize(
             suite.reported,
             records if suite.sample is None else suite.sample.weigh(records),
@@ -443,8 +443,10 @@ def _named_target(target: Any) -> Any:
     if target is None or isinstance(target, str | Mapping):
         return target
     if not isinstance(target, FunctionType) or "<" in target.__qualname__:
-        found = getattr(target, "__qualname__", type(target).__name__)
-        raise LlmevalError(f"target: found {found}, expected a function that a module defines, or 'module:function'")
+        qualified = getattr(target, "__qualname__", type(target).__name__)
+        raise LlmevalError(
+            f"target: found {qualified}, expected a function that a module defines, or 'module:function'"
+        )
     return {"python": f"{target.__module__}:{target.__qualname__}"}
 
 
@@ -495,10 +497,10 @@ def declared_suite(path: Path, root: Path) -> DeclaredSuite:
     except Exception as error:  # a user's module may raise anything
         raise LlmevalError(f"{file}: cannot be imported: {format_error(error)}{origin(error)}") from error
     every = {id(each): each for each in vars(module).values() if isinstance(each, DeclaredSuite)}
-    found = [each for each in every.values() if each.path.name == path.name]
-    if len(found) != 1:
-        raise LlmevalError(f"{file}: found {len(found)} suites {path.name.partition(IN_MODULE)[2]!r}, expected one")
-    return found[0]
+    matches = [each for each in every.values() if each.path.name == path.name]
+    if len(matches) != 1:
+        raise LlmevalError(f"{file}: found {len(matches)} suites {path.name.partition(IN_MODULE)[2]!r}, expected one")
+    return matches[0]
 
 
 def import_file(path: Path, name: str) -> ModuleType:

@@ -126,7 +126,7 @@ def _cascades(suite: Suite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]
     """Return, by evaluator, what became of the questions to a cascade of judges, each repeat counted."""
     if not isinstance(suite.judge, PanelSpec) or suite.judge.cascade is None:
         return {}
-    found = {}
+    changes = {}
     for label, evaluator in suite.evaluators.items():
         if evaluator.counts_verdicts_of:
             counts: Counter[str] = Counter()
@@ -134,8 +134,8 @@ def _cascades(suite: Suite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]
                 if label in row.observations:
                     times = suite.repeats.times  # whose counts are averaged
                     counts.update({name: count * times for name, count in row.observations[label].counts.items()})
-            found[evaluator.counts_verdicts_of] = CascadeUse.from_counts(suite.judge.cascade.audit, counts)
-    return found
+            changes[evaluator.counts_verdicts_of] = CascadeUse.from_counts(suite.judge.cascade.audit, counts)
+    return changes
 
 
 def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | None:
@@ -154,8 +154,8 @@ def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
     secrets = secret_values(suite.secret_variables)
     for case in suite.cases:
         if case.id in answered:
-            given, expected = (shown_value(each, secrets) for each in (case.input, case.expected))
-            yield replace(case, input=given, expected=expected)
+            question, expected = (shown_value(each, secrets) for each in (case.input, case.expected))
+            yield replace(case, input=question, expected=expected)
         else:
             yield case
 
@@ -201,9 +201,9 @@ def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengt
             cases = pairs_of_systems(results, label)
             units = unit_numbers([record for record, _ in cases], suite.cluster_by)
             confidence = suite.confidence or _CONFIDENCE
-            found = strengths_of(label, [pairs for _, pairs in cases], units, confidence=confidence)
-            if found is not None:
-                yield found
+            strengths = strengths_of(label, [pairs for _, pairs in cases], units, confidence=confidence)
+            if strengths is not None:
+                yield strengths
 
 
 def approved_changes(measured: MeasuredSuite) -> Changes | None:
@@ -220,9 +220,9 @@ def approved_changes(measured: MeasuredSuite) -> Changes | None:
     names = [name for name in (*measured.result.metrics, PASS_RATE) if name in pairing.table.owner]
     clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
     confidence = suite.confidence or _CONFIDENCE
-    found = differences(pairing, pairing.everything(), names, confidence=confidence, cluster_by=clusters)
+    differing = differences(pairing, pairing.everything(), names, confidence=confidence, cluster_by=clusters)
     cases = list(_cases(approved.statistics, suite, _answers(measured)))
-    return Changes("approved scores", found, list(_notes(pairing)), cases)
+    return Changes("approved scores", differing, list(_notes(pairing)), cases)
 
 
 def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
@@ -230,11 +230,13 @@ def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
     from pytest_llmeval.baselines.files import ApprovedAnswers
 
     try:
-        kept = ApprovedAnswers.read(measured.key).by_case(measured.suite.cases)
+        approved = ApprovedAnswers.read(measured.key).by_case(measured.suite.cases)
     except (OSError, UnicodeDecodeError, SuiteError):
         return {}  # where answers are compared with these, the file is a fault of the suite
     hidden = secret_values(measured.suite.secret_variables)
-    return {case: different_answers([shown_value(each, hidden) for each in values]) for case, values in kept.items()}
+    return {
+        case: different_answers([shown_value(each, hidden) for each in values]) for case, values in approved.items()
+    }
 
 
 def _notes(pairing: "RunPairing") -> Iterator[str]:
@@ -252,8 +254,8 @@ def _cases(
 
     scores = Table(suite.metrics, statistics.records).scores
     for row, record in enumerate(statistics.records):
-        found = {name: float(column[row]) for name, column in scores.items()}
-        metrics = {name: None if math.isnan(score) else score for name, score in found.items() if name != PASS_RATE}
+        named = {name: float(column[row]) for name, column in scores.items()}
+        metrics = {name: None if math.isnan(score) else score for name, score in named.items() if name != PASS_RATE}
         fields = answer_fields(answers.get(record.id, ()))
         yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **fields)
 
@@ -268,9 +270,10 @@ def with_past(report: RunReport, root: Path) -> RunReport:
     from pytest_llmeval.baselines.history import read_history
     from pytest_llmeval.reports.timeline import timeline_of
 
-    found = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
+    timelines = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
     return structs.replace(
-        report, suites=[structs.replace(each, past=timeline_of(each.suite, found[each.path])) for each in report.suites]
+        report,
+        suites=[structs.replace(each, past=timeline_of(each.suite, timelines[each.path])) for each in report.suites],
     )
 
 
@@ -373,16 +376,16 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
     from pytest_llmeval.baselines.runs import failures_file, mended, next_failures, write_failures
 
     for each in judged.suites:
-        shown = each.key.display_path
+        display = each.key.display_path
         if keeper.mode.update and each.suite.approve.failures:
             try:
                 if write_failures(each.key, following := next_failures(each.collected.known, each.records)):
-                    yield "", f"{shown}: {counted(len(following), 'known failure')} approved"
+                    yield "", f"{display}: {counted(len(following), 'known failure')} approved"
             except OSError as error:
-                yield shown, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
+                yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
         elif fixed := mended(each.collected.known, each.records):
             listed = ", ".join(fixed[:_LISTED_CASES]) + (", ..." if len(fixed) > _LISTED_CASES else "")
-            yield "", f"{shown}: {counted(len(fixed), 'known failure')} mended: {listed}"
+            yield "", f"{display}: {counted(len(fixed), 'known failure')} mended: {listed}"
 
 
 def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:
@@ -433,11 +436,11 @@ def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bo
     ``refresh`` forgets those of whole suites that the run did not use, but not the verdicts of cases that lack a score.
     """
     for path, count, fault in run.judgements.write(_lacking(judged) if renews else {}):
-        shown = display_path(path, root)
+        display = display_path(path, root)
         if fault:
-            yield shown, f"judgements not recorded: {fault}"
+            yield display, f"judgements not recorded: {fault}"
         elif count:
-            yield "", f"{counted(count, 'judgement')} recorded in {shown}"
+            yield "", f"{counted(count, 'judgement')} recorded in {display}"
 
 
 def _lacking(judged: Judged) -> dict[Path, set[str]]:
@@ -465,7 +468,9 @@ def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotM
     if run.broken:
         yield from _failures(judged)
     gates = [(each.key.display_path, gate) for each in judged.suites for gate in each.gates]
-    waiting = [f"{shown}: {gate.gate} ({gate.reason})" for shown, gate in gates if gate.outcome == "not_judged"]
+    waiting = [
+        f"{suite_path}: {gate.gate} ({gate.reason})" for suite_path, gate in gates if gate.outcome == "not_judged"
+    ]
     elsewhere = 0 if terms.is_kept else left_to_others(run, terms, mode)
     if elsewhere and waiting:
         yield (
@@ -484,7 +489,9 @@ def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotM
         for each in judged.suites
         if each.collected.reruns
     ]
-    waiting += [f"{shown}: snapshot {each.reason}" for shown, each in snapshots if each.outcome == "not_judged"]
+    waiting += [
+        f"{suite_path}: snapshot {each.reason}" for suite_path, each in snapshots if each.outcome == "not_judged"
+    ]
     yield from (f"{REQUIRE_GATES}: {each}" for each in waiting[:_LISTED])
     if len(waiting) > _LISTED:
         yield f"{REQUIRE_GATES}: ... and {len(waiting) - _LISTED} more"

@@ -87,7 +87,7 @@ def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
     for name in sorted({*suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}):
         metric = result.find(name)
         if name not in TARGET_FIGURES and (metric is None or not (metric.scored or metric.errored)):
-            near = suggest(name, (each for each, found in result.metrics.items() if found.scored))
+            near = suggest(name, (each for each, value in result.metrics.items() if value.scored))
             yield f"{judged.key.display_path}: no case has a value of {name}, so none can miss its threshold{near}"
 
 
@@ -229,10 +229,10 @@ def _declared(name: str, suite: Suite) -> str:
 
 def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
     """Return the systems of each suite, or the variants of its target, in the order of the file or of their names."""
-    found: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
+    groups: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
     for each in judged:
-        found.setdefault((each.key.display_path, each.key.test), {})[each.key.variant] = each
-    return [_ordered(variants) for variants in found.values()]
+        groups.setdefault((each.key.display_path, each.key.test), {})[each.key.variant] = each
+    return [_ordered(variants) for variants in groups.values()]
 
 
 def _ordered(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
@@ -245,11 +245,11 @@ def _judge_between(variants: Mapping[str, JudgedSuite]) -> Mapping[SuiteKey, Seq
     if any(each.collected.stop is not None for each in variants.values()):
         return {}  # they were judged with the others
     try:
-        found = judge_between(variants)
+        results = judge_between(variants)
     except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
         gate = GateResult("between systems", "failed", None, None, f"not judged: {fault_of(error)}")
-        found = {next(iter(variants)): [gate]}
-    return {variants[name].key: gates for name, gates in found.items()}
+        results = {next(iter(variants)): [gate]}
+    return {variants[name].key: gates for name, gates in results.items()}
 
 
 def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateResult]]:
@@ -258,7 +258,7 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     Returns:
         System to the verdicts on it. A gate that names a system that did not run is not judged.
     """
-    first, found = next(iter(variants)), []
+    first, compared = next(iter(variants)), []
     suite = variants[first].suite
     if not (suite.named_gates or suite.between):
         return {}
@@ -275,8 +275,10 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     for gate in suite.between:
         named = [gate.system] if gate.system else [name for name in variants if name != gate.against]
         if gate.against in variants:
-            found += [(each, str(gate), _between(gate, variants[each], variants)) for each in named if each in variants]
-    for (system, name, evidence), result in zip(found, judge_together([each for *_, each in found]), strict=True):
+            compared += [
+                (each, str(gate), _between(gate, variants[each], variants)) for each in named if each in variants
+            ]
+    for (system, name, evidence), result in zip(compared, judge_together([each for *_, each in compared]), strict=True):
         verdict = replace(result, gate=name)
         for each in (system, evidence.gate.against):
             if each in variants:

@@ -71,7 +71,7 @@ class SharedRecords:
     def __init__(self) -> None:
         self._known: dict[Any, CaseRecord] = {}
 
-    def of(self, case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
+    def record(self, case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
         """Return what `record_of` does, with the observations of an earlier record that is alike."""
         kinds = tuple(map(_kind, measured.values()))
         if None in kinds:
@@ -100,14 +100,14 @@ def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
 
 def explained(suite: Suite, case: Case, observations: Mapping[str, Observation]) -> dict[str, list[str]]:
     """Return what evaluators say is wrong with an answer, by label; those that say nothing are left out."""
-    said = {
+    reasons = {
         label: list(_lines(suite.evaluators[label], suite.readings[label], case, observation))
         for label, observation in observations.items()
     }
-    if not any(said.values()):
+    if not any(reasons.values()):
         return {}
     secrets = secret_values(suite.secret_variables)
-    return {label: _presentable(lines, secrets) for label, lines in said.items() if lines}
+    return {label: _presentable(lines, secrets) for label, lines in reasons.items() if lines}
 
 
 def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Observation) -> Iterator[str]:
@@ -125,8 +125,8 @@ def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Obse
 
 
 def _presentable(lines: Sequence[str], secrets: Iterable[str]) -> list[str]:
-    shown = [printable(without(as_line(line), secrets)) for line in lines[:_MOST_LINES]]
-    return [*shown, f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else shown
+    printed = [printable(without(as_line(line), secrets)) for line in lines[:_MOST_LINES]]
+    return [*printed, f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else printed
 
 
 def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequence[str]], list[AnswerShown]]:
@@ -179,12 +179,12 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
     clean = without(text, secrets)
     if clean == text and len(text) <= room:
         return value
-    shown = masked(value, secrets)
+    redacted = masked(value, secrets)
     for most in _SHORTER:
-        kept = _shortened(shown, most)
-        written = json.dumps(kept, ensure_ascii=False, default=str)
+        shortened = _shortened(redacted, most)
+        written = json.dumps(shortened, ensure_ascii=False, default=str)
         if len(written) <= room and without(written, secrets) == written:
-            return kept
+            return shortened
     return excerpt(clean, _LONGEST, lines=True, count=True)
 
 

@@ -78,7 +78,7 @@ class SuitePart(msgspec.Struct, frozen=True, array_like=True):
     records: Sequence[CaseRecord]
 
     @classmethod
-    def of(
+    def from_executions(
         cls,
         key: SuiteKey,
         total: int,

@@ -125,16 +125,16 @@ def score(
         )
     listed = [_untyped(case) for case in cases]
     readings = {label: Reading.for_evaluator(each, on, parts or Parts()) for label, each in named.items()}
-    asked: dict[str, Sequence[Observation | Exception | None]] = {}
+    measured: dict[str, Sequence[Observation | Exception | None]] = {}
     for label, evaluator in list(named.items()):
         if evaluator.asks and (asks := _whom(evaluator, judge)) is not None:
             agreement = _agreement_of(label, evaluator, asks)
-            given = _measure_asking(evaluator, agreement, listed, readings[label], asks, max_workers)
-            asked[label] = [own for own, _ in given]
+            observations = _measure_asking(evaluator, agreement, listed, readings[label], asks, max_workers)
+            measured[label] = [own for own, _ in observations]
             if agreement is not None:
                 named[agreement.name] = agreement
-                asked[agreement.name] = [agreed for _, agreed in given]
-    records = list(_records(named, asked, listed, readings))
+                measured[agreement.name] = [agreed for _, agreed in observations]
+    records = list(_records(named, measured, listed, readings))
     if partial:
         return PartialResult.of(named, records, group_by)
     return summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
@@ -150,13 +150,13 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     Raises:
         EvaluatorError: There is none, two have one name, or something else is among them.
     """
-    given = [evaluators] if isinstance(evaluators, Evaluator) else evaluators
-    listed = list(given.values() if isinstance(given, Mapping) else given)
+    chosen = [evaluators] if isinstance(evaluators, Evaluator) else evaluators
+    listed = list(chosen.values() if isinstance(chosen, Mapping) else chosen)
     for each in listed:
         if not isinstance(each, Evaluator):
-            found = each.__name__ if isinstance(each, type) else type(each).__name__
-            raise EvaluatorError(f"{caller}: found {found}, expected an evaluator, such as get_evaluator('text')")
-    named = dict(given) if isinstance(given, Mapping) else {each.name: each for each in listed}
+            class_name = each.__name__ if isinstance(each, type) else type(each).__name__
+            raise EvaluatorError(f"{caller}: found {class_name}, expected an evaluator, such as get_evaluator('text')")
+    named = dict(chosen) if isinstance(chosen, Mapping) else {each.name: each for each in listed}
     if len(named) < len(listed):
         raise EvaluatorError(f"{caller}: found two evaluators of one name, expected a mapping by name")
     if not named:
@@ -165,16 +165,16 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
 
 
 def _untyped(case: Case) -> Case:
-    given = (case.input, case.expected, case.prediction)
-    plain = tuple(map(untyped, given))
-    if all(new is old for new, old in zip(plain, given, strict=True)):
+    parts = (case.input, case.expected, case.prediction)
+    plain = tuple(map(untyped, parts))
+    if all(new is old for new, old in zip(plain, parts, strict=True)):
         return case
     return replace(case, input=plain[0], expected=plain[1], prediction=plain[2])
 
 
 def _records(
     evaluators: Mapping[str, Evaluator],
-    asked: Mapping[str, Sequence[Observation | Exception | None]],
+    judged: Mapping[str, Sequence[Observation | Exception | None]],
     cases: Sequence[Case],
     readings: Mapping[str, Reading],
 ) -> Iterator[CaseRecord]:
@@ -185,12 +185,12 @@ def _records(
     for start in range(0, len(cases), size):
         block = cases[start : start + size]
         columns = [
-            asked[label][start : start + size] if label in asked else measure_each(each, block, readings[label])
+            judged[label][start : start + size] if label in judged else measure_each(each, block, readings[label])
             for label, each in evaluators.items()
         ]
         for case, *row in zip(block, *columns, strict=True):
             measured = zip(evaluators, row, strict=True)
-            yield shared.of(case, {label: each for label, each in measured if each is not None})
+            yield shared.record(case, {label: each for label, each in measured if each is not None})
 
 
 def _whom(evaluator: Evaluator, judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
@@ -231,10 +231,10 @@ def _measure_asking(
     from pytest_llmeval.judge.direct import DirectJudges
 
     with closing(DirectJudges.from_judge(judge, workers)) as judges:
-        asked = [Asking.about(evaluator, case, reading, judges.panel) for case in cases]
-        judges.run(each.ask(judges) for each in asked)
+        askings = [Asking.about(evaluator, case, reading, judges.panel) for case in cases]
+        judges.run(each.ask(judges) for each in askings)
     measured: list[tuple[Observation | Exception, Observation | None]] = []
-    for case, each in zip(cases, asked, strict=True):
+    for case, each in zip(cases, askings, strict=True):
         verdicts = [] if each.error is not None else each.verdicts
         own = each.error or measure_answered(evaluator, case, reading, verdicts)
         agreed = None
@@ -308,13 +308,15 @@ def measure_answered(
         views = reading.views(case)
     except PredictionError as error:
         return error
-    given = verdicts or [()] * len(views)
+    replies = verdicts or [()] * len(views)
 
-    def measured_by(told: "Sequence[Sequence[Verdict | LlmevalError]]") -> Observation | Exception:
-        return _of_turns([_measure_judged(evaluator, view, each) for view, each in zip(views, told, strict=True)])
+    def measured_by(replies_of_case: "Sequence[Sequence[Verdict | LlmevalError]]") -> Observation | Exception:
+        return _of_turns(
+            [_measure_judged(evaluator, view, each) for view, each in zip(views, replies_of_case, strict=True)]
+        )
 
-    found = measured_by(given)
-    return found if isinstance(found, Exception) else with_audit(found, given, measured_by)
+    observation = measured_by(replies)
+    return observation if isinstance(observation, Exception) else with_audit(observation, replies, measured_by)
 
 
 def _measure_judged(

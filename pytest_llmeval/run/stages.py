@@ -225,7 +225,7 @@ def _gathered(scope: RunScope) -> Collected:
     # Of a suite that reported nothing because the run broke, every case has yet to run.
     silent = [key for path in run.selected for key in _keys(path, suites)] if run.broken else []
     keys = {*totals, *run.dropped, *(key for key in silent if key.variant or key.path not in reported)}
-    found: list[CollectedSuite] = []
+    collected: list[CollectedSuite] = []
     faults: dict[SuiteKey, str] = {}
     for key in sorted(keys, key=lambda key: (key.display_path, key.test, key.variant)):
         try:
@@ -240,8 +240,10 @@ def _gathered(scope: RunScope) -> Collected:
             if known or (approves and suite.approve.failures):
                 every = approves and suite.approve.failures
                 rows = [as_approved(each, each.unmet if every else known.get(each.id, ())) for each in rows]
-            found.append(CollectedSuite(key, suite, rows, totals.get(key) or suite.total, judges, known, reruns[key]))
-    return Collected(found, faults)
+            collected.append(
+                CollectedSuite(key, suite, rows, totals.get(key) or suite.total, judges, known, reruns[key])
+            )
+    return Collected(collected, faults)
 
 
 def collected_records(run: RunRecord) -> dict[SuiteKey, dict[str, CaseRecord]]:
@@ -308,19 +310,23 @@ def fault_of(error: Exception) -> str:
     return str(error) if isinstance(error, LlmevalError) else format_error(error) + origin(error)
 
 
-def judges_of(suite: Suite, judges: "SuiteJudges", shown: str) -> dict[str, dict[str, str]]:
+def judges_of(suite: Suite, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:
     """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
     if not suite.judged:
         return {}
-    suite_judge = judges.judge_of(suite.path, suite.judge, shown, priced=suite.asks_judge)
-    given = {"model": suite_judge.model, "parameters": json.dumps(suite_judge.parameters, sort_keys=True)}
-    asked = {
+    suite_judge = judges.judge_of(suite.path, suite.judge, display_path, priced=suite.asks_judge)
+    defaults = {"model": suite_judge.model, "parameters": json.dumps(suite_judge.parameters, sort_keys=True)}
+    judged = {
         label: {
-            **(given if evaluator.own_model is None else {"model": str(evaluator.own_model.model), "parameters": "{}"}),
+            **(
+                defaults
+                if evaluator.own_model is None
+                else {"model": str(evaluator.own_model.model), "parameters": "{}"}
+            ),
             "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
         }
         for label, evaluator in suite.evaluators.items()
         if evaluator.asks
     }
     counted = {label: each.counts_verdicts_of for label, each in suite.evaluators.items() if each.counts_verdicts_of}
-    return asked | {label: asked[of] for label, of in counted.items()}
+    return judged | {label: judged[source] for label, source in counted.items()}

@@ -87,7 +87,7 @@ def test_answers_are_kept_where_something_is_wrong_and_without_secrets(
     answers = [AnswerShown(f"It is {SECRET}.")]
     judgings = [JudgingShown("judge", "binary", {"answer": SECRET}, SECRET)]
     full = CaseRecord("c", {}, record.outcome, lines=record.lines, answers=answers, judgings=judgings)
-    made = SuitePart.of(KEY, 1, [executed(full)], secrets=["MY_SECRET_VALUE"], all_answers=all_answers)
+    made = SuitePart.from_executions(KEY, 1, [executed(full)], secrets=["MY_SECRET_VALUE"], all_answers=all_answers)
     (kept,) = made.records
     assert (bool(kept.answers), bool(kept.judgings)) == (shows, shows)
     assert SECRET not in repr(kept)
@@ -112,9 +112,9 @@ def test_answers_are_kept_where_something_is_wrong_and_without_secrets(
     ],
 )
 def test_predictions_are_added_where_they_are_recorded(execution: Execution, recorded: Sequence[Any]) -> None:
-    (kept,) = SuitePart.of(KEY, 1, [execution], predictions=True).records
+    (kept,) = SuitePart.from_executions(KEY, 1, [execution], predictions=True).records
     assert list(kept.recordings) == recorded
-    assert SuitePart.of(KEY, 1, [execution]).records[0].recordings == ()
+    assert SuitePart.from_executions(KEY, 1, [execution]).records[0].recordings == ()
 
 
 def test_records_merge_to_that_of_one_run() -> None:

@@ -76,18 +76,18 @@ def shard_of(text: str, environment: Mapping[str, str]) -> Shard:
     Raises:
         ValueError: It is something else, or the variables do not say which shard this is.
     """
-    found = _FORM.fullmatch(text)
-    if found is None or (found["index"] != "auto" and found["count"] is None):
+    match = _FORM.fullmatch(text)
+    if match is None or (match["index"] != "auto" and match["count"] is None):
         raise ValueError(f"found {text!r}, expected {_SHARD_FORMS}")
-    count = None if found["count"] is None else int(found["count"])
-    if found["index"] == "auto":
+    count = None if match["count"] is None else int(match["count"])
+    if match["index"] == "auto":
         return _scheduled(text, count, environment)
-    return _within(text, int(found["index"]), int(found["count"]))
+    return _within(text, int(match["index"]), int(match["count"]))
 
 
-def _within(found: str, index: int, count: int) -> Shard:
+def _within(text: str, index: int, count: int) -> Shard:
     if not 1 <= index <= count:
-        raise ValueError(f"found {found}, expected {_SHARD_FORMS}")
+        raise ValueError(f"found {text}, expected {_SHARD_FORMS}")
     return Shard(index, count)
 
 
@@ -96,23 +96,23 @@ def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> 
     readers = {f"{_SLURM}ID": _slurm, f"{_NODE}INDEX": _node, _COMPLETION: _completion}
     there = [name for name in readers if environment.get(name)]
     if len(there) != 1:
-        found = " and ".join(there) or f"none of {', '.join(readers)}"
-        raise ValueError(f"{text}: found {found} in the environment, expected one of them; otherwise give I/N")
+        text_of_shard = " and ".join(there) or f"none of {', '.join(readers)}"
+        raise ValueError(f"{text}: found {text_of_shard} in the environment, expected one of them; otherwise give I/N")
     index, total = readers[there[0]](environment)
     if total is None and count is None:
         raise ValueError(f"{text}: found {there[0]} without the number of shards, expected auto/N")
     if total is not None and count is not None and total != count:
         raise ValueError(f"{text}: found {total} shards in the environment, expected {count}")
-    found = f"{text}: shard {index} of {count or total} by {there[0]}={environment[there[0]]}"
-    return _within(found, index, count or total or 0)
+    text_of_shard = f"{text}: shard {index} of {count or total} by {there[0]}={environment[there[0]]}"
+    return _within(text_of_shard, index, count or total or 0)
 
 
 def _slurm(environment: Mapping[str, str]) -> tuple[int, int | None]:
     """Read the variables of a job array; its tasks may be counted from any number, and in steps."""
     task, count, first, step = (_whole(environment, f"{_SLURM}{name}") for name in ("ID", "COUNT", "MIN", "STEP"))
     first = 1 if first is None else first
-    position, rest = divmod((task or 0) - first, step or 1)
-    if rest:
+    position, remainder = divmod((task or 0) - first, step or 1)
+    if remainder:
         raise ValueError(
             f"auto: found {_SLURM}ID={task}, {_SLURM}MIN={first} and {_SLURM}STEP={step}, expected an array in even "
             "steps, such as --array=1-5; otherwise give I/N"
@@ -171,8 +171,8 @@ def _together(
     for answered, target in parts:
         size = target.http.batch if target is not None and target.http is not None else 1
         if size > 1:
-            asked = [case for case in answered if case.prediction is MISSING and not case.conversation]
-            yield from {id(block): block for block in cut_in_blocks(asked, size).values()}.values()
+            questions = [case for case in answered if case.prediction is MISSING and not case.conversation]
+            yield from {id(block): block for block in cut_in_blocks(questions, size).values()}.values()
 
 
 def _name(case: Case, suite: Suite) -> str:
@@ -398,7 +398,7 @@ def _lines_of(path: Path) -> list[bytes]:
 
 
 _LONGEST_LINE = 64 << 20
-_SHOWN = 200
+_LONGEST_QUOTATION = 200
 _YEAR_3000 = 32_503_680_000
 _SMALL = 16 << 20
 _TIGHTEST = 200
@@ -453,7 +453,7 @@ def check_inside(path: str, root: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise ValueError(f"found the path {quotation(path, _SHOWN)}: {error.strerror}") from None
+        raise ValueError(f"found the path {quotation(path, _LONGEST_QUOTATION)}: {error.strerror}") from None
 
 
 def _add_line(run: RunRecord, line: bytes) -> None:
@@ -466,9 +466,11 @@ def _add_line(run: RunRecord, line: bytes) -> None:
         judgement = decode(line, _RecordedJudgement)
         run.judgements.add(Path(judgement.recorded_in), StoredJudgement.from_json(judgement.judgement))
     else:
-        found = decode(line, _ResultLine)
-        for record in found.result.records:
+        line_data = decode(line, _ResultLine)
+        for record in line_data.result.records:
             for label, each in record.observations.items():
                 if fault := each.fault():
                     raise ValueError(f"case {record.id!r}, {label}: {fault}")
-        run.items[Item(found.file, found.nodeid)] = ItemResult(found.result, found.outcome, found.duration)
+        run.items[Item(line_data.file, line_data.nodeid)] = ItemResult(
+            line_data.result, line_data.outcome, line_data.duration
+        )

@@ -149,12 +149,13 @@ def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[
     prints: dict[str, SuitePrint | LlmevalError] = {}
     for shard in shards:
         for ran_suite in shard.origin.suites:
-            found = prints.setdefault(ran_suite.path, _print(suites, ran_suite.path))
-            if isinstance(found, LlmevalError):
+            suite_print = prints.setdefault(ran_suite.path, _print(suites, ran_suite.path))
+            if isinstance(suite_print, LlmevalError):
                 yield from (
-                    f"{shard.path}: {ran_suite.path} cannot be judged here: {each}" for each in str(found).split("\n")
+                    f"{shard.path}: {ran_suite.path} cannot be judged here: {each}"
+                    for each in str(suite_print).split("\n")
                 )
-            elif other := list(_differing(ran_suite, found)):
+            elif other := list(_differing(ran_suite, suite_print)):
                 yield _foreign(
                     shard, f"a run of {ran_suite.path} that differs in {', '.join(other)}", "what is checked out here"
                 )
@@ -169,11 +170,11 @@ def _print(suites: Checkout, path: str) -> SuitePrint | LlmevalError:
 
 def _differing(ran: SuitePrint, here: SuitePrint) -> Iterator[str]:
     names = {"file": "suite file", "data": "data", "evaluators": "evaluators", "plugins": "code of evaluators"}
-    return (said for name, said in names.items() if getattr(ran, name) != getattr(here, name))
+    return (description for name, description in names.items() if getattr(ran, name) != getattr(here, name))
 
 
-def _foreign(shard: ShardFile, found: str, expected: str) -> str:
-    return f"{shard.path}: found {found}, expected {expected}"
+def _foreign(shard: ShardFile, difference: str, expected: str) -> str:
+    return f"{shard.path}: found {difference}, expected {expected}"
 
 
 def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
@@ -186,8 +187,8 @@ def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
         collected = {}
         for shard in shards:
             if shard.run.ended and not shard.origin.items:
-                found = f"a run that ended before it had collected tests ({shard.run.ended})"
-                yield _foreign(shard, found, "a whole one: run this shard again")
+                run_end = f"a run that ended before it had collected tests ({shard.run.ended})"
+                yield _foreign(shard, run_end, "a whole one: run this shard again")
             else:
                 tests = counted(shard.origin.items, "test")
                 collected[shard.path] = f"{tests} with fingerprint {shard.origin.collected}"
@@ -205,8 +206,8 @@ def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[s
     learned = {}
     for name in suites.plugins:
         evaluators = suites.read(suites.root / name).evaluators
-        found = {(label, each.learned) for label, made in evaluators.items() for each in made.describe()}
-        if known := sorted(each for each in found if each[1]):
+        pairs = {(label, each.learned) for label, evaluator in evaluators.items() for each in evaluator.describe()}
+        if known := sorted(each for each in pairs if each[1]):
             learned[str(suites.root / name)] = known
     values: dict[tuple[str, str, str], dict[Path, Any]] = {}
     for shard in shards if learned else ():
@@ -216,8 +217,8 @@ def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[s
                     details = record.observations[label].details if label in record.observations else {}
                     if name in details:
                         values.setdefault((key.display_path, label, name), {})[shard.path] = details[name]
-    for (shown, label, name), of_shards in values.items():
-        for line in _minority(of_shards, f"{name} of {label} in {shown}"):
+    for (suite_path, label, name), of_shards in values.items():
+        for line in _minority(of_shards, f"{name} of {label} in {suite_path}"):
             yield f"{line}: record them before shards run, or put them into the suite"
 
 
@@ -240,19 +241,19 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
         for shard in shards
         if not shard.origin.shard
     )
-    found: dict[int, ShardFile] = {}
+    shards_by_index: dict[int, ShardFile] = {}
     count = Counter(shard_of(each.origin.shard, {}).count for each in numbered).most_common(1)[0][0]
     for shard in numbered:
         part = shard_of(shard.origin.shard, {})
         if part.count != count:
             yield _foreign(shard, f"shard {part}", f"one of {count}, as in the other files")
-        elif part.index in found:
-            yield f"{shard.path}: found shard {part} again, expected it once: {found[part.index].path} has it"
+        elif part.index in shards_by_index:
+            yield f"{shard.path}: found shard {part} again, expected it once: {shards_by_index[part.index].path} has it"
         else:
-            found[part.index] = shard
-    if len(found) < count:
-        missing = (f"{index}/{count}" for index in range(1, count + 1) if index not in found)
-        named = _listed(islice(missing, _NAMED), count - len(found))
+            shards_by_index[part.index] = shard
+    if len(shards_by_index) < count:
+        missing = (f"{index}/{count}" for index in range(1, count + 1) if index not in shards_by_index)
+        named = _listed(islice(missing, _NAMED), count - len(shards_by_index))
         yield f"found no file of shard {named}, expected the files of all {count} shards"
 
 

@@ -42,12 +42,12 @@ class _Slice:
     statistics: Mapping[str, Statistics]
 
     @classmethod
-    def of(cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> "_Slice":
-        found = {
+    def from_records(cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> "_Slice":
+        statistics = {
             label: Statistics.from_observations(label, evaluator, (_observation(record, label) for record in records))
             for label, evaluator in evaluators.items()
         }
-        return cls(len(records), sum(not record.ran for record in records), found)
+        return cls(len(records), sum(not record.ran for record in records), statistics)
 
     def plus(self, other: "_Slice", evaluators: Mapping[str, Evaluator]) -> "_Slice":
         return _Slice(
@@ -60,21 +60,21 @@ class _Slice:
         )
 
     def to_json(self) -> dict[str, Any]:
-        found = {label: each.to_json() for label, each in self.statistics.items() if label != OUTCOME}
+        evaluators = {label: each.to_json() for label, each in self.statistics.items() if label != OUTCOME}
         outcomes = self.statistics[OUTCOME].to_json()
-        return {"cases": self.cases, "missing": self.missing, "outcomes": outcomes, "evaluators": found}
+        return {"cases": self.cases, "missing": self.missing, "outcomes": outcomes, "evaluators": evaluators}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "_Slice":
-        found = {label: Statistics.from_json(each) for label, each in data["evaluators"].items()}
-        found[OUTCOME] = Statistics.from_json(data["outcomes"])
+        statistics = {label: Statistics.from_json(each) for label, each in data["evaluators"].items()}
+        statistics[OUTCOME] = Statistics.from_json(data["outcomes"])
         cases, missing = data["cases"], data["missing"]
         if type(cases) is not int or type(missing) is not int or not 0 <= missing <= cases:
             raise ValueError(f"found {missing!r} of {cases!r} cases missing")
-        for label, each in found.items():
+        for label, each in statistics.items():
             if each.cases != cases:
                 raise ValueError(f"found {each.cases} cases of {label!r}, expected {cases}")
-        return cls(cases, missing, found)
+        return cls(cases, missing, statistics)
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class PartialResult:
             members: dict[str, list[CaseRecord]] = {}
             for record in records:
                 members.setdefault(record.labels.get(key, UNLABELLED), []).append(record)
-            groups[key] = {name: _Slice.of(with_outcome, some) for name, some in members.items()}
-        return cls(dict(evaluators), tuple(group_by), _Slice.of(with_outcome, records), groups)
+            groups[key] = {name: _Slice.from_records(with_outcome, some) for name, some in members.items()}
+        return cls(dict(evaluators), tuple(group_by), _Slice.from_records(with_outcome, records), groups)
 
     @property
     def cases(self) -> int:
@@ -171,8 +171,8 @@ class PartialResult:
         methods: dict[str, IntervalMethod] = {}
         for label, evaluator in {**self.evaluators, OUTCOME: OUTCOME_EVALUATOR}.items():
             statistics = some.statistics[label]
-            found = merged_values(label, evaluator, statistics, names[label], confidence, some.missing)
-            for name, (value, method) in found.items():
+            merged = merged_values(label, evaluator, statistics, names[label], confidence, some.missing)
+            for name, (value, method) in merged.items():
                 values[name] = value
                 if method is not None:
                     methods[name] = method
@@ -240,7 +240,7 @@ def _described(evaluator: Evaluator) -> dict[str, Any]:
     }
 
 
-def _evaluator(label: str, data: Mapping[str, Any], given: Evaluator | None) -> Evaluator:
+def _evaluator(label: str, data: Mapping[str, Any], evaluator: Evaluator | None) -> Evaluator:
     """Return an evaluator that is described.
 
     Raises:
@@ -248,9 +248,9 @@ def _evaluator(label: str, data: Mapping[str, Any], given: Evaluator | None) -> 
     """
     from pytest_llmeval.suite.registry import get_evaluator
 
-    if given is None and data["options"] is None:
+    if evaluator is None and data["options"] is None:
         raise EvaluatorError(f"evaluators: {label}: its options are not in the data, expected the evaluator itself")
-    built = get_evaluator(data["name"], **data["options"]) if given is None else given
+    built = get_evaluator(data["name"], **data["options"]) if evaluator is None else evaluator
     described = _described(built)
     if faults := [name for name in described if described[name] != data[name]]:
         name = faults[0]

@@ -91,7 +91,7 @@ def score_stream(
     total = PartialResult.of(task.evaluators, (), group_by)
     blocks: Iterable[_Columns | Sequence[Case]] = in_blocks(cases, block)
     if executor is not None:
-        blocks = map(_Columns.of, in_blocks(cases, block))
+        blocks = map(_Columns.from_cases, in_blocks(cases, block))
     measured = in_order(task, blocks, executor, in_flight)
     if results is None:
         for some, _ in measured:
@@ -121,7 +121,7 @@ class _Columns:
     values: Sequence[Sequence[Any]]
 
     @classmethod
-    def of(cls, cases: Sequence[Case]) -> "_Columns":
+    def from_cases(cls, cases: Sequence[Case]) -> "_Columns":
         columns = [list(map(attrgetter(name), cases)) for name in _FIELDS]
         while len(columns) > _USUAL and not any(columns[-1]):
             columns.pop()
@@ -148,7 +148,7 @@ class _StreamBlock:
         ]
         shared = SharedRecords()
         records = [
-            shared.of(case, dict(zip(self.evaluators, row, strict=True)))
+            shared.record(case, dict(zip(self.evaluators, row, strict=True)))
             for case, *row in zip(cases, *columns, strict=True)
         ]
         partial = PartialResult.of(self.evaluators, records, self.group_by)
@@ -226,14 +226,14 @@ def open_executor(name: str) -> Iterator[Executor | None]:
     if not name:
         yield None
         return
-    found = _EXECUTOR.fullmatch(name)
-    if found is None:
+    match = _EXECUTOR.fullmatch(name)
+    if match is None:
         raise LlmevalError(f"executor: found {name!r}, expected processes:N or dask://HOST:PORT")
-    if found["processes"]:
+    if match["processes"]:
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
-        count, context = int(found["processes"]), get_context("spawn")
+        count, context = int(match["processes"]), get_context("spawn")
         with ProcessPoolExecutor(count, mp_context=context, initializer=_follow_parent) as pool:
             try:
                 yield pool
@@ -245,7 +245,7 @@ def open_executor(name: str) -> Iterator[Executor | None]:
     except ImportError as error:
         raise MissingExtraError("a Dask cluster", "dask", error) from error
     try:
-        client = Client(f"tcp://{found['dask']}")
+        client = Client(f"tcp://{match['dask']}")
     except OSError as error:
         raise LlmevalError(f"executor: {name}: found no scheduler ({error})") from None
     with client:
@@ -312,7 +312,7 @@ class _SuiteBlock:
 
     def __call__(self, cases: Sequence[Case]) -> SuitePart:
         done = [_execution(self.suite, case) for case in cases]
-        return SuitePart.of(self.key, self.total, done, secrets=self.suite.secret_variables)
+        return SuitePart.from_executions(self.key, self.total, done, secrets=self.suite.secret_variables)
 
 
 def _execution(suite: Suite, case: Case) -> Execution:
