@@ -58,13 +58,17 @@ def _migrate(options: Namespace) -> int:
 
     suite = _suite(options.suite)
     with closing(options.cache.open()):  # an unusable store would be reported for each case
-        shown, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
+        file, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
     for name in suite.systems or [""]:
-        key, way = SuiteKey(str(suite.path), shown, variant=name), suite.for_variant(name)
+        key, way = SuiteKey(str(suite.path), file, variant=name), suite.for_variant(name)
         judges = _judges(options, way, key)
-        found = migrate(way, key, judges, judge_options(options, "migrate"), recordings)
-        say(_report(found))
-        say([_approved(found)] if options.approve else ["nothing was changed; --approve lets later runs be compared"])
+        migration = migrate(way, key, judges, judge_options(options, "migrate"), recordings)
+        say(_report(migration))
+        say(
+            [_approved(migration)]
+            if options.approve
+            else ["nothing was changed; --approve lets later runs be compared"]
+        )
     return 0
 
 
@@ -131,11 +135,11 @@ def _panels(options: Namespace, panel: "PanelSpec", approved: Mapping[str, str])
         LlmevalError: No juror is named, or one that the panel does not have, or the new one cannot be asked here.
     """
     named = [place for place, name in enumerate(panel.names) if options.old in (name, panel.judges[place].model)]
-    taken = [place for place, spec in enumerate(panel.judges) if options.to == spec.model]
-    if not named and (options.old is None or not taken):
+    matches = [place for place, spec in enumerate(panel.judges) if options.to == spec.model]
+    if not named and (options.old is None or not matches):
         known = ", ".join(panel.names)
         raise LlmevalError(f"--from: found {options.old or 'none'}, expected a juror of the panel: {known}")
-    place = (named or taken)[0]
+    place = (named or matches)[0]
     old = panel.judges[place] if named else _former(options.old, panel.judges[place], approved, place)
     new = _new(options, panel.judges[place], old)
     before, after = ((*panel.judges[:place], each, *panel.judges[place + 1 :]) for each in (old, new))
@@ -211,42 +215,43 @@ def _with(spec: "JudgeSpec", parameters: Mapping[str, Any]) -> "JudgeSpec":
     )
 
 
-def _report(found: "Migration") -> Iterator[str]:
+def _report(migration: "Migration") -> Iterator[str]:
     from tabulate import tabulate
 
-    variant = f"[{found.key.variant}]" if found.key.variant else ""
-    label = next(iter(found.shifts))
-    old, new = (side.judges[label]["model"] for side in (found.old, found.new))
-    compared = counted(len(found.old.records), "case")
-    yield f"{found.key.display_path}{variant}: {old} -> {new}, {compared} compared, {len(found.left_out)} left out"
-    yield f"{counted(found.calls, 'call')} of the new judge"
+    variant = f"[{migration.key.variant}]" if migration.key.variant else ""
+    label = next(iter(migration.shifts))
+    old, new = (side.judges[label]["model"] for side in (migration.old, migration.new))
+    compared = counted(len(migration.old.records), "case")
+    place, left_out = f"{migration.key.display_path}{variant}", len(migration.left_out)
+    yield f"{place}: {old} -> {new}, {compared} compared, {left_out} left out"
+    yield f"{counted(migration.calls, 'call')} of the new judge"
     yield ""
     rows = []
-    for each in found.agreement():
+    for each in migration.agreement():
         scores = (each.old, each.new, each.new - each.old, each.alpha)
         rows.append((each.mode, str(each.verdicts), str(each.equal), *map(number, scores)))
     headers = ("mode", "verdicts", "equal", "old", "new", "bias", "alpha")
     yield from tabulate(rows, headers, disable_numparse=True, colalign=("left", *["right"] * 6)).split("\n")
     yield ""
-    yield from _moved(found)
-    flips = [f"{each.case}: {each.what} {each.old} -> {each.new}" for each in found.flips()]
+    yield from _moved(migration)
+    flips = [f"{each.case}: {each.what} {each.old} -> {each.new}" for each in migration.flips()]
     yield from _named("cases that flip", flips)
-    changed = [f"{before.gate}: {before.outcome} -> {after.outcome}" for before, after in found.gates()]
+    changed = [f"{before.gate}: {before.outcome} -> {after.outcome}" for before, after in migration.gates()]
     yield from _named("gates that change", changed)
-    yield from _named("left out", [f"{case}: {why}" for case, why in found.left_out.items()])
+    yield from _named("left out", [f"{case}: {why}" for case, why in migration.left_out.items()])
 
 
-def _moved(found: "Migration") -> Iterator[str]:
+def _moved(migration: "Migration") -> Iterator[str]:
     """Yield what becomes of each metric, and so of its snapshot."""
     from tabulate import tabulate
 
-    shifts = {name: shift for each in found.shifts.values() for name, shift in each.items()}
+    shifts = {name: shift for each in migration.shifts.values() for name, shift in each.items()}
     rows = []
     for name, shift in shifts.items():
-        old, new = found.old.result.find(name), found.new.result.find(name)
+        old, new = migration.old.result.find(name), migration.new.result.find(name)
         if old is not None and new is not None:
-            told = (number(old.value), number(new.value), number(shift.value), interval(shift.low, shift.high))
-            rows.append((name, *told))
+            figures = (number(old.value), number(new.value), number(shift.value), interval(shift.low, shift.high))
+            rows.append((name, *figures))
     headers = ("metric", "old", "new", "difference", "95% interval")
     yield from tabulate(rows, headers, disable_numparse=True, colalign=("left", *["right"] * 4)).split("\n")
     moved = [f"{name}: {old} -> {new}" for name, old, new, *_ in rows if old != new]
@@ -264,16 +269,18 @@ def _named(title: str, lines: list[str]) -> Iterator[str]:
         yield f"  ... and {len(lines) - _LISTED} more"
 
 
-def _approved(found: "Migration") -> str:
+def _approved(migration: "Migration") -> str:
     from datetime import UTC, datetime
 
     from pytest_llmeval.baselines.comparable import Stamp, day_of, head_commit
     from pytest_llmeval.judge.spec import PanelSpec
     from pytest_llmeval.workbench.migration import approve_migration
 
-    shown, notes = approve_migration(found, Stamp(day_of(datetime.now(UTC)), head_commit(found.suite.path.parent)))
-    agreement = (
-        "; how far jurors agree is not, until a run is approved" if isinstance(found.suite.judge, PanelSpec) else ""
+    written_to, notes = approve_migration(
+        migration, Stamp(day_of(datetime.now(UTC)), head_commit(migration.suite.path.parent))
     )
-    written = f"bridge written to {shown}: runs by the new judge are compared with the approved scores{agreement}"
+    agreement = (
+        "; how far jurors agree is not, until a run is approved" if isinstance(migration.suite.judge, PanelSpec) else ""
+    )
+    written = f"bridge written to {written_to}: runs by the new judge are compared with the approved scores{agreement}"
     return "\n".join([written, *notes])
