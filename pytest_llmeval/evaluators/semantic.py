@@ -337,7 +337,7 @@ class Semantic(Evaluator):
                 raise ValueError(f"found {name} with model, expected it without: it is of local models")
 
     def resolve(self) -> Evaluator:
-        """Return the evaluator that asks a model of embeddings, where there is one."""
+        """Return the evaluator that asks a model of embeddings, if `model` is set."""
         if self.model is None:
             return self
         return EmbeddedSemantic(self.model, self.base_url, self.api_key_env, self.price)

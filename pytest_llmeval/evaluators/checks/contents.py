@@ -259,7 +259,7 @@ def _contexts(subject: Subject) -> list[str]:
 
 @dataclass(frozen=True)
 class _Pattern:
-    """What one sort of personal data looks like.
+    """The pattern of one sort of personal data.
 
     Attributes:
         regex: Its form.

@@ -46,7 +46,7 @@ class UnreadableError(LlmevalError):
 
 
 class CheckOutcome(NamedTuple):
-    """What a test found.
+    """The result of a test.
 
     Attributes:
         met: Whether the check holds, before ``not_``.
@@ -59,7 +59,7 @@ class CheckOutcome(NamedTuple):
 
 @dataclass
 class Subject:
-    """What one check looks at: a part of a prediction. What several checks derive from it is computed once.
+    """A part of a prediction that checks read. Values that several checks derive from it are computed once.
 
     Attributes:
         value: The part.
@@ -171,7 +171,7 @@ def quoted(text: str) -> str:
 
 
 class CheckFinding(NamedTuple):
-    """What a check found in a case.
+    """The result of a check of one case.
 
     Attributes:
         met: Whether it is met; ``None`` where it could not be made.
@@ -205,7 +205,7 @@ class View:
 
     Attributes:
         case: The case, with its whole prediction.
-        verdicts: What judges said to the questions that the checks put, in order.
+        verdicts: The replies of judges to the questions of the checks, in order.
     """
 
     case: Case
@@ -405,7 +405,7 @@ class InTurns:
             yield from self.node.questions(each)
 
     def find(self, view: View) -> CheckFinding:
-        """Look at each turn; one that is not met decides, whatever could not be made in others."""
+        """Look at each turn; one that is not met decides, also if others could not be checked."""
         try:
             turns = view.turns(self.turn)
         except CheckError as error:

@@ -12,7 +12,8 @@ from pytest_llmeval.core.codec import is_finite_number
 from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError
 from pytest_llmeval.core.parts import WHOLE
 from pytest_llmeval.core.wording import excerpt, limit
-from pytest_llmeval.evaluators.answers import as_text, describe_found
+from pytest_llmeval.data.formats.base import json_text
+from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.checks.contents import CONTENT_KINDS
 from pytest_llmeval.evaluators.checks.contract import (
     CheckError,
@@ -267,22 +268,17 @@ JSON_KINDS: Final = (
 """The kinds, in alphabetical order."""
 
 
-def _as_shown(value: Any) -> str:
-    text = as_text(value)
-    return json.dumps(value, ensure_ascii=False) if text is None else text
-
-
 def _question_of(subject: Subject) -> str:
     """Return the question of a case: a text, the text under ``question``, or else the input as JSON."""
     value = subject.case.input
     if isinstance(value, Mapping) and isinstance(value.get("question"), str):
         return str(value["question"])
-    return "" if value is None else _as_shown(value)
+    return "" if value is None else json_text(value)
 
 
 def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question:
     question = _question_of(subject)
-    texts = {"question": question, "answer": "" if subject.value is None else _as_shown(subject.value), **more}
+    texts = {"question": question, "answer": "" if subject.value is None else json_text(subject.value), **more}
     fields = {name: text for name, text in texts.items() if text or name == "answer"}
     language = instruction_language(question or more.get("criterion", ""), subject.case.labels.get("language"))
     return Question(mode, fields, language)
@@ -290,7 +286,7 @@ def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question
 
 @dataclass(frozen=True)
 class Criterion:
-    """Whether an answer meets a criterion.
+    """A test whether an answer meets a criterion.
 
     Attributes:
         text: The criterion, in the user's words.
@@ -316,7 +312,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Graded:
-    """Whether an answer reaches the pass mark of a rubric.
+    """A test whether an answer reaches the pass mark of a rubric.
 
     Attributes:
         rubric: Criteria, levels and pass mark.

@@ -31,7 +31,7 @@ Path = tuple[str | int, ...]
 
 
 class Host(Protocol):
-    """Where the entries stand: validates values and keeps faults."""
+    """The file or call that the entries come from: validates values and collects faults."""
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Return a value of a type; ``None`` where it has faults, which are kept."""

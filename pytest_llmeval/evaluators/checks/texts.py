@@ -237,7 +237,7 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class SpanPattern:
-    """Which spans are meant, and what is wanted of them.
+    """A pattern of spans, with limits on their number and duration.
 
     Attributes:
         name: Pattern of names, as of a shell; capitals matter.
@@ -325,7 +325,7 @@ def _name(span: Mapping[str, Any]) -> str:
 
 
 def _span_summary(matches: list[Mapping[str, Any]], spans: list[Mapping[str, Any]]) -> Callable[[], str]:
-    """Say how many spans are meant; where there are none, which there are."""
+    """Return a function that lists the matching spans, or else the names of all spans."""
 
     def summary() -> str:
         if matches:

@@ -32,7 +32,7 @@ _STRICT: Mapping[str, Any] = {"extra": "forbid"}
 
 @dataclass(frozen=True)
 class NumberOptions:
-    """How far numbers may be apart.
+    """Tolerances of numbers.
 
     Attributes:
         tolerance: Largest difference; compared in decimal, so 1.1 is within 0.1 of 1.
@@ -53,7 +53,7 @@ class NumberOptions:
 
 @dataclass(frozen=True)
 class DateOptions:
-    """How dates are written.
+    """The order of day and month in dates.
 
     Attributes:
         order: Of day and month in dates such as 03/05/2024; without it, such a date cannot be read.
@@ -66,7 +66,7 @@ class DateOptions:
 
 @dataclass(frozen=True)
 class SetOptions:
-    """How the members of a set are compared.
+    """The comparator of the members of a set.
 
     Attributes:
         of: A comparator without options.
@@ -79,7 +79,7 @@ class SetOptions:
 
 @dataclass(frozen=True)
 class ListOptions:
-    """How the elements of a list are aligned and compared.
+    """The alignment and the comparators of the elements of a list.
 
     Attributes:
         key: Field of the elements; those with the same value of it belong together.
@@ -153,7 +153,7 @@ _ELEMENTS: Final = "[]"
 
 @dataclass(slots=True)
 class _Draft:
-    """What options say about one place.
+    """The options of one place.
 
     Attributes:
         path: The option that names it.
@@ -380,7 +380,7 @@ class FieldsEvaluator(Evaluator):
         }
         counts |= _by_path(out)
         undefined = {} if counts["fields.expected"] or not counts["fields.found"] else {_RATES[1]: "no expected fields"}
-        return Observation(counts, _details(out), undefined, malformed)
+        return Observation(counts, wrong_details(out.lines()), undefined, malformed)
 
     def _read(self, prediction: Any) -> tuple[Any, str | None]:
         """Return the structure that was answered, or ``None``; with why it cannot be read."""
@@ -433,9 +433,9 @@ def _by_path(out: FieldsOutcome) -> dict[str, float]:
     return counts | {f"right[{path or '.'}]": count for path, count in right.items() if count}
 
 
-def _details(out: FieldsOutcome) -> dict[str, Any]:
-    lines = out.lines()
+def wrong_details(lines: Sequence[str]) -> dict[str, Any]:
+    """Return lines about what is wrong as details, the first 50 of them."""
     if not lines:
         return {}
     more = [f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
-    return {"wrong": lines[:_MOST_LINES] + more}
+    return {"wrong": [*lines[:_MOST_LINES], *more]}

@@ -69,7 +69,7 @@ class FieldsOutcome:
 
     @property
     def faults(self) -> int:
-        """How many fields are not right."""
+        """The number of fields that are not right."""
         return len(self.wrong) + len(self.missing) + len(self.extra)
 
     def lines(self) -> list[str]:

@@ -149,7 +149,7 @@ class JudgeAgreement(Judge):
         return people_fault(expected, self.judged(self._judged_case(case)).scale)
 
     def _people(self, case: Case) -> PeopleScores:
-        """Return the scores of the people; none where there are none, or they are of another answer."""
+        """Return the scores of the people, if any of them are of this answer."""
         if fault := self._fault(case):
             raise EvaluatorError(fault)
         if self.human is None:
@@ -157,7 +157,7 @@ class JudgeAgreement(Judge):
         return self._people_on(case, self.judged(self._judged_case(case)))
 
     def questions(self, case: Case) -> Sequence[Question]:
-        """Return the question about the answer; none where there is no human score to compare with."""
+        """Return the question about the answer; none without a human score."""
         return super().questions(self._judged_case(case)) if self._people(case).scores else []
 
     def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:

@@ -1,6 +1,5 @@
 """Judging claims: what is read of a case, which questions it needs, in which order, what people see of the verdicts."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,6 +9,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.wording import excerpt, quotation
+from pytest_llmeval.data.formats.base import json_text
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.spans import cited_by, split_sentences
 from pytest_llmeval.judge.contract import Question, Verdict
@@ -34,9 +34,9 @@ class ClaimTexts:
     """The texts of one case.
 
     Attributes:
-        question: What was asked; ``None`` where there is nothing.
-        answer: The answer; empty where there is none.
-        reference: The right answer; ``None`` where there is none.
+        question: The question, if any.
+        answer: The answer; empty if there is none.
+        reference: The right answer, if any.
         contexts: The passages; ``None`` where nothing says what they are.
         no_contexts: Why not.
         malformed: What is wrong with the prediction.
@@ -117,19 +117,14 @@ def _question(value: Any) -> str | None:
         value = {name: each for name, each in value.items() if name != _CONTEXTS and each is not None} or None
     elif isinstance(value, Mapping):
         value = value["question"]
-    text = "" if value is None else _any_text(value)
+    text = "" if value is None else json_text(value)
     return text if text.strip() else None
-
-
-def _any_text(value: Any) -> str:
-    text = as_text(value)
-    return json.dumps(value, ensure_ascii=False) if text is None else text
 
 
 def _answer(prediction: Any) -> tuple[str, str | None]:
     if prediction is None or prediction is MISSING:
         return "", f"found {describe_found(prediction)}, expected an answer"
-    return _any_text(prediction), None
+    return json_text(prediction), None
 
 
 def _reference(expected: Any) -> tuple[str | None, str | None]:
@@ -158,7 +153,7 @@ def _passages(value: Any, owner: str = "") -> tuple[list[str], str | None]:
         return [], f"found {describe_found(value)} as contexts{owner}, expected a list of texts"
     null = next((number for number, each in enumerate(passages) if each is None), None)
     fault = None if null is None else f"found null as contexts[{null}]{owner}, expected text"
-    return ["" if each is None else _any_text(each) for each in passages], fault
+    return ["" if each is None else json_text(each) for each in passages], fault
 
 
 _NO_REFERENCE = "no expected answer"
@@ -172,10 +167,10 @@ class Step(NamedTuple):
     """One question at most.
 
     Attributes:
-        kind: ``claims``: split a text; ``support``: hold its claims against passages; ``relevance``: hold claims or
-            passages against the question; ``citations``: hold sentences against what they cite.
+        kind: ``claims``: split a text; ``support``: compare its claims with passages; ``relevance``: compare claims or
+            passages with the question; ``citations``: compare sentences with what they cite.
         subject: What is judged.
-        by: What it is held against, for ``support``.
+        by: The passages or text to compare it with, for ``support``.
     """
 
     kind: Literal["claims", "support", "relevance", "citations"]
@@ -199,7 +194,7 @@ CITATIONS: Final = Step("citations", "answer")
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Why a step has no result.
+    """The reason why a step has no result.
 
     Attributes:
         reason: Why.
@@ -216,7 +211,7 @@ Items: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Findings:
-    """What is asked about a case, and what was said.
+    """The questions about a case, and the replies.
 
     Attributes:
         texts: Of the case.
@@ -254,7 +249,7 @@ class Findings:
 
     @property
     def most_later(self) -> int:
-        """How many questions the second round has at most."""
+        """The largest number of questions in the second round."""
         texts = self.texts
         return sum(
             bool(texts.sentences[step.side]) and (step.kind != "support" or bool(texts.passages(step.by)))
@@ -267,7 +262,7 @@ class Findings:
         return [step for step in self.steps if self._blocked(step) is None]
 
     def _blocked(self, step: Step) -> Unknown | None:
-        """Return why a step cannot be made, whatever the judge says."""
+        """Return why a step is impossible for this case."""
         texts, read = self.texts, {step.subject, *([step.by] if step.kind in ("support", "citations") else [])}
         if "reference" in read and texts.reference is None:
             return Unknown(_NO_REFERENCE)

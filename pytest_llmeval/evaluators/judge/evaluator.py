@@ -197,7 +197,7 @@ class Judge(JudgedEvaluator):
         return self._learning(metrics)
 
     def _learning(self, metrics: list[Metric]) -> list[Metric]:
-        """Return metrics whose signature has the steps, too, where there are some."""
+        """Return metrics that depend on the steps, if the judge writes them."""
         return metrics if not self._asks_for_steps else [structs.replace(each, learned=_STEPS) for each in metrics]
 
     def _corrected(self) -> list[str]:
@@ -313,7 +313,7 @@ class Judge(JudgedEvaluator):
             yield str(error)
 
     def questions(self, case: Case) -> Sequence[Question]:
-        """Return the one question about a case; none where a rule decides, or where there is nothing to judge.
+        """Return the one question about a case; none if a rule decides, or if there is nothing to judge.
 
         With criteria, it is the one for the steps, which all cases share, unless the steps are given.
         """
@@ -336,7 +336,7 @@ class Judge(JudgedEvaluator):
         return [self._by_steps(question, steps.details[_STEPS])]
 
     def most_follow_ups(self, case: Case) -> int:
-        """Return 1 with criteria whose steps the judge writes, where there is something to judge."""
+        """Return 1 with criteria whose steps the judge writes, if there is something to judge."""
         return int(self._asks_for_steps and self.judged(case).question is not None)
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:

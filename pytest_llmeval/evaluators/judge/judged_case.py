@@ -83,12 +83,7 @@ def _subject(value: Any, key: str) -> str | None:
         return None
     if isinstance(value, Mapping) and (text := as_text(value.get(key))) is not None:
         return text
-    return _any_text(value)
-
-
-def _any_text(value: Any) -> str:
-    text = as_text(value)
-    return json.dumps(value, ensure_ascii=False) if text is None else text
+    return json_text(value)
 
 
 def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
@@ -107,7 +102,7 @@ def _answer(prediction: Any) -> tuple[dict[str, str], str | None]:
     """Return the answer; lists and objects are shown as JSON, null and nothing as the empty answer."""
     if prediction is None or prediction is MISSING:
         return {"answer": ""}, f"found {describe_found(prediction)}, expected an answer"
-    return {"answer": _any_text(prediction)}, None
+    return {"answer": json_text(prediction)}, None
 
 
 def _trajectory(case: Case) -> tuple[dict[str, str], str | None]:
@@ -155,7 +150,7 @@ def _parts(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 _REQUIRED: Final = ("input", "labels", "question")
-"""What a case must have from the start."""
+"""Parts that every case must have."""
 
 _TRUTH: Final = ("expected", "reference")
 
@@ -215,13 +210,13 @@ _LONGEST_REASONING = 2000
 
 @dataclass(frozen=True, slots=True)
 class JudgedCase:
-    """How one case is judged.
+    """The mode, the texts and the question by which one case is judged.
 
     Attributes:
         name: Of the mode.
         mode: The mode; ``None`` for the rule.
         texts: What the judge is shown.
-        question: What it is asked; ``None`` where a rule decides, or where there is nothing to judge.
+        question: What it is asked; ``None`` if a rule decides, or if there is nothing to judge.
     """
 
     name: str
@@ -230,7 +225,7 @@ class JudgedCase:
     question: Question | None
 
     def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
-        """Return the verdict, of the rule or of the judge; ``None`` where there is nothing to judge.
+        """Return the verdict, of the rule or of the judge; ``None`` if there is nothing to judge.
 
         Raises:
             JudgeError: The judge gave none.
@@ -348,7 +343,7 @@ def people_fault(expected: Mapping[str, Any], scale: tuple[float, float]) -> str
 
 
 class PeopleScores(NamedTuple):
-    """What people say of the answer to one case.
+    """The scores that people gave the answer to one case.
 
     Attributes:
         scores: One per person, on the scale of the mode; empty where nobody scored this answer.

@@ -38,7 +38,7 @@ _LONGEST_REASONING = 1000
 
 
 class _Pair(NamedTuple):
-    """The answer beside one other.
+    """The answer and one other.
 
     Attributes:
         name: Of the opponent.
@@ -52,7 +52,7 @@ class _Pair(NamedTuple):
 
 
 class _ComparedPair(NamedTuple):
-    """What came of a pair: the outcome in each order, and the reasons; or why there is none."""
+    """The outcome of a pair in each order, with the reasons; or the error."""
 
     pair: _Pair
     orders: Sequence[PairOutcome] = ()
@@ -273,7 +273,7 @@ class Pairwise(JudgedEvaluator):
 
 
 def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _ComparedPair:
-    """Return what came of a pair."""
+    """Return the outcome of a pair."""
     judged = [each for each in verdicts if not isinstance(each, JudgeError)]
     if len(judged) < len(verdicts):
         return _ComparedPair(pair, error=next(each for each in verdicts if isinstance(each, JudgeError)))

@@ -42,7 +42,7 @@ class VerdictStatistics(Evaluator):
     pools_undefined = True  # what no single case has, cases together do
 
     kind: ClassVar[str]
-    """What the judges are together, in the names of the metrics."""
+    """The collective name of the judges, in the names of the metrics."""
 
     of: str
 
@@ -284,7 +284,7 @@ class Cascaded(Evaluator):
 
     @cached_property
     def _by_people(self) -> frozenset[str]:
-        """The metrics that labels of people correct, whatever judged."""
+        """The metrics that human labels correct."""
         return frozenset(self.evaluator.basis(Sums({}, 1)))
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
@@ -327,7 +327,9 @@ def _counts_of(sums: Sums) -> Sums:
 
 @dataclass(frozen=True)
 class CascadeErrors(VerdictStatistics):
-    """What the audit of a cascade shows about the questions of one evaluator, whose label names the metrics.
+    """Errors in the verdicts on the questions of one evaluator, as the audit of a cascade shows them.
+
+    The label of the evaluator names the metrics.
 
     * ``LABEL_cascade_error``, in [0, 1]: share of the audited verdicts of which the small judge is sure and with which
       the large one disagrees, by more than the tolerance of the mode;

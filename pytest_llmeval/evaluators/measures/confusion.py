@@ -49,7 +49,7 @@ def merged(cells: Mapping[tuple[str, str], Any], chosen: Callable[[str], bool]) 
 
 @dataclass(frozen=True, slots=True)
 class Margins:
-    """What the measures need of a confusion matrix; arrays have one row per label and one column per matrix.
+    """Margins and hits of confusion matrices; arrays have one row per label and one column per matrix.
 
     Attributes:
         labels: Keys of the labels, sorted.

@@ -267,7 +267,7 @@ _SMALLEST_WINDOW = 2
 
 @dataclass(frozen=True, slots=True)
 class BoundaryMatch:
-    """How the boundaries of a hypothesis correspond to those of a reference.
+    """The correspondence between the boundaries of a hypothesis and those of a reference.
 
     Attributes:
         matched: Boundaries that both have.

@@ -115,7 +115,7 @@ def _infinitive(base: str) -> str:
 
 
 def _is_short(word: str, shape: str) -> bool:
-    """Whether a word ends in consonant, vowel, consonant other than w, x and y, or is vowel and consonant."""
+    """Return whether a word ends in consonant, vowel, consonant other than w, x and y, or is vowel and consonant."""
     return (shape[-3:] == "cvc" and word[-1] not in "wxy") or shape == "vc"
 
 

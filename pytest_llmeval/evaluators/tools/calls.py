@@ -13,7 +13,7 @@ from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_
 _FAILED: Final = frozenset(
     ("error", "errored", "failed", "failure", "interrupted", "retried", "retry", "timeout", "timed_out")
 )
-"""What a status says of a call that gave no result."""
+"""Statuses of calls without a result."""
 
 _BUILT_IN: Final = (
     *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
@@ -92,7 +92,7 @@ class ToolCall(NamedTuple):
 
 
 class MessageStep(NamedTuple):
-    """What one message of a conversation does.
+    """The text and the tool calls of one message of a conversation.
 
     Attributes:
         role: Who wrote it; ``None`` for results of tools, instructions, and items that are no messages.
@@ -370,7 +370,7 @@ def _call(item: Any, index: int) -> ToolCall:
 
 
 Order: TypeAlias = Literal["exact", "in_order", "any_order", "superset", "subset"]
-"""How the names of calls are compared."""
+"""The comparison of the names of calls."""
 
 ORDERS: Final = get_args(Order)
 

@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
-from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record, options_digest
+from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record, options_digest, wrong_details
 from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
 from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
 from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, CallPairing, ToolSchemas, pair_calls, read_schemas
@@ -43,8 +43,6 @@ _ACCURACY = "argument_accuracy"
 _COUNTS = ("tool_calls", "tool_errors", "loops")
 _LIMITS = "tool_limits"
 _VALID = "tools_valid"
-_MOST_LINES = 50
-"""Lines that details list."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +210,7 @@ class Tools(Evaluator):
             if not calls:
                 undefined[_VALID] = "no tool calls"
         undefined = {name: why for name, why in undefined.items() if name in self._reported}
-        return Observation(counts, _details(wrong), undefined, "; ".join(faults) or None)
+        return Observation(counts, wrong_details(wrong), undefined, "; ".join(faults) or None)
 
     @cached_property
     def _reported(self) -> frozenset[str]:
@@ -280,10 +278,3 @@ def _compared(
         "arguments.stated": pairing.stated,
         "arguments.agreeing": pairing.agreeing,
     }
-
-
-def _details(lines: Sequence[str]) -> dict[str, Any]:
-    if not lines:
-        return {}
-    more = [f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
-    return {"wrong": [*lines[:_MOST_LINES], *more]}

@@ -40,7 +40,7 @@ def _form(setting: Any) -> str:
 
 @dataclass(frozen=True)
 class ApprovalRule:
-    """What must come before each call of a tool.
+    """A condition before each call of a tool.
 
     Attributes:
         tool: Pattern of tools.
@@ -61,7 +61,7 @@ ApprovalRules: TypeAlias = Annotated[
 
 
 class PolicyVerdict(NamedTuple):
-    """What came of the policies in one case.
+    """The result of the policies in one case.
 
     Attributes:
         unmet: Rules that are broken, with the turn and the reason.
@@ -92,7 +92,7 @@ _Broken: TypeAlias = Iterator[tuple[_Event, str]]
 
 
 class _Timeline(NamedTuple):
-    """What happened, in order.
+    """The events of a conversation, in order.
 
     Attributes:
         events: The events.
@@ -274,7 +274,7 @@ def _claims(tool: str, pattern: str, events: Sequence[_Event]) -> _Broken:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """What a trace must and must not hold.
+    """Limits on the calls of a trace.
 
     Attributes:
         max_calls: Most calls, failed ones included.
