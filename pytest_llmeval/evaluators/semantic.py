@@ -184,8 +184,23 @@ def text_pairs(case: Case) -> list[TextPair]:
 EMBEDDING_SIMILARITY = "embedding_similarity"
 
 
+class _MeaningEvaluator(Evaluator):
+    """An evaluator that compares the meaning of a prediction with that of expected texts."""
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield a fault of expected texts that are none."""
+        if as_references(case.expected) is None:
+            yield reference_fault(case.expected)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which words are missing, and which are extra: models give no reasons."""
+        del observation
+        references = as_references(case.expected) or ()
+        return word_lines(as_text(case.prediction) or "", references, get_tokenizer("auto").f1)
+
+
 @dataclass(frozen=True)
-class EmbeddedSemantic(JudgedEvaluator):
+class EmbeddedSemantic(_MeaningEvaluator, JudgedEvaluator):
     """Cosine of the embeddings of prediction and expected text, by a model that is asked over HTTP.
 
     Attributes:
@@ -213,11 +228,6 @@ class EmbeddedSemantic(JudgedEvaluator):
         signature = f"model:{self.model}|cosine|{SIMILARITY.name}@{SIMILARITY.version}|v:{self.version}"
         return [Metric(EMBEDDING_SIMILARITY, low=-1.0, signature=signature, averaged=True)]
 
-    def check(self, case: Case) -> Iterable[str]:
-        """Yield a fault of expected texts that are none."""
-        if as_references(case.expected) is None:
-            yield reference_fault(case.expected)
-
     def questions(self, case: Case) -> Sequence[Question]:
         """Return one question for each expected text that is not blank; none for a blank prediction."""
         return [
@@ -243,12 +253,6 @@ class EmbeddedSemantic(JudgedEvaluator):
         fault = f"found {describe_found(case.prediction)}, expected text"
         return Observation(counts, malformed=None if readable else fault)
 
-    def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say which words are missing, and which are extra: models give no reasons."""
-        del observation
-        references = as_references(case.expected) or ()
-        return word_lines(as_text(case.prediction) or "", references, get_tokenizer("auto").f1)
-
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the mean over the cases that have it."""
         return {EMBEDDING_SIMILARITY: sums[EMBEDDING_SIMILARITY] / sums["n"]}
@@ -259,7 +263,7 @@ _DECIMALS = 6
 
 
 @dataclass(frozen=True)
-class Semantic(Evaluator):
+class Semantic(_MeaningEvaluator):
     """BERTScore F1 and cosine similarity of sentence embeddings. Needs the extra ``semantic``.
 
     ``expected`` is a text or a list of texts (the best counts, for each metric by itself); the prediction is
@@ -352,11 +356,6 @@ class Semantic(Evaluator):
         }
         return [Metric(each, low=-1.0, signature=f"{how[each]}|{library}", averaged=True) for each in self.metrics]
 
-    def check(self, case: Case) -> Iterable[str]:
-        """Yield a fault of expected texts that are none."""
-        if as_references(case.expected) is None:
-            yield reference_fault(case.expected)
-
     def measure(self, case: Case) -> Observation:
         """Score one case, as a batch of one."""
         return self.measure_many([case])[0]
@@ -387,12 +386,6 @@ class Semantic(Evaluator):
         return Observation(
             counts, malformed=None if readable else f"found {describe_found(case.prediction)}, expected text"
         )
-
-    def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say which words are missing, and which are extra: models give no reasons."""
-        del observation
-        references = as_references(case.expected) or ()
-        return word_lines(as_text(case.prediction) or "", references, get_tokenizer("auto").f1)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the mean of each metric over the cases that have it."""
