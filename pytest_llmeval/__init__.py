@@ -160,10 +160,10 @@ if not TYPE_CHECKING:  # for a type checker every name would exist
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
-            found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
         except AttributeError:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-        return found
+        return value
 
     def __dir__() -> list[str]:
         """Return the public names too that are not loaded yet."""

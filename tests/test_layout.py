@@ -1,6 +1,7 @@
 """The rule for imports: a package imports only packages above it in one list."""
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -180,6 +181,47 @@ def test_texts_are_cut_in_one_place() -> None:
 )
 def test_a_cut_text_is_noticed(source: str) -> None:
     assert any(map(cuts_a_text, ast.walk(ast.parse(source))))
+
+
+WHAT_HAPPENED = frozenset(
+    {
+        *("told", "said", "heard", "given", "asked", "wanted", "shown", "found", "kept", "made", "taken"),
+        *("rest", "one", "once", "look", "of", "problem"),
+    }
+)
+"""Words that say what happened to a thing, or nothing, in place of what it is."""
+
+PUBLISHED = {
+    "core/observation.py": {"of", "wanted"},
+    "core/evaluator.py": {"made"},
+    "evaluators/fields/evaluator.py": {"of"},
+    "evaluators/judge/panel.py": {"of"},
+    "run/streams/partial.py": {"of"},
+    "workbench/plan/form.py": {"of"},
+}
+"""Such names that users rely on: methods of public classes, keys of suite files, score files and JSON."""
+
+
+def defined_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield each identifier that is defined, with its line."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, node.lineno
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name, node.lineno
+            case ast.ExceptHandler(name=str(name)):
+                yield name, node.lineno
+
+
+def test_a_name_says_what_a_thing_is() -> None:
+    places = [
+        f"{module}:{line} {name}"
+        for module, path in MODULES.items()
+        for name, line in defined_names(ast.parse(path.read_text(encoding="utf-8")))
+        if name.strip("_").lower() in WHAT_HAPPENED - PUBLISHED.get(module, set())
+    ]
+    assert places == []
 
 
 def test_names_of_test_files_are_unique() -> None:

@@ -330,6 +330,10 @@ class Evaluator(QuestionDefaults, ABC):
 
     def resolve(self) -> "Evaluator":
         """Return the evaluator that these options make; by default this one."""
+        return self.made()
+
+    def made(self) -> "Evaluator":
+        """Return what `resolve` does: its name in earlier versions, for subclasses that override it."""
         return self
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:

@@ -112,7 +112,7 @@ class Migration:
         for before, after in zip(self.old.records, self.new.records, strict=True):
             for mode, old, new in _matched(before.judgings, after.judgings):
                 pairs[mode].append((old, new))
-        return [_agreement(mode, found) for mode, found in pairs.items()]
+        return [_agreement(mode, agreements) for mode, agreements in pairs.items()]
 
     def flips(self) -> Iterator[Flip]:
         """Yield the cases that the judges see differently."""
@@ -164,15 +164,18 @@ def migrate(
     replay = replace(options, mode="replay", model=None, base_url=None)
     before, known = _run(old, key, replay, recordings)
     left_out = {each.id: _why(each) for each in before if _lacks(each)}
-    asked = structs.replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
-    if not asked.cases:
+    comparable_suite = structs.replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
+    if not comparable_suite.cases:
         raise LlmevalError(_nothing(key, left_out))
-    after, taken = _run(asked, key, replace(replay, mode="auto"), recordings)
+    after, new_run = _run(comparable_suite, key, replace(replay, mode="auto"), recordings)
     left_out |= {each.id: _why(each) for each in after if _lacks(each)}
     calls = len({call.id for each in after for call in each.calls if call.fresh})
     sides = [
-        JudgedSide(told, rows, _summary(suite, rows))
-        for told, rows in ((known, _kept(before, left_out)), (taken, _kept(after, left_out)))
+        JudgedSide(executions, rows, _summary(suite, rows))
+        for executions, rows in (
+            (known, _comparable_records(before, left_out)),
+            (new_run, _comparable_records(after, left_out)),
+        )
     ]
     if not sides[0].records:
         raise LlmevalError(_nothing(key, left_out))
@@ -222,7 +225,7 @@ def _why(record: CaseRecord) -> str:
     return next(chain(record.errors.values(), partly), "")
 
 
-def _kept(records: Sequence[CaseRecord], left_out: Mapping[str, str]) -> list[CaseRecord]:
+def _comparable_records(records: Sequence[CaseRecord], left_out: Mapping[str, str]) -> list[CaseRecord]:
     return [each for each in records if each.id not in left_out]
 
 
@@ -250,10 +253,10 @@ def measured_shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str,
 
         return moves
 
-    found = {label: _moved(pairing, list(filter(moved_by(label), pairing.table.owner)), suite) for label in judged}
+    changes = {label: _moved(pairing, list(filter(moved_by(label), pairing.table.owner)), suite) for label in judged}
     return {
         label: {name: _computed(shift, old.result.find(name), new.result.find(name)) for name, shift in moved.items()}
-        for label, moved in found.items()
+        for label, moved in changes.items()
     }
 
 
@@ -268,7 +271,7 @@ def _moved(pairing: "RunPairing", names: Sequence[str], suite: Suite) -> dict[st
     """Return how far metrics move, as far as that can be told: from two cases on, with a score from both judges."""
     from pytest_llmeval.gates.statistics.compare import differences
 
-    found: dict[str, Shift] = {}
+    shifts: dict[str, Shift] = {}
     rows = pairing.everything()
     for statistic in _STATISTICS:
         moved = differences(
@@ -284,25 +287,25 @@ def _moved(pairing: "RunPairing", names: Sequence[str], suite: Suite) -> dict[st
             if value is not None and low is not None and high is not None:
                 scores = pairing.table.scores[name]
                 depends = dependence(scores[rows.baseline], scores[rows.current])
-                found[subject_of(name, statistic)] = Shift(value, low, high, depends=depends)
-    return found
+                shifts[subject_of(name, statistic)] = Shift(value, low, high, depends=depends)
+    return shifts
 
 
 def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterator[tuple[str, float, float]]:
     """Yield mode and scores of the questions that both judges were asked: later ones may depend on replies."""
 
-    def asked(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    def signature(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         return each.evaluator, each.mode, tuple(sorted(each.question.items()))
 
     stayed = {each.judge for each in old} & {each.judge for each in new} - {""}
     waiting: dict[object, list[JudgingShown]] = defaultdict(list)
     for each in new:
         if each.judge not in stayed:
-            waiting[asked(each)].append(each)
+            waiting[signature(each)].append(each)
     for each in old:
         if each.judge in stayed:
             continue
-        others = waiting[asked(each)]
+        others = waiting[signature(each)]
         other = others.pop(0) if others else None
         if other is not None and each.score is not None and other.score is not None:
             yield each.mode, each.score, other.score
@@ -319,7 +322,7 @@ def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement
     with np.errstate(all="ignore"):
         alpha = float(krippendorff_alpha(sums)[0])
     old, new = (float(np.mean(column)) for column in zip(*pairs, strict=True))
-    equal = sum(one == other for one, other in pairs)
+    equal = sum(first == other for first, other in pairs)
     return ModeAgreement(mode, len(pairs), equal, old, new, alpha if np.isfinite(alpha) else None)
 
 
@@ -336,25 +339,25 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
     """
     key = migration.key
     path = score_file(key)
-    shown = shown_beside(key, path)
+    display_path = shown_beside(key, path)
     notes: list[str] = []
 
     def bridged() -> str:
-        scores = approved_scores(path, shown)
+        scores = approved_scores(path, display_path)
         if scores is None:
-            raise LlmevalError(f"found no approved scores {shown}, expected some: a bridge begins at them")
+            raise LlmevalError(f"found no approved scores {display_path}, expected some: a bridge begins at them")
         approved = _approved_statistics(path, scores)
-        made = [_bridge(migration, label, scores, approved, stamp) for label in migration.shifts]
-        notes[:] = _notes(migration, approved, made)
-        ways = [(each.label, each.old, each.new) for each in made]
-        kept = [each for each in scores.bridges if (each.label, each.old, each.new) not in ways]
-        return render(replace(scores, bridges=(*kept, *made)))
+        bridges = [_bridge(migration, label, scores, approved, stamp) for label in migration.shifts]
+        notes[:] = _notes(migration, approved, bridges)
+        ways = [(each.label, each.old, each.new) for each in bridges]
+        earlier = [each for each in scores.bridges if (each.label, each.old, each.new) not in ways]
+        return render(replace(scores, bridges=(*earlier, *bridges)))
 
     try:
         rewrite(path, bridged)
     except OSError as error:
-        raise LlmevalError(f"{Path(shown)}: not written ({error.strerror})") from error
-    return shown, notes
+        raise LlmevalError(f"{Path(display_path)}: not written ({error.strerror})") from error
+    return display_path, notes
 
 
 def _approved_statistics(path: Path, scores: SuiteScores) -> CaseStatistics:
@@ -376,15 +379,15 @@ def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str
     Files of earlier versions have no fingerprints of answers: there, what the old judge says has to be what it said.
     """
     then = {record.id: record for record in approved.records}
-    found = set()
+    ids = set()
     for each in CaseStatistics.from_records(migration.old.records, [label]).records:
         seen, known = each.observations.get(label), then.get(each.id)
         if seen is None or known is None:
             continue
         was = known.observations.get(label)
         if each.answered == known.answered if known.answered else was is not None and seen.counts == was.counts:
-            found.add(each.id)
-    return found
+            ids.add(each.id)
+    return ids
 
 
 def _shifts(migration: Migration, label: str, approved: CaseStatistics) -> Mapping[str, Shift]:
@@ -399,9 +402,9 @@ def _shifts(migration: Migration, label: str, approved: CaseStatistics) -> Mappi
     return measured_shifts(migration.suite, *sides)[label] if same else {}
 
 
-def _notes(migration: Migration, approved: CaseStatistics, made: list[Bridge]) -> list[str]:
+def _notes(migration: Migration, approved: CaseStatistics, bridges: list[Bridge]) -> list[str]:
     notes = []
-    for bridge in made:
+    for bridge in bridges:
         others = len(migration.old.records) - len(_same(migration, bridge.label, approved))
         if others:
             have = "has" if others == 1 else "have"
@@ -418,9 +421,9 @@ def _bridge(migration: Migration, label: str, scores: SuiteScores, approved: Cas
     old, new, was = migration.old.judges[label], migration.new.judges[label], scores.comparable.judges.get(label, {})
     changed = [name for name in sorted({*old, *was}) if old.get(name) != was.get(name)]
     if changed:
-        found = ", ".join(f"{name} {was.get(name, 'none')}" for name in changed)
+        then = ", ".join(f"{name} {was.get(name, 'none')}" for name in changed)
         expected = ", ".join(f"{name} {old.get(name, 'none')}" for name in changed)
-        raise LlmevalError(f"found scores of {label!r} approved with {found}, expected {expected}: approve a run first")
+        raise LlmevalError(f"found scores of {label!r} approved with {then}, expected {expected}: approve a run first")
     shifts = _shifts(migration, label, approved)
     if not shifts.keys() - {PASS_RATE, subject_of(PASS_RATE, "mean")}:
         same = len(_same(migration, label, approved))

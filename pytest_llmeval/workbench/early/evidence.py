@@ -76,11 +76,11 @@ def evidence_above(
         # Without room, a total of 0 is possible only if all other units are as bad as can be.
         gains = np.where(room > _ROUNDING, (sums + worst) / np.where(room > _ROUNDING, room, 1.0), 1.0)
         capital = np.cumsum(np.log1p(shares * (np.maximum(gains, 0.0) - 1)), axis=1)
-    found: FloatArray = np.exp(np.minimum(_MOST, np.logaddexp.reduce(capital, axis=0) - np.log(_SHARES)))
+    ratios: FloatArray = np.exp(np.minimum(_MOST, np.logaddexp.reduce(capital, axis=0) - np.log(_SHARES)))
     if finite:
         to_come = sizes.sum() - np.cumsum(sizes[:seen])
-        found = np.where(totals - reach * to_come > _ROUNDING * (-1 if inclusive else 1), np.inf, found)
-    return np.maximum(np.maximum.accumulate(found), 1.0)
+        ratios = np.where(totals - reach * to_come > _ROUNDING * (-1 if inclusive else 1), np.inf, ratios)
+    return np.maximum(np.maximum.accumulate(ratios), 1.0)
 
 
 def first_reached(
@@ -121,15 +121,15 @@ def first_reached(
     if not drawn.size:  # all of them are known as soon as they have run
         certain = bool(members.any()) and known > _ROUNDING * (-1 if inclusive else 1)
         return (int(always.sum()), math.inf) if certain and finite else (None, 1.0)
-    found = evidence_above(
+    ratios = evidence_above(
         sums, sizes.astype(float), max(reach, 0.0), known, finite=finite, inclusive=finite and inclusive
     )
-    reached = np.flatnonzero(found >= needed)
+    reached = np.flatnonzero(ratios >= needed)
     at = None
     if reached.size:
         last = names[reached[0]]
         at = int(np.flatnonzero(units.numbers == last)[-1]) + 1
-    return at, float(found[-1]) if count else 1.0
+    return at, float(ratios[-1]) if count else 1.0
 
 
 _SLACK = 1e-9
@@ -210,7 +210,7 @@ class _Finding(NamedTuple):
         group: Name of the part.
         value: Mean of its scores so far.
         cases: How many of its cases have run.
-        of: How many it has.
+        total: How many it has.
         passed: After how many cases of the suite it was decided that it holds; ``None`` while it is not.
         failed: Likewise, that it does not hold.
         evidence: For the bound, and against it.
@@ -222,7 +222,7 @@ class _Finding(NamedTuple):
     group: str
     value: float | None
     cases: int
-    of: int
+    total: int
     passed: int | None
     failed: int | None
     evidence: tuple[float, float]
@@ -293,7 +293,7 @@ def _place_of(seen: "npt.NDArray[np.bool_]", count: int) -> int | None:
 
 
 def _result(gate: Gate, finding: _Finding, outcome: Literal["passed", "failed"], groups: int = 1) -> GateResult:
-    cases = f"{finding.cases} of {counted(finding.of, 'case')}"
+    cases = f"{finding.cases} of {counted(finding.total, 'case')}"
     where = f"{finding.group}: " if gate.by and outcome == "failed" else ""
     if gate.by and outcome == "passed":
         where = f"all {counted(groups, 'group')} pass, the last one {finding.group}: "

@@ -113,25 +113,27 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
     order = collected.suite.order
     assert order is not None
     counting = frozenset(order.ids[:cases])
-    kept = [each for each in collected.records if each.id in counting]
+    deciding = [each for each in collected.records if each.id in counting]
     others = [each for each in collected.records if each.id not in counting]
     ran_ahead = [each for each in others if each.outcome != "not_run"]
     waiting = len(others) - len(ran_ahead)
-    claimed = list(claim_calls(kept))
+    claimed = list(claim_calls(deciding))
     calls = [call for record in claimed for call in record.calls if call.fresh]
     answers = [
-        each for record in kept for each in record.target_usage if each.origin == "run" and not each.says_nothing
+        each for record in deciding for each in record.target_usage if each.origin == "run" and not each.says_nothing
     ]
     report = StopReport(
-        cases=len(kept),
+        cases=len(deciding),
         not_needed=len(others),
         ran_ahead=len(ran_ahead),
         confidence=order.confidence,
-        judge_calls=_extrapolated(len(calls), len(kept), waiting),
-        answers=_extrapolated(sum(len(each.target_seconds) for each in kept), len(kept), waiting),
-        cost_usd=_cost([*(call.cost_usd for call in calls), *(each.cost_usd for each in answers)], len(kept), waiting),
+        judge_calls=_extrapolated(len(calls), len(deciding), waiting),
+        answers=_extrapolated(sum(len(each.target_seconds) for each in deciding), len(deciding), waiting),
+        cost_usd=_cost(
+            [*(call.cost_usd for call in calls), *(each.cost_usd for each in answers)], len(deciding), waiting
+        ),
     )
-    return replace(collected, records=kept), EarlyStop(report, ran_ahead=ran_ahead)
+    return replace(collected, records=deciding), EarlyStop(report, ran_ahead=ran_ahead)
 
 
 def _extrapolated(count: int, cases: int, others: int) -> int:
@@ -155,14 +157,14 @@ def decided(
         seen: How many of them count; their records are there.
         keeper: How snapshots are treated.
     """
-    looks = {name: _Look(each, order, seen, keeper) for name, each in variants.items()}
-    wanted = [question for name, look in looks.items() for question in look.questions(name)]
-    wanted += _between(looks)
-    if not wanted:
+    looks = {name: _GatesSoFar(each, order, seen, keeper) for name, each in variants.items()}
+    questions = [question for name, state in looks.items() for question in state.questions(name)]
+    questions += _between(looks)
+    if not questions:
         return None
-    level = (1 - order.confidence) / len(wanted)
+    level = (1 - order.confidence) / len(questions)
     gates = []
-    for name, question in wanted:
+    for name, question in questions:
         verdict = question.verdict(order, level)
         if verdict is None:
             return None
@@ -184,7 +186,7 @@ class _GateQuestion:
         return decide_gate(self.gate, self.parts, order.units, self.metric, level)
 
 
-class _Look:
+class _GatesSoFar:
     """A suite after so many cases."""
 
     def __init__(self, collected: CollectedSuite, order: CaseOrder, seen: int, keeper: "Keeper") -> None:
@@ -226,8 +228,8 @@ class _Look:
         if by is None:
             return [("", self.members)]
         names = [self.labels.get(name, {}).get(by, UNLABELLED) for name in self.order.ids]
-        found = {name: self.members & _mask([each == name for each in names]) for name in sorted({*names})}
-        return [(name, members) for name, members in found.items() if members.sum() >= least]
+        groups = {name: self.members & _mask([each == name for each in names]) for name in sorted({*names})}
+        return [(name, members) for name, members in groups.items() if members.sum() >= least]
 
     def _regressions(self) -> Iterator[_GateQuestion]:
         from pytest_llmeval.baselines.baselines import early_pairings
@@ -291,7 +293,7 @@ def _mask(values: Sequence[bool]) -> "npt.NDArray[np.bool_]":
     return np.array(values, dtype=bool)
 
 
-def _between(looks: Mapping[str, _Look]) -> Iterator[tuple[str, _GateQuestion]]:
+def _between(looks: Mapping[str, _GatesSoFar]) -> Iterator[tuple[str, _GateQuestion]]:
     """Yield the gates between two systems."""
     suite = next(iter(looks.values())).run.suite
     for gate in suite.between:
@@ -303,7 +305,7 @@ def _between(looks: Mapping[str, _Look]) -> Iterator[tuple[str, _GateQuestion]]:
                 yield name, looks[name].paired(gate, _pair(looks[name], looks[gate.against]))
 
 
-def _pair(system: _Look, other: _Look) -> "RunPairing":
+def _pair(system: _GatesSoFar, other: _GatesSoFar) -> "RunPairing":
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing
 
@@ -314,8 +316,8 @@ def _pair(system: _Look, other: _Look) -> "RunPairing":
     return RunPairing(run, baseline, system.run.suite.metrics)
 
 
-def _to_come(look: _Look) -> set[str]:
-    return {each.id for each in look.run.records} - set(look.names)
+def _to_come(state: _GatesSoFar) -> set[str]:
+    return {each.id for each in state.run.records} - set(state.names)
 
 
 def foresee(
@@ -334,15 +336,15 @@ def foresee(
     groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
     for key, suite in suites:
         records = rows_of(suite, _approved(key), "")
-        made = CollectedSuite(key, suite, records, suite.total, judges_of(suite, judges, key.display_path))
-        groups.setdefault(group_of(key, suite), {})[key.variant] = made
-    found: dict[SuiteKey, int | None] = {}
+        collected = CollectedSuite(key, suite, records, suite.total, judges_of(suite, judges, key.display_path))
+        groups.setdefault(group_of(key, suite), {})[key.variant] = collected
+    decisions: dict[SuiteKey, int | None] = {}
     for variants in groups.values():
         decision = first_decision(variants, keeper)
         for each in variants.values():
             known = all(record.outcome != "not_run" for record in each.records)
-            found[each.key] = decision.cases if decision is not None else len(each.records) if known else None
-    return found
+            decisions[each.key] = decision.cases if decision is not None else len(each.records) if known else None
+    return decisions
 
 
 def _approved(key: SuiteKey) -> Mapping[str, CaseRecord]:
@@ -414,7 +416,7 @@ class StopWatch:
         progress.done |= ended
         progress.waiting -= ended
         while progress.end is not None and not progress.waiting:
-            self._look(run, group, progress)
+            self._look_again(run, group, progress)
 
     def _begun(self, key: SuiteKey, suite: Suite) -> _Progress:
         assert suite.order is not None
@@ -438,7 +440,7 @@ class StopWatch:
         suite = self.suites.read(Path(key.path))
         return suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
 
-    def _look(self, run: RunRecord, group: StopGroup, progress: _Progress) -> None:
+    def _look_again(self, run: RunRecord, group: StopGroup, progress: _Progress) -> None:
         assert progress.end is not None
         records = collected_records(run)
         variants = {key.variant: self._run(key, records.get(key, {})) for key in progress.keys}

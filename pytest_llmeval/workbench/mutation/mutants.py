@@ -46,11 +46,11 @@ def score_unjudged(suite: Suite, cases: Sequence[Case]) -> list[Execution]:
 
 def score_mutants(score: MutantScorer, suite: Suite, mutants: Sequence["Mutant"]) -> list[Execution]:
     """Score mutants, those of one kind at a time: no two of them are of one case."""
-    made: dict[int, Execution] = {}
+    executions: dict[int, Execution] = {}
     for places in kinds_of(mutants).values():
-        found = score(suite, [mutants[place].changed for place in places])
-        made.update(zip(places, found, strict=True))
-    return [made[place] for place in range(len(mutants))]
+        scored = score(suite, [mutants[place].changed for place in places])
+        executions.update(zip(places, scored, strict=True))
+    return [executions[place] for place in range(len(mutants))]
 
 
 def kinds_of(mutants: Sequence["Mutant"]) -> dict[str, list[int]]:
@@ -86,9 +86,9 @@ def is_wrong(case: Case, prediction: Any) -> bool:
         return False
     if not isinstance(prediction, str) or not prediction:
         return True
-    said = normal(prediction)
+    answer = normal(prediction)
     same = (case.prediction, *expected)
-    return all(not isinstance(each, str) or normal(each) != said for each in same)
+    return all(not isinstance(each, str) or normal(each) != answer for each in same)
 
 
 class Mutant(NamedTuple):
@@ -173,15 +173,15 @@ class Mutation:
     @cached_property
     def mutants(self) -> list[Mutant]:
         """Every mutant, case by case."""
-        made = self._made([each for each in self.mutators if not each.equivalent])
-        return [each for each in made if is_wrong(each.case, each.changed.prediction)]
+        mutants = self._mutants([each for each in self.mutators if not each.equivalent])
+        return [each for each in mutants if is_wrong(each.case, each.changed.prediction)]
 
     @cached_property
     def rewrites(self) -> list[Mutant]:
         """Every equivalent rewrite; none of classes, which are written in one way."""
-        return [] if self._labels else list(self._made([each for each in self.mutators if each.equivalent]))
+        return [] if self._labels else list(self._mutants([each for each in self.mutators if each.equivalent]))
 
-    def _made(self, mutators: Sequence[Mutator]) -> Iterator[Mutant]:
+    def _mutants(self, mutators: Sequence[Mutator]) -> Iterator[Mutant]:
         labels = sorted(self._labels)
         for place, case in enumerate(self.cases):
             around = islice(chain(self.cases[place + 1 :], self.cases[:place]), _MOST_NEIGHBOURS)
@@ -295,15 +295,15 @@ class JudgedScorer:
         loaded = [LoadedCase(scored, case, self._key(suite)) for case in cases]
         early = EarlyCalls(judge=True)
         try:
-            made = [runner.run(each, following=loaded[at:], early=early) for at, each in enumerate(loaded, 1)]
+            executions = [runner.run(each, following=loaded[at:], early=early) for at, each in enumerate(loaded, 1)]
         finally:
             runner.close(whole_run=False)
-        for each in made:
+        for each in executions:
             if isinstance(each.error, BudgetError):
                 raise LlmevalError(
                     f"{each.error}; finished verdicts are stored: run the command again with a new budget"
                 )
-        return made
+        return executions
 
 
 def _kinds(mutation: Mutation) -> Iterator[tuple[Suite, list[Case]]]:

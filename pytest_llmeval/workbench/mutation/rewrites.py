@@ -68,8 +68,8 @@ def _punctuated(text: str, case: Case, near: Neighbours) -> str:
 def _separated(text: str, case: Case, near: Neighbours) -> str:
     """Add separators of thousands, or take those away that there are."""
     del case, near
-    with_separators = _SEPARABLE.sub(lambda found: f"{int(found[0]):,}", text)
-    return with_separators if with_separators != text else _SEPARATED.sub(lambda found: found[0].replace(",", ""), text)
+    with_separators = _SEPARABLE.sub(lambda match: f"{int(match[0]):,}", text)
+    return with_separators if with_separators != text else _SEPARATED.sub(lambda match: match[0].replace(",", ""), text)
 
 
 def _dated(text: str, case: Case, near: Neighbours) -> str:
@@ -77,22 +77,22 @@ def _dated(text: str, case: Case, near: Neighbours) -> str:
     del case, near
     chinese = has_cjk(text)
 
-    def worded(found: re.Match[str]) -> str:
-        year, month, day = map(int, found.groups())
+    def worded(match: re.Match[str]) -> str:
+        year, month, day = map(int, match.groups())
         if not _is_date(year, month, day):
-            return found[0]
+            return match[0]
         return f"{year}年{month}月{day}日" if chinese else f"{day} {_MONTH[month - 1]} {year}"
 
-    def iso(found: re.Match[str]) -> str:
-        year, month, day = map(int, found.groups())
-        return f"{year:04}-{month:02}-{day:02}" if _is_date(year, month, day) else found[0]
+    def iso(match: re.Match[str]) -> str:
+        year, month, day = map(int, match.groups())
+        return f"{year:04}-{month:02}-{day:02}" if _is_date(year, month, day) else match[0]
 
     new = _ISO.sub(worded, text)
     if new != text:
         return new
     if chinese:
         return _CHINESE_DATE.sub(iso, text)
-    return _WORDED_DATE.sub(lambda found: f"{found[3]}-{_MONTH.index(found[2]) + 1:02}-{int(found[1]):02}", text)
+    return _WORDED_DATE.sub(lambda parts: f"{parts[3]}-{_MONTH.index(parts[2]) + 1:02}-{int(parts[1]):02}", text)
 
 
 def _is_date(year: int, month: int, day: int) -> bool:
@@ -108,44 +108,44 @@ def _synonym(text: str, case: Case, near: Neighbours) -> str | None:
     accepted = references(case)
     if len(accepted) < 2:  # noqa: PLR2004 (another one)
         return None
-    said = next((each for each in accepted if each and normal(each) == normal(text)), None)
+    match = next((each for each in accepted if each and normal(each) == normal(text)), None)
     others = [each for each in accepted if normal(each) != normal(text)]
-    return near.rng.choice(others) if said is not None and others else None
+    return near.rng.choice(others) if match is not None and others else None
 
 
 def _reformatted(case: Case, near: Neighbours) -> Any:
     """Write the JSON of a text with its keys in another order, in several lines."""
     del near
-    found, text = structure(case), answer_text(case)
-    if found is None or text is None:
+    part, text = structure(case), answer_text(case)
+    if part is None or text is None:
         return None
-    return text.put(json.dumps(dict(reversed(found.value.items())), ensure_ascii=False, indent=2))
+    return text.put(json.dumps(dict(reversed(part.value.items())), ensure_ascii=False, indent=2))
 
 
 def _keys_reordered(case: Case, near: Neighbours) -> Any:
     """Give the keys of an object another order."""
     del near
-    found = structure(case)
-    if found is None or answer_text(case) is not None or len(found.value) == 1:
+    part = structure(case)
+    if part is None or answer_text(case) is not None or len(part.value) == 1:
         return None
-    return found.put(dict(reversed(found.value.items())))
+    return part.put(dict(reversed(part.value.items())))
 
 
 def _lists_reordered(case: Case, near: Neighbours) -> Any:
     """Turn lists round whose order the suite leaves free."""
-    found = structure(case)
-    if found is None or near.evaluator("fields") is None:
+    part = structure(case)
+    if part is None or near.evaluator("fields") is None:
         return None
-    names = free_lists(found.value, sorted(found.value), near, free=True)
-    return found.put({**found.value, **{name: found.value[name][::-1] for name in names}}) if names else None
+    names = free_lists(part.value, sorted(part.value), near, free=True)
+    return part.put({**part.value, **{name: part.value[name][::-1] for name in names}}) if names else None
 
 
 def _calls_reordered(case: Case, near: Neighbours) -> Any:
     """Turn calls of tools round where the suite says that any order is right."""
-    found = calls(case)
-    if found is None or near.option("tools", "order", "") != "any_order":
+    part = calls(case)
+    if part is None or near.option("tools", "order", "") != "any_order":
         return None
-    return found.put(found.value[::-1]) if len(found.value) > 1 else None
+    return part.put(part.value[::-1]) if len(part.value) > 1 else None
 
 
 def _rewrite(name: str, why: str, change: Any) -> Mutator:

@@ -24,8 +24,8 @@ _FREE_LISTS: Final = ("list", "set", "ignore")
 
 def labelled(case: Case, label: str) -> Any:
     """Return the prediction with a class in place of its answer."""
-    found = answer_text(case)
-    return label if found is None else found.put(label)
+    part = answer_text(case)
+    return label if part is None else part.put(label)
 
 
 def _next_label(case: Case, near: Neighbours) -> Any:
@@ -39,24 +39,24 @@ def _majority(case: Case, near: Neighbours) -> Any:
 
 
 def _expected_fields(case: Case) -> Mapping[str, Any]:
-    found = expectation("answer", None, case.expected)
-    return found if isinstance(found, Mapping) else {}
+    fields = expectation("answer", None, case.expected)
+    return fields if isinstance(fields, Mapping) else {}
 
 
 def _of_fields(change: Callable[[dict[str, Any], list[str], Case, Neighbours], None]) -> AnswerChange:
     """Return a change of the fields that a case expects, of which there is at least one."""
 
     def changed(case: Case, near: Neighbours) -> Any:
-        found = structure(case)
+        part = structure(case)
         expected = _expected_fields(case)
-        if found is None or not expected:
+        if part is None or not expected:
             return None
-        names = sorted(str(name) for name in found.value if name in expected and not _is_ignored(name, near))
+        names = sorted(str(name) for name in part.value if name in expected and not _is_ignored(name, near))
         if not names:
             return None
-        new = dict(found.value)
+        new = dict(part.value)
         change(new, names, case, near)
-        return None if new == found.value and list(new) == list(found.value) else found.put(new)
+        return None if new == part.value and list(new) == list(part.value) else part.put(new)
 
     return changed
 
@@ -73,15 +73,15 @@ def _is_ignored(name: str, near: Neighbours) -> bool:
 
 def is_order_free(name: str, near: Neighbours) -> bool:
     """Return whether the suite says that the order of a list does not matter."""
-    given = _comparator(name, near)
-    if isinstance(given, str) or given is None:
-        return isinstance(given, str) and given in _FREE_LISTS
-    return bool(given.list or given.set)
+    comparator = _comparator(name, near)
+    if isinstance(comparator, str) or comparator is None:
+        return isinstance(comparator, str) and comparator in _FREE_LISTS
+    return bool(comparator.list or comparator.set)
 
 
 def _field_missing(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
-    wanted = _expected_fields(case)
-    present = [name for name in names if fields[name] is not None and wanted[name] is not None]
+    expected = _expected_fields(case)
+    present = [name for name in names if fields[name] is not None and expected[name] is not None]
     if present:
         del fields[near.rng.choice(present)]
 
@@ -117,8 +117,8 @@ def _field_value(fields: dict[str, Any], names: list[str], case: Case, near: Nei
 
 def free_lists(fields: Mapping[str, Any], names: list[str], near: Neighbours, *, free: bool) -> list[str]:
     """Return the fields with lists whose order matters, or does not, and in which it can be seen."""
-    found = [name for name in names if isinstance(fields[name], list) and fields[name] != fields[name][::-1]]
-    return [name for name in found if is_order_free(name, near) == free]
+    lists = [name for name in names if isinstance(fields[name], list) and fields[name] != fields[name][::-1]]
+    return [name for name in lists if is_order_free(name, near) == free]
 
 
 def _list_reordered(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
@@ -139,17 +139,17 @@ def _list_doubled(fields: dict[str, Any], names: list[str], case: Case, near: Ne
         fields[name] = [*fields[name], fields[name][0]]
 
 
-def _is_set(given: Any) -> bool:
-    return given == "set" if isinstance(given, str) or given is None else bool(given.set)
+def _is_set(comparator: Any) -> bool:
+    return comparator == "set" if isinstance(comparator, str) or comparator is None else bool(comparator.set)
 
 
 def _of_calls(change: Callable[[list[Any], Case, Neighbours], list[Any] | None]) -> AnswerChange:
     """Return a change of the calls of tools."""
 
     def changed(case: Case, near: Neighbours) -> Any:
-        found = calls(case)
-        new = None if found is None else change(list(found.value), case, near)
-        return None if found is None or new is None or new == found.value else found.put(new)
+        part = calls(case)
+        new = None if part is None else change(list(part.value), case, near)
+        return None if part is None or new is None or new == part.value else part.put(new)
 
     return changed
 
@@ -158,61 +158,61 @@ def _failed(call: Mapping[str, Any]) -> bool:
     return "status" in call
 
 
-def _call_dropped(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+def _call_dropped(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Leave out a call that is expected and was not made again after an error."""
-    wanted = {each.name for each in read_expected(case.expected) or ()}
-    names = [each["name"] for each in made if not _failed(each)]
+    expected = {each.name for each in read_expected(case.expected) or ()}
+    names = [each["name"] for each in trace if not _failed(each)]
     places = [
         at
-        for at, each in enumerate(made)
-        if not _failed(each) and each["name"] in wanted and names.count(each["name"]) == 1
+        for at, each in enumerate(trace)
+        if not _failed(each) and each["name"] in expected and names.count(each["name"]) == 1
     ]
     if not places:
         return None
-    del made[near.rng.choice(places)]
-    return made
+    del trace[near.rng.choice(places)]
+    return trace
 
 
-def _call_doubled(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+def _call_doubled(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     del near
-    return None if read_expected(case.expected) is None else [*made, made[-1]]
+    return None if read_expected(case.expected) is None else [*trace, trace[-1]]
 
 
-def _calls_reordered(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+def _calls_reordered(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Turn calls round that are made in the expected order, where the suite says that it matters."""
     if near.option("tools", "order", None) in _FREE_ORDERS:
         return None
-    names, wanted = [each["name"] for each in made], [each.name for each in read_expected(case.expected) or ()]
-    return made[::-1] if follows(wanted, names, "in_order") and not follows(wanted, names[::-1], "in_order") else None
+    names, order = [each["name"] for each in trace], [each.name for each in read_expected(case.expected) or ()]
+    return trace[::-1] if follows(order, names, "in_order") and not follows(order, names[::-1], "in_order") else None
 
 
-def _argument(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+def _argument(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Change an argument that is as expected."""
-    wanted = {each.name: each.arguments or {} for each in read_expected(case.expected) or ()}
+    expected = {each.name: each.arguments or {} for each in read_expected(case.expected) or ()}
     ignored = near.option("tools", "ignore_arguments", ())
     places = [
         (at, name)
-        for at, call in enumerate(made)
+        for at, call in enumerate(trace)
         for name in sorted(call["arguments"])
-        if name in wanted.get(call["name"], {})
-        and normal(str(call["arguments"][name])) == normal(str(wanted[call["name"]][name]))
+        if name in expected.get(call["name"], {})
+        and normal(str(call["arguments"][name])) == normal(str(expected[call["name"]][name]))
         and not any(fnmatchcase(name, each) for each in ignored)
     ]
     if not places:
         return None
     at, name = near.rng.choice(places)
-    value = made[at]["arguments"][name]
+    value = trace[at]["arguments"][name]
     changed = value + 1 if type(value) in (int, float) else f"{value} changed"
-    made[at] = {**made[at], "arguments": {**made[at]["arguments"], name: changed}}
-    return made
+    trace[at] = {**trace[at], "arguments": {**trace[at]["arguments"], name: changed}}
+    return trace
 
 
-def _call_added(made: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+def _call_added(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
     """Call a tool that the suite forbids, or else one that nobody knows."""
     del case
     forbidden = near.option("tools", "forbidden", ())
     name = forbidden[0].replace("*", "everything").replace("?", "x") if forbidden else "delete_everything"
-    return [*made, {"name": name, "arguments": {}}]
+    return [*trace, {"name": name, "arguments": {}}]
 
 
 def _of_ranking(change: Callable[[list[Any], list[int]], list[Any] | None]) -> AnswerChange:
@@ -248,13 +248,13 @@ def _removed(results: list[Any], places: list[int]) -> list[Any]:
 
 def _turn_dropped(case: Case, near: Neighbours) -> Any:
     """Leave out one turn, a message of the user with what follows it."""
-    found = messages(case)
-    starts = [] if found is None else [at for at, each in enumerate(found.value) if each["role"] == "user"]
-    if found is None or len(starts) < 2:  # noqa: PLR2004 (one of several)
+    part = messages(case)
+    starts = [] if part is None else [at for at, each in enumerate(part.value) if each["role"] == "user"]
+    if part is None or len(starts) < 2:  # noqa: PLR2004 (one of several)
         return None
     place = near.rng.randrange(len(starts))
-    end = [*starts[1:], len(found.value)][place]
-    changed = found.put([*found.value[: starts[place]], *found.value[end:]])
+    end = [*starts[1:], len(part.value)][place]
+    changed = part.put([*part.value[: starts[place]], *part.value[end:]])
     turns = changed.get("turns")
     return {**changed, "turns": turns - 1} if type(turns) is int else changed
 
@@ -262,11 +262,11 @@ def _turn_dropped(case: Case, near: Neighbours) -> Any:
 def _turn_doubled(case: Case, near: Neighbours) -> Any:
     """Have the last turn twice."""
     del near
-    found = messages(case)
-    starts = [] if found is None else [at for at, each in enumerate(found.value) if each["role"] == "user"]
-    if found is None or not starts:
+    part = messages(case)
+    starts = [] if part is None else [at for at, each in enumerate(part.value) if each["role"] == "user"]
+    if part is None or not starts:
         return None
-    changed = found.put([*found.value, *found.value[starts[-1] :]])
+    changed = part.put([*part.value, *part.value[starts[-1] :]])
     turns = changed.get("turns")
     return {**changed, "turns": turns + 1} if type(turns) is int else changed
 
@@ -274,14 +274,14 @@ def _turn_doubled(case: Case, near: Neighbours) -> Any:
 def _roles_swapped(case: Case, near: Neighbours) -> Any:
     """Let the assistant say what the user said, and the other way round."""
     del near
-    found = messages(case)
-    if found is None:
+    part = messages(case)
+    if part is None:
         return None
     other = {"user": "assistant", "assistant": "user"}
-    said = [each["role"] for each in found.value if each["role"] in other]
-    if len(set(said)) < 2:  # noqa: PLR2004 (both)
+    roles = [each["role"] for each in part.value if each["role"] in other]
+    if len(set(roles)) < 2:  # noqa: PLR2004 (both)
         return None
-    return found.put([{**each, "role": other.get(each["role"], each["role"])} for each in found.value])
+    return part.put([{**each, "role": other.get(each["role"], each["role"])} for each in part.value])
 
 
 _FIELDS: Final = "`fields` with a threshold, or `json_schema`"

@@ -136,16 +136,16 @@ class GateWatch:
         column = self.table.scores[gate.metric]
         sign = -1 if self.suite.metrics.lower_is_better(gate.metric) else 1
         return {
-            name: min(found, key=lambda row: sign * column[row] if math.isfinite(column[row]) else -math.inf)
-            for name, found in self.broken.items()
+            name: min(rows_of_case, key=lambda row: sign * column[row] if math.isfinite(column[row]) else -math.inf)
+            for name, rows_of_case in self.broken.items()
         }
 
     def _seen(self, gate: ScoreGate, case: str) -> list[int]:
         """Return the rows of a case's mutants that the metric of a gate sees, or of all if it sees none."""
-        found = self.broken[case]
+        rows_of_case = self.broken[case]
         of_cases = gate.metric == PASS_RATE
-        seen = [row for row, each in found.items() if (each.fails if of_cases else gate.metric in each.worse)]
-        return seen or list(found)
+        seen = [row for row, each in rows_of_case.items() if (each.fails if of_cases else gate.metric in each.worse)]
+        return seen or list(rows_of_case)
 
     def _fails(self, gate: ScoreGate, broken: Mapping[str, int]) -> bool:
         """Return whether a gate fails where some cases have the rows of mutants."""
@@ -168,8 +168,8 @@ def fails(gate: ScoreGate, table: Table, rows: Sequence[int], cluster_by: str | 
 
 def _reached(shares: Sequence[float], power: float) -> float | None:
     """Return the smallest share from which on so many of the sorted mixtures fail; ``None`` if they never do."""
-    found = shares[math.ceil(power * len(shares)) - 1]
-    return found if math.isfinite(found) else None
+    share = shares[math.ceil(power * len(shares)) - 1]
+    return share if math.isfinite(share) else None
 
 
 _TOLERANCE: Final = 1e-9
@@ -184,7 +184,7 @@ class _ScoredMutant(NamedTuple):
 
     Attributes:
         mutant: The mutant.
-        made: What scoring it gave, under the id of its case.
+        execution: The result of scoring it, under the id of its case.
         row: Of its record in the table.
         worse: The metrics that it makes worse.
         noticed: Whether the suite notices it.
@@ -192,7 +192,7 @@ class _ScoredMutant(NamedTuple):
     """
 
     mutant: Mutant
-    made: Execution
+    execution: Execution
     row: int
     worse: frozenset[str]
     noticed: bool
@@ -248,16 +248,16 @@ class _MutationResults:
         self.is_judged = suite.judged and score is score_unjudged
         """Whether there are judges who are not asked."""
         self.originals = [mutation.originals[case.id].record for case in mutation.cases]
-        made = score_mutants(score, suite, mutation.mutants)
-        self.table = Table(suite.metrics, [*self.originals, *(each.record for each in made)])
+        executions = score_mutants(score, suite, mutation.mutants)
+        self.table = Table(suite.metrics, [*self.originals, *(each.record for each in executions)])
         self.names = [name for name in self.table.scores if self.table.owner[name] in suite.evaluators]
         snapshot = suite.snapshot
-        kept = [] if snapshot is None or not snapshot.enabled else list(filter(snapshot.keeps, self.names))
-        self.deciding = frozenset((*suite.judged_metrics, *kept))
+        snapshot_metrics = [] if snapshot is None or not snapshot.enabled else list(filter(snapshot.keeps, self.names))
+        self.deciding = frozenset((*suite.judged_metrics, *snapshot_metrics))
         self.lacking = self._lacking()
         self.unknown = self._unknown()
         rows = range(len(self.originals), len(self.table.records))
-        self.mutants = list(map(self._scored, mutation.mutants, made, rows, self._worse(made)))
+        self.mutants = list(map(self._scored, mutation.mutants, executions, rows, self._worse(executions)))
 
     def survival(self) -> Survival:
         """Put everything together."""
@@ -267,9 +267,9 @@ class _MutationResults:
         for each in self.mutants:
             by_case[each.mutant.case.id].append(each)
         broken = {
-            name: {each.row: Broken(each.worse, fails=each.made.record.outcome != "passed") for each in found}
-            for name, found in by_case.items()
-            if found
+            name: {each.row: Broken(each.worse, fails=each.execution.record.outcome != "passed") for each in mutants}
+            for name, mutants in by_case.items()
+            if mutants
         }
         watch = GateWatch(
             suite, self.table, list(by_case), broken, mutation.seed, waits=any(each.undecided for each in self.mutants)
@@ -282,8 +282,8 @@ class _MutationResults:
             [watch.notice(gate, self.unknown) for gate in suite.score_gates],
             [
                 name
-                for name, found in by_case.items()
-                if found and not any(each.noticed or each.undecided for each in found)
+                for name, mutants in by_case.items()
+                if mutants and not any(each.noticed or each.undecided for each in mutants)
             ],
             self._idle_limits(),
             list(self._left_out()),
@@ -303,23 +303,23 @@ class _MutationResults:
         elif failed := sum(each.undecided for each in self.mutants):
             yield f"{counted(failed, 'mutant')} without a verdict, because asking failed, count neither way"
 
-    def _scored(self, mutant: Mutant, made: Execution, row: int, worse: frozenset[str]) -> _ScoredMutant:
-        if self._judge_failed(made.record):
-            return _ScoredMutant(mutant, made, row, worse, noticed=False, undecided=True)
-        noticed = made.record.outcome != "passed" or not worse.isdisjoint(self.deciding)
-        undecided = not noticed and self._waits_for_judge(mutant, made.record)
-        return _ScoredMutant(mutant, made, row, worse, noticed, undecided)
+    def _scored(self, mutant: Mutant, execution: Execution, row: int, worse: frozenset[str]) -> _ScoredMutant:
+        if self._judge_failed(execution.record):
+            return _ScoredMutant(mutant, execution, row, worse, noticed=False, undecided=True)
+        noticed = execution.record.outcome != "passed" or not worse.isdisjoint(self.deciding)
+        undecided = not noticed and self._waits_for_judge(mutant, execution.record)
+        return _ScoredMutant(mutant, execution, row, worse, noticed, undecided)
 
-    def _worse(self, made: Sequence[Execution]) -> list[frozenset[str]]:
+    def _worse(self, executions: Sequence[Execution]) -> list[frozenset[str]]:
         """Return for each mutant the metrics that it makes worse: of its case, or of the suite with it in place."""
         import numpy as np
 
-        found: list[set[str]] = [set() for _ in made]
-        if not made:
+        worse: list[set[str]] = [set() for _ in executions]
+        if not executions:
             return []
         cases = len(self.originals)
         places = {each.id: place for place, each in enumerate(self.originals)}
-        before = np.array([places[each.record.id] for each in made], dtype=np.intp)
+        before = np.array([places[each.record.id] for each in executions], dtype=np.intp)
         moved = self.table.matrix[cases:] - self.table.matrix[before]
         total = self.table.matrix[:cases].sum(axis=0, keepdims=True)
         whole = self.table.summarize(total)
@@ -331,14 +331,14 @@ class _MutationResults:
             with_mutant = np.concatenate([each[name] for each in pooled])
             fallen = (sign * (then - now) > _TOLERANCE) | (sign * (whole[name] - with_mutant) > _TOLERANCE)
             for place in np.flatnonzero(fallen).tolist():
-                found[place].add(name)
+                worse[place].add(name)
             # A score that is gone says nothing, unless the answer could not be read.
             for place in np.flatnonzero(np.isnan(now) & ~np.isnan(then)).tolist():
-                record, label = made[place].record, self.table.owner[name]
+                record, label = executions[place].record, self.table.owner[name]
                 observation = record.observations.get(label)
                 if observation is None or observation.malformed is not None:
-                    found[place].add(name)
-        return list(map(frozenset, found))
+                    worse[place].add(name)
+        return list(map(frozenset, worse))
 
     def _off(self, record: CaseRecord) -> "_OffMetrics":
         """Return the metrics that a record lacks because no judge was asked."""
@@ -391,36 +391,38 @@ class _MutationResults:
             and np.isnan(self.table.scores[name][: len(self.originals)]).all()
         )
 
-    def _kind(self, found: Sequence[_ScoredMutant]) -> KindOutcome:
-        undecided = sum(each.undecided for each in found)
-        survived = sum(not (each.noticed or each.undecided) for each in found)
-        return _outcome(found[0].mutant.mutator, len(found), survived, undecided, dict(self._unmoved(found)))
+    def _kind(self, mutants: Sequence[_ScoredMutant]) -> KindOutcome:
+        undecided = sum(each.undecided for each in mutants)
+        survived = sum(not (each.noticed or each.undecided) for each in mutants)
+        return _outcome(mutants[0].mutant.mutator, len(mutants), survived, undecided, dict(self._unmoved(mutants)))
 
-    def _unmoved(self, found: Sequence[_ScoredMutant]) -> Iterator[tuple[str, int]]:
+    def _unmoved(self, mutants: Sequence[_ScoredMutant]) -> Iterator[tuple[str, int]]:
         """Yield each evaluator with how many mutants make none of its metrics worse, although it could judge them."""
         for label in self.suite.evaluators:
             own = frozenset(name for name in self.names if self.table.owner[name] == label)
-            seen = (each for each in found if own.isdisjoint(each.worse))
+            seen = (each for each in mutants if own.isdisjoint(each.worse))
             if self.is_judged:
-                seen = (each for each in seen if not any(name in self._off(each.made.record) for name in own))
+                seen = (each for each in seen if not any(name in self._off(each.execution.record) for name in own))
             yield label, sum(1 for _ in seen)
 
     def _rewrites(self) -> Iterator[KindOutcome]:
         rewrites = self.mutation.rewrites
-        made = score_mutants(self.score, self.suite, rewrites)
-        for found in _by_mutator((each.mutator, (each, one)) for each, one in zip(rewrites, made, strict=True)):
-            failed = sum(one.record.outcome != "passed" for _, one in found)
-            yield _outcome(found[0][0].mutator, len(found), failed, 0, {})
+        executions = score_mutants(self.score, self.suite, rewrites)
+        for outcomes in _by_mutator(
+            (each.mutator, (each, result)) for each, result in zip(rewrites, executions, strict=True)
+        ):
+            failed = sum(result.record.outcome != "passed" for _, result in outcomes)
+            yield _outcome(outcomes[0][0].mutator, len(outcomes), failed, 0, {})
 
     def _idle_limits(self) -> list[str]:
         """Return the thresholds that no mutant misses, of metrics that could be computed."""
         import numpy as np
 
-        missed = {each.metric for scored in self.mutants for each in scored.made.unmet}
-        wanted = {metric for case in self.mutation.cases for metric in self.suite.limits(case)}
+        missed = {each.metric for scored in self.mutants for each in scored.execution.unmet}
+        limited = {metric for case in self.mutation.cases for metric in self.suite.limits(case)}
         known = {
             name
-            for name in (wanted - missed).intersection(self.names)
+            for name in (limited - missed).intersection(self.names)
             if name not in self.unknown and np.isfinite(self.table.scores[name][: len(self.originals)]).any()
         }
         return sorted(known)
@@ -430,9 +432,11 @@ class _MutationResults:
         most, cases, gates = self.mutation.most, self.mutation.cases, self.suite.score_gates
         if most is None or not gates:
             return None
-        made = self.score(self.suite, [case.answered(labelled(case, most)) for case in cases])
-        table = Table(self.suite.metrics, [each.record for each in made])
-        return None if any(fails(gate, table, range(len(made)), self.suite.cluster_by) for gate in gates) else most
+        executions = self.score(self.suite, [case.answered(labelled(case, most)) for case in cases])
+        table = Table(self.suite.metrics, [each.record for each in executions])
+        return (
+            None if any(fails(gate, table, range(len(executions)), self.suite.cluster_by) for gate in gates) else most
+        )
 
 
 class _OffMetrics(Struct, frozen=True):
@@ -453,11 +457,11 @@ def _worst_first(kind: KindOutcome) -> tuple[float, int, str]:
     return -(kind.rate or 0.0), -kind.mutants, kind.name
 
 
-def _by_mutator(made: Iterable[tuple[Mutator, Any]]) -> Iterable[list[Any]]:
-    found: dict[str, list[Any]] = {}
-    for mutator, each in made:
-        found.setdefault(mutator.name, []).append(each)
-    return found.values()
+def _by_mutator(results: Iterable[tuple[Mutator, Any]]) -> Iterable[list[Any]]:
+    by_name: dict[str, list[Any]] = {}
+    for mutator, each in results:
+        by_name.setdefault(mutator.name, []).append(each)
+    return by_name.values()
 
 
 def _outcome(mutator: Mutator, mutants: int, survived: int, undecided: int, unmoved: Mapping[str, int]) -> KindOutcome:
@@ -477,7 +481,7 @@ def add_survival(reported: Reported, scope: RunScope) -> Reported:
         return reported
     if scope.terms.shard:
         return _with_notes(reported, ["no mutants were made: 'llmeval merge --mutate' makes those of all shards"])
-    found, notes = [], []
+    survivals, notes = [], []
     for each, name in zip(reported.judged.suites, (suite.suite for suite in reported.report.suites), strict=True):
         if each.key.test:
             notes.append(f"{name}: no mutants, since a Python test decides what passes")
@@ -485,10 +489,10 @@ def add_survival(reported: Reported, scope: RunScope) -> Reported:
         try:
             mutators = scope.suites.registry(Path(each.key.path)).mutators
             mutation = Mutation(each.suite, name, mutators, _answers(each), seed, each.key.display_path)
-            found.append(survival_of(mutation))
+            survivals.append(survival_of(mutation))
         except Exception as error:  # noqa: BLE001 (a user's evaluator or mutator costs its own suite only)
             notes.append(f"{each.key.display_path}: no mutants: {fault_of(error)}")
-    return _with_notes(structs.replace(reported, report=structs.replace(reported.report, mutation=found)), notes)
+    return _with_notes(structs.replace(reported, report=structs.replace(reported.report, mutation=survivals)), notes)
 
 
 def _with_notes(reported: Reported, notes: Sequence[str]) -> Reported:

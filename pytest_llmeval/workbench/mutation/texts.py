@@ -40,11 +40,11 @@ _MONTHS: Final = (
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _CHINESE_DAYS: Final = "一二三四五六日"
 _DATES: Final = (
-    (re.compile(r"(?<=\d{4}-)\d{2}(?=-\d{2}(?!\d))"), lambda found: f"{int(found) % 12 + 1:02}"),
-    (re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b"), lambda found: _next(_MONTHS, found)),
-    (re.compile(rf"\b(?:{'|'.join(_DAYS)})(?=s?\b)"), lambda found: _next(_DAYS, found)),
-    (re.compile(r"(?<=年)\d{1,2}(?=月)|(?<![\d年])\d{1,2}(?=月\d{1,2}[日号])"), lambda found: f"{int(found) % 12 + 1}"),
-    (re.compile("(?<=星期|礼拜)[一二三四五六日]|(?<=周)[一二三四五六日]"), lambda found: _next(_CHINESE_DAYS, found)),
+    (re.compile(r"(?<=\d{4}-)\d{2}(?=-\d{2}(?!\d))"), lambda name: f"{int(name) % 12 + 1:02}"),
+    (re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b"), lambda name: _next(_MONTHS, name)),
+    (re.compile(rf"\b(?:{'|'.join(_DAYS)})(?=s?\b)"), lambda name: _next(_DAYS, name)),
+    (re.compile(r"(?<=年)\d{1,2}(?=月)|(?<![\d年])\d{1,2}(?=月\d{1,2}[日号])"), lambda name: f"{int(name) % 12 + 1}"),
+    (re.compile("(?<=星期|礼拜)[一二三四五六日]|(?<=周)[一二三四五六日]"), lambda name: _next(_CHINESE_DAYS, name)),
 )
 
 _UNITS: Final = {
@@ -84,12 +84,12 @@ _UNIT: Final = re.compile(
 
 _OPPOSITES: Final = dict(
     pair
-    for one, other in (
+    for word, other in (
         *(("more", "less"), ("above", "below"), ("before", "after"), ("rose", "fell"), ("higher", "lower")),
         *(("increased", "decreased"), ("earlier", "later"), ("at least", "at most"), ("free", "not free")),
         *(("以上", "以下"), ("增加", "减少"), ("上升", "下降"), ("之前", "之后"), ("至少", "至多"), ("高于", "低于")),
     )
-    for pair in ((one, other), (other, one))
+    for pair in ((word, other), (other, word))
 )
 _OPPOSITE: Final = re.compile(
     rf"\b(?:{'|'.join(sorted((each for each in _OPPOSITES if each.isascii()), key=len, reverse=True))})\b"
@@ -118,19 +118,19 @@ def _next(values: Sequence[str], value: str) -> str:
     return values[(values.index(value) + 1) % len(values)]
 
 
-def _known(found: str, known: str | None) -> bool:
+def _known(text: str, known: str | None) -> bool:
     """Return whether a fact is among what is known to be right; what else an answer says, may be wrong already."""
-    return known is None or found in known
+    return known is None or text in known
 
 
 def _substituted(
     text: str, pattern: re.Pattern[str], known: str | None, near: Neighbours, change: Callable[[str], str]
 ) -> str | None:
     """Change one of the facts that a pattern finds, among those that are known to be right."""
-    found = [each for each in pattern.finditer(text) if _known(each[0], known)]
-    if not found:
+    matches = [each for each in pattern.finditer(text) if _known(each[0], known)]
+    if not matches:
         return None
-    chosen = found[0] if len(found) == 1 else near.rng.choice(found)
+    chosen = matches[0] if len(matches) == 1 else near.rng.choice(matches)
     return f"{text[: chosen.start()]}{change(chosen[0])}{text[chosen.end() :]}"
 
 
@@ -138,16 +138,16 @@ def _other_answers(text: str, near: Neighbours) -> Iterator[str]:
     """Yield the answers of other cases, from one of them on."""
     start = near.rng.randrange(len(near.others)) if near.others else 0
     for other in (*near.others[start:], *near.others[:start]):
-        found = answer_text(other)
-        if found is not None and found.value != text:
-            yield found.value
+        part = answer_text(other)
+        if part is not None and part.value != text:
+            yield part.value
 
 
 def _other_answer(text: str, case: Case, near: Neighbours) -> str | None:
     """Return an answer of another case that does not happen to have what is expected here."""
-    wanted = [normal(each) for each in references(case)]
+    expected = [normal(each) for each in references(case)]
     others = _other_answers(text, near)
-    return next((other for other in others if not any(each and each in normal(other) for each in wanted)), None)
+    return next((other for other in others if not any(each and each in normal(other) for each in expected)), None)
 
 
 def _question(text: str, case: Case, near: Neighbours) -> str | None:
@@ -175,9 +175,9 @@ def _without_citations(text: str) -> str:
 
 def _number(text: str, case: Case, near: Neighbours) -> str | None:
     known, plain = ground(case), _without_citations(text)
-    found = [each for each in _DIGITS.finditer(plain) if _known(each[0], known)]
-    if found:
-        chosen = found[0] if len(found) == 1 else near.rng.choice(found)
+    matches = [each for each in _DIGITS.finditer(plain) if _known(each[0], known)]
+    if matches:
+        chosen = matches[0] if len(matches) == 1 else near.rng.choice(matches)
         start, end = chosen.span()
         leading = re.match(r"\d+", chosen[0])
         assert leading is not None
@@ -229,23 +229,23 @@ def _is_short(text: str) -> bool:
 
 def _name(text: str, case: Case, near: Neighbours) -> str | None:
     """Put the short answer or a name of another case in place of one that is right."""
-    wanted = next(
+    expected = next(
         (each for each in references(case) if _is_short(each) and not _has_digit(each) and each in text), None
     )
-    if wanted is not None:
+    if expected is not None:
         others = [each for other in near.others for each in references(other)[:1]]
         others = [each for each in others if _is_short(each) and not _has_digit(each) and each not in text]
-        if others and normal(wanted):
-            return text.replace(wanted, near.rng.choice(others), 1)
+        if others and normal(expected):
+            return text.replace(expected, near.rng.choice(others), 1)
     known = ground(case)
-    found = [each for each in _names(text) if _known(each[0], known)]
-    if not found:
+    candidates = [each for each in _names(text) if _known(each[0], known)]
+    if not candidates:
         return None
     names = sorted({each[0] for other in _other_answers(text, near) for each in _names(other)})
     others = [name for name in names if name not in text]
     if not others:
         return None
-    chosen = near.rng.choice(found)
+    chosen = near.rng.choice(candidates)
     return f"{text[: chosen.start()]}{near.rng.choice(others)}{text[chosen.end() :]}"
 
 
@@ -259,10 +259,10 @@ def _swapped_facts(text: str, case: Case, near: Neighbours) -> str | None:
     known, plain = ground(case), _without_citations(text)
     for facts in (list(_DIGITS.finditer(plain)), _names(plain)):
         right = [each for each in facts if _known(each[0], known)]
-        for one, other in pairwise(right):
-            between = text[one.end() : other.start()]
-            if one[0] != other[0] and not _LINKS.fullmatch(between):
-                return f"{text[: one.start()]}{other[0]}{between}{one[0]}{text[other.end() :]}"
+        for first, other in pairwise(right):
+            between = text[first.end() : other.start()]
+            if first[0] != other[0] and not _LINKS.fullmatch(between):
+                return f"{text[: first.start()]}{other[0]}{between}{first[0]}{text[other.end() :]}"
     return None
 
 
@@ -276,9 +276,9 @@ def _sentence_dropped(text: str, case: Case, near: Neighbours) -> str | None:
     sentences = split_sentences(text)
     if len(sentences) < 2:  # noqa: PLR2004 (one of several)
         return None
-    wanted = _words(" ".join(references(case)[:1]))
+    expected_words = _words(" ".join(references(case)[:1]))
     lost = [
-        len((_words(each) & wanted) - _words(" ".join([*sentences[:at], *sentences[at + 1 :]])))
+        len((_words(each) & expected_words) - _words(" ".join([*sentences[:at], *sentences[at + 1 :]])))
         for at, each in enumerate(sentences)
     ]
     if max(lost) == 0:
@@ -292,8 +292,8 @@ def _unsupported(text: str, case: Case, near: Neighbours) -> str | None:
     """Add a sentence about something else, of which neither the expected answer nor the passages say anything."""
     known = normal(f"{text} {ground(case) or ''}")
     firsts = (first[0] for other in _other_answers(text, near) if (first := split_sentences(other)))
-    found = next((each for each in firsts if normal(each) not in known), None)
-    return None if found is None else f"{text}{'' if has_cjk(text) else ' '}{found}"
+    sentence = next((each for each in firsts if normal(each) not in known), None)
+    return None if sentence is None else f"{text}{'' if has_cjk(text) else ' '}{sentence}"
 
 
 def _citation(text: str, case: Case, near: Neighbours) -> str | None:

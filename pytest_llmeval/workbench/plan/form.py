@@ -128,8 +128,8 @@ def _times(count: int, spread: CostEstimate) -> CostEstimate:
     return CostEstimate(count * spread.median, count * spread.high)
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _sum(first: float | None, other: float | None) -> float | None:
+    return None if first is None or other is None else first + other
 
 
 SCHEMA_VERSION = 1
@@ -285,13 +285,13 @@ class RunPlan:
 def _table(rows: Sequence[Sequence[str]]) -> TextTable:
     """Return the table, without the column of systems where no suite has any."""
     left_out = set() if any(row[_SYSTEM] for row in rows) else {_SYSTEM}
-    kept = [place for place in range(len(_HEADERS)) if place not in left_out]
+    columns = [place for place in range(len(_HEADERS)) if place not in left_out]
     return TextTable(
         "",
-        [_HEADERS[place] for place in kept],
-        [[row[place] for place in kept] for row in rows],
-        texts=[number for number, place in enumerate(kept) if place <= _SYSTEM + 1],
-        spare=[kept.index(place) for place in _SPARE],
+        [_HEADERS[place] for place in columns],
+        [[row[place] for place in columns] for row in rows],
+        texts=[number for number, place in enumerate(columns) if place <= _SYSTEM + 1],
+        spare=[columns.index(place) for place in _SPARE],
     )
 
 
@@ -318,8 +318,8 @@ def _summary(plan: RunPlan) -> Iterator[str]:
         yield f"{name}: {_count(calls)}, {calls.stored} stored{''.join(_cost(calls))}"
     both = plan.judge + plan.target
     if both.expected:
-        rest = ", more for what depends on replies" if both.more != 0 else ""
-        yield f"time: {_duration(both.seconds)} with {plan.concurrency} in flight{rest}"
+        remark = ", more for what depends on replies" if both.more != 0 else ""
+        yield f"time: {_duration(both.seconds)} with {plan.concurrency} in flight{remark}"
 
 
 def _count(calls: PlannedCalls) -> str:

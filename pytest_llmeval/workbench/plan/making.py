@@ -97,7 +97,7 @@ class Planner:
     judges: "SuiteJudges"
     options: "JudgeOptions"
     _tallies: "dict[SuiteKey, _CallTally]" = field(default_factory=dict)
-    _asked: set[str] = field(default_factory=set)
+    _counted_keys: set[str] = field(default_factory=set)
     _blocks: set[Any] = field(default_factory=set)
     _called: "set[tuple[SuiteKey, str, int]]" = field(default_factory=set)
     _notes: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -201,39 +201,39 @@ class Planner:
             while put := asking.next():
                 followed += len(put) if asking.judged else 0
                 known = [count(tally, each) for each in put]
-                found = [each for each in known if each is not None]
-                if len(found) < len(put):
+                verdicts = [each for each in known if each is not None]
+                if len(verdicts) < len(put):
                     tally.more = _plus(tally.more, _most_follow_ups(asking, followed))
                     break
-                asking.add(found)
+                asking.add(verdicts)
         return askings
 
-    def _counted(self, tally: _CallTally, asked: PanelQuestion) -> Judgement | None:
+    def _counted(self, tally: _CallTally, question: PanelQuestion) -> Judgement | None:
         """Count one question, once for each juror; return what became of it if it needs no call, or stands for that."""
-        found: dict[str, JurorVerdict] = {}
-        while names := asked.unanswered(found):
-            known = [self._counted_once(tally, asked.jurors[name]) for name in names]
+        verdicts: dict[str, JurorVerdict] = {}
+        while names := question.unanswered(verdicts):
+            known = [self._counted_once(tally, question.jurors[name]) for name in names]
             if None in known:
-                self._add_unsure(tally, asked, found)
-                return _foreseen(asked)
-            found |= {name: each for name, each in zip(names, known, strict=True) if each is not None}
-        return asked.judgement(found)
+                self._add_unsure(tally, question, verdicts)
+                return _foreseen(question)
+            verdicts |= {name: each for name, each in zip(names, known, strict=True) if each is not None}
+        return question.judgement(verdicts)
 
-    def _add_unsure(self, tally: _CallTally, asked: PanelQuestion, found: Mapping[str, JurorVerdict]) -> None:
+    def _add_unsure(self, tally: _CallTally, question: PanelQuestion, verdicts: Mapping[str, JurorVerdict]) -> None:
         """Count the call of the large judge of a cascade, where the verdict of the small one is still to come."""
-        large = list(asked.jurors.values())[-1]
-        if asked.cascade is None or found:
+        large = list(question.jurors.values())[-1]
+        if question.cascade is None or verdicts:
             return
-        if asked.audited:
+        if question.audited:
             self._counted_once(tally, large)
         elif self._known(large) is None:
-            tally.unsure[large.juror.model, large.question.mode.name][large.key] = asked
+            tally.unsure[large.juror.model, large.question.mode.name][large.key] = question
 
-    def _counted_once(self, tally: _CallTally, asked: JurorQuestion) -> JurorVerdict | None:
-        known = self._known(asked)
-        if known is None and asked.key not in self._asked:
-            self._asked.add(asked.key)
-            tally.modes[asked.juror.model, asked.question.mode.name] += 1
+    def _counted_once(self, tally: _CallTally, question: JurorQuestion) -> JurorVerdict | None:
+        known = self._known(question)
+        if known is None and question.key not in self._counted_keys:
+            self._counted_keys.add(question.key)
+            tally.modes[question.juror.model, question.question.mode.name] += 1
         elif known is not None and known.call is None:
             self._notes[_UNRECORDED_VERDICTS] += 1
         else:
@@ -253,22 +253,22 @@ class Planner:
         if any(each.error is not None for each in self._count_rounds(tally, job, case, self._counted_as_likely)):
             tally.more = None
 
-    def _counted_as_likely(self, tally: _CallTally, asked: PanelQuestion) -> Judgement | None:
-        if asked.question.shared:
-            return self._counted(tally, asked)
-        new = [each for each in asked.expected if each.key not in self._asked]
-        self._asked.update(each.key for each in new)
+    def _counted_as_likely(self, tally: _CallTally, question: PanelQuestion) -> Judgement | None:
+        if question.question.shared:
+            return self._counted(tally, question)
+        new = [each for each in question.expected if each.key not in self._counted_keys]
+        self._counted_keys.update(each.key for each in new)
         tally.likely.update((each.juror.model, each.question.mode.name) for each in new)
-        if not asked.audited:
-            self._add_unsure(tally, asked, {})
-        return _foreseen(asked)
+        if not question.audited:
+            self._add_unsure(tally, question, {})
+        return _foreseen(question)
 
-    def _known(self, asked: JurorQuestion) -> JurorVerdict | None:
+    def _known(self, question: JurorQuestion) -> JurorVerdict | None:
         """Return what needs no call; a cache that does not exist is not made."""
         if self.options.mode == "refresh":
             return None
-        recorded, store = asked.juror.recordings.get(asked.key) is not None, self.judges.store
-        return store.known(asked) if recorded or self._has_cache or not store.asks else None
+        recorded, store = question.juror.recordings.get(question.key) is not None, self.judges.store
+        return store.known(question) if recorded or self._has_cache or not store.asks else None
 
     @cached_property
     def _has_cache(self) -> bool:
@@ -282,10 +282,10 @@ class Planner:
 
     def _planned(self, key: "SuiteKey", tally: _CallTally) -> PlannedSuite:
         likely, more = Counter(tally.likely), tally.more
-        for place, asked in tally.unsure.items():
-            expected = round(len(asked) * (self._past.unsure_share(next(iter(asked.values()))) or 0))
+        for place, questions in tally.unsure.items():
+            expected = round(len(questions) * (self._past.unsure_share(next(iter(questions.values()))) or 0))
             likely[place] += expected
-            more = _plus(more, len(asked) - expected)
+            more = _plus(more, len(questions) - expected)
         judge = replace(NOTHING, stored=tally.stored, more=more)
         for model, mode in {**tally.modes, **likely}:
             judge += self._planned_mode(tally, model, mode, tally.modes[model, mode], likely[model, mode])
@@ -323,8 +323,8 @@ class Planner:
             http = suite.target.http
             most += [each for each in (suite.target.concurrency, http and http.concurrency) if each]
         samples = list(self._past_answers(key, suite)) if tally.target else []
-        found = planned(tally.target, samples, concurrency=min(most))
-        figures = {"tokens": found.tokens.median, "cost": found.usd.median, "time": found.seconds}
+        forecast = planned(tally.target, samples, concurrency=min(most))
+        figures = {"tokens": forecast.tokens.median, "cost": forecast.usd.median, "time": forecast.seconds}
         if suite.model is not None and tally.target and price_of(suite.model.spec) is None:
             self._reasons[
                 f"the price of {suite.model.spec.model} is unknown: set 'price' beside 'model'{price_hint()}"
@@ -332,9 +332,9 @@ class Planner:
             del figures["cost"]
         if unknown := [name for name, figure in figures.items() if figure is None]:
             named = f"{key.display_path}[{key.variant}]" if key.variant else key.display_path
-            told = f"no recorded prediction of {named} tells what its target takes: {', '.join(unknown)} unknown"
-            self._reasons[told] = None
-        return found
+            reason = f"no recorded prediction of {named} tells what its target takes: {', '.join(unknown)} unknown"
+            self._reasons[reason] = None
+        return forecast
 
     def _past_answers(self, key: "SuiteKey", suite: "Suite") -> Iterator[CallSample]:
         recordings = self.answering.recordings
@@ -371,8 +371,8 @@ class Planner:
                 yield BudgetUse(unit, limit, spread.median, spread.high, is_open, spread.least)
 
 
-def _foreseen(asked: PanelQuestion) -> Judgement | None:
-    verdict = asked.question.foreseen
+def _foreseen(question: PanelQuestion) -> Judgement | None:
+    verdict = question.question.foreseen
     return None if verdict is None else Judgement(verdict)
 
 
@@ -389,16 +389,16 @@ def _placeholder(job: Job) -> str:
 def _turns(job: Job) -> tuple[int, int]:
     """Return how often the target is called for a conversation at least, and how many calls may follow."""
     script = beginning(job.case.input)
-    asked = sum(
-        message["role"] == "user" and not (rest and rest[0]["role"] == "assistant")
+    calls = sum(
+        message["role"] == "user" and not (following and following[0]["role"] == "assistant")
         for number, message in enumerate(script)
-        for rest in [script[number + 1 : number + 2]]
+        for following in [script[number + 1 : number + 2]]
     )
     settings = job.suite.conversation
     most = settings.limit
     if settings.stop == "target" or settings.user is not None:
         return 1, (most or 1) - 1
-    return asked if most is None else min(asked, most), 0
+    return calls if most is None else min(calls, most), 0
 
 
 def _most_follow_ups(asking: Asking, followed: int = 0) -> int:
@@ -407,8 +407,8 @@ def _most_follow_ups(asking: Asking, followed: int = 0) -> int:
     return max(0, most - followed) * asking.panel.most_calls
 
 
-def _plus(one: int | None, other: int) -> int | None:
-    return None if one is None else one + other
+def _plus(first: int | None, other: int) -> int | None:
+    return None if first is None else first + other
 
 
 class _PastCalls:
@@ -427,14 +427,14 @@ class _PastCalls:
             model: ``PROVIDER:NAME``.
             price: What the tokens of the model cost now.
         """
-        found = list(self._by_mode[mode].values())
-        own = [entry for entry in found if entry.components["model"] == model]
-        return [_sample(entry.usage, price, entry.seconds) for entry in own or found]
+        entries = list(self._by_mode[mode].values())
+        own = [entry for entry in entries if entry.components["model"] == model]
+        return [_sample(entry.usage, price, entry.seconds) for entry in own or entries]
 
-    def unsure_share(self, asked: PanelQuestion) -> float | None:
+    def unsure_share(self, question: PanelQuestion) -> float | None:
         """Return the share of stored verdicts of which the small judge of a cascade is unsure; ``None`` without any."""
-        rule, mode = asked.cascade, asked.question.mode
-        small = next(iter(asked.jurors.values())).juror.model
+        rule, mode = question.cascade, question.question.mode
+        small = next(iter(question.jurors.values())).juror.model
         groups: dict[str, list[Verdict]] = defaultdict(list)
         for entry in self._by_mode[mode.name].values():
             made_of = entry.components

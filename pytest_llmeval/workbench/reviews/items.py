@@ -47,8 +47,8 @@ def inclusion_probabilities(worth: Sequence[float], size: int) -> list[float]:
     shares = [BASE / count + (1 - BASE) * each / total if total else 1 / count for each in worth]
     certain: set[int] = set()
     while True:
-        rest = sum(share for place, share in enumerate(shares) if place not in certain)
-        factor = (size - len(certain)) / rest
+        remainder = sum(share for place, share in enumerate(shares) if place not in certain)
+        factor = (size - len(certain)) / remainder
         more = {place for place, share in enumerate(shares) if place not in certain and factor * share >= 1}
         if not more:
             return [1.0 if place in certain else factor * share for place, share in enumerate(shares)]
@@ -84,7 +84,7 @@ def _number(seed: int, purpose: str, name: str) -> int:
 
 
 _ANSWERED = ("passed", "failed", "xfailed", "known_failure")
-_SHOWN = ("question", "answer", "reference")
+_FIELDS_OF_ANSWER = ("question", "answer", "reference")
 _OF_THE_JUDGE = ("steps",)
 """Fields of questions to a judge that say nothing about the answer."""
 
@@ -184,18 +184,18 @@ def review_of(
     Raises:
         LlmevalError: The report has not the texts of all answers, or there is nothing to review.
     """
-    found, cut = review_items(suites, evaluator)
-    if not found:
+    items, cut = review_items(suites, evaluator)
+    if not items:
         raise LlmevalError(f"found no answer to review in suite {suites[0].base_name!r}, expected at least one")
     if scale is None:
-        decided = {score for each in found for score in each.scores} <= {0.0, 1.0}
-        scale = "yesno" if decided and any(each.scores for each in found) else "1-5"
-    names = [each.name for each in found]
-    probabilities = inclusion_probabilities([each.worth for each in found], len(found) if pick is None else pick)
-    chosen = [replace(found[place], probability=probabilities[place]) for place in picked(probabilities, names, seed)]
+        decided = {score for each in items for score in each.scores} <= {0.0, 1.0}
+        scale = "yesno" if decided and any(each.scores for each in items) else "1-5"
+    names = [each.name for each in items]
+    probabilities = inclusion_probabilities([each.worth for each in items], len(items) if pick is None else pick)
+    chosen = [replace(items[place], probability=probabilities[place]) for place in picked(probabilities, names, seed)]
     order = shuffled([each.name for each in chosen], seed, "shown")
     question = ask or ("Is the answer right?" if scale == "yesno" else "How good is the answer?")
-    return Review(tuple(chosen[place] for place in order), scale, question, len(found), cut)
+    return Review(tuple(chosen[place] for place in order), scale, question, len(items), cut)
 
 
 def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) -> tuple[list[ReviewItem], int]:
@@ -209,7 +209,7 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
     limits = [_limits(suite) for suite in suites]
     judgings = [each for suite in suites for case in suite.cases for each in case.judgings]
     low, high = _scale([each.score for each in judgings if each.evaluator == label])
-    found: dict[ShownPrints, ReviewItem] = {}
+    by_prints: dict[ShownPrints, ReviewItem] = {}
     cut = set()
     for suite, known in zip(suites, limits, strict=True):
         for case in suite.cases:
@@ -219,14 +219,14 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
                 if any(map(is_cut, (item.question, item.answer, item.reference))):
                     cut.add(item.prints)
                 else:
-                    found[item.prints] = _joined(found.get(item.prints), item)
-    return list(found.values()), len(cut)
+                    by_prints[item.prints] = _joined(by_prints.get(item.prints), item)
+    return list(by_prints.values()), len(cut)
 
 
 def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | None:
     """Return the label of the judge that is reviewed; ``None`` where no judge asks about answers."""
-    asked = (each for suite in suites for case in suite.cases for each in case.judgings)
-    labels = list(dict.fromkeys(each.evaluator for each in asked if "answer" in each.question))
+    judgings = (each for suite in suites for case in suite.cases for each in case.judgings)
+    labels = list(dict.fromkeys(each.evaluator for each in judgings if "answer" in each.question))
     if evaluator is not None and evaluator not in labels:
         known = (
             f", expected one of {', '.join(labels)}" if labels else ", expected a judge that was asked about answers"
@@ -250,31 +250,31 @@ def _check_texts(suites: Sequence[SuiteReport]) -> None:
 def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) -> Iterator[ReviewItem]:
     """Yield the answer to a case, or those of its turns."""
     prediction = case.answers[0].value
-    asked: dict[str, list[JudgingReport]] = {}
+    by_question: dict[str, list[JudgingReport]] = {}
     for each in case.judgings:
         if each.evaluator == label and "answer" in each.question:
-            asked.setdefault(json.dumps(each.question, sort_keys=True), []).append(each)
-    if not asked:
-        found = Parts().find("answer", prediction)
-        answer = prediction if found is MISSING else found
+            by_question.setdefault(json.dumps(each.question, sort_keys=True), []).append(each)
+    if not by_question:
+        part = Parts().find("answer", prediction)
+        answer = prediction if part is MISSING else part
         contexts = Parts().find("contexts", prediction)
         more = {} if contexts is MISSING else {"contexts": shown_text(contexts)}
         yield _item(case, {}, answer, more)
     low, high = scale
-    for judgings in asked.values():
+    for judgings in by_question.values():
         fields = judgings[0].question
-        more = {name: text for name, text in fields.items() if name not in (*_SHOWN, *_OF_THE_JUDGE)}
+        more = {name: text for name, text in fields.items() if name not in (*_FIELDS_OF_ANSWER, *_OF_THE_JUDGE)}
         scores = tuple((each.score - low) / (high - low) for each in judgings if each.score is not None)
         yield replace(_item(case, fields, prediction, more), scores=scores)
 
 
 def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mapping[str, str]) -> ReviewItem:
-    given = case.input
-    asked = given.get("question", given) if isinstance(given, Mapping) else given
+    case_input = case.input
+    question = case_input.get("question", case_input) if isinstance(case_input, Mapping) else case_input
     return ReviewItem(
-        shown_prints(fields, given, answer),
+        shown_prints(fields, case_input, answer),
         (case.id,),
-        fields.get("question") or shown_text(asked),
+        fields.get("question") or shown_text(question),
         fields.get("answer", shown_text(answer)),
         fields.get("reference") or shown_text(_expected(case.expected)),
         more,
@@ -307,16 +307,16 @@ def _scale(scores: Iterable[float | None]) -> tuple[float, float]:
 
 def _limits(suite: SuiteReport) -> dict[str, list[float]]:
     """Return the limits by which cases are near or far, by metric; yes or no is near to none."""
-    found: dict[str, list[float]] = {}
+    limits_by_metric: dict[str, list[float]] = {}
     for gate in suite.gates:
         try:
             parsed = parse_gate(gate.gate.rpartition(" by ")[0] or gate.gate)
         except (GateFormError, ValueError):
             continue
         name = parsed.metric.removeprefix("corrected(").removesuffix(")") if "(" in parsed.metric else parsed.metric
-        found.setdefault(name, []).extend(bound.limit for bound in parsed.bounds)
-    scores = {name: {case.metrics.get(name) for case in suite.cases} - {None} for name in found}
-    return {name: limits for name, limits in found.items() if scores[name] - {0.0, 1.0}}
+        limits_by_metric.setdefault(name, []).extend(bound.limit for bound in parsed.bounds)
+    scores = {name: {case.metrics.get(name) for case in suite.cases} - {None} for name in limits_by_metric}
+    return {name: limits for name, limits in limits_by_metric.items() if scores[name] - {0.0, 1.0}}
 
 
 def _near(case: CaseReport, limits: Mapping[str, Sequence[float]]) -> float:
@@ -363,10 +363,10 @@ class LabelFile:
             RefusedError: The file has faults.
         """
         try:
-            found = self.labels()
+            labels = self.labels()
         except SuiteError as error:
             raise RefusedError(str(error)) from None
-        return "".join(map(label_line, (each for each in found if self._is_own(each, annotator))))
+        return "".join(map(label_line, (each for each in labels if self._is_own(each, annotator))))
 
     def save(self, body: bytes) -> None:
         """Write what a person says, in place of what the person has said before.
