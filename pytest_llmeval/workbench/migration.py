@@ -167,14 +167,14 @@ def migrate(
     comparable_suite = structs.replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
     if not comparable_suite.cases:
         raise LlmevalError(_nothing(key, left_out))
-    after, new_run = _run(comparable_suite, key, replace(replay, mode="auto"), recordings)
+    after, now_known = _run(comparable_suite, key, replace(replay, mode="auto"), recordings)
     left_out |= {each.id: _why(each) for each in after if _lacks(each)}
     calls = len({call.id for each in after for call in each.calls if call.fresh})
     sides = [
-        JudgedSide(executions, rows, _summary(suite, rows))
-        for executions, rows in (
+        JudgedSide(judges_of_side, rows, _summary(suite, rows))
+        for judges_of_side, rows in (
             (known, _comparable_records(before, left_out)),
-            (new_run, _comparable_records(after, left_out)),
+            (now_known, _comparable_records(after, left_out)),
         )
     ]
     if not sides[0].records:
