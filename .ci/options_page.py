@@ -16,8 +16,8 @@ _TOP = """# Options
 Options of `pytest --llmeval`, and those that commands share with it. Commands understand both names. The command line
 takes precedence over pytest's configuration. Options of one command only are in its `--help`.
 
-| pytest | configuration of pytest | commands | meaning |
-|---|---|---|---|
+| option | also | meaning |
+|---|---|---|
 """
 
 
@@ -48,14 +48,15 @@ def commands_of(option: Option) -> list[str]:
 
 
 def _cells(option: Option) -> Iterator[str]:
-    value = option.metavar or "|".join(option.choices)
+    value = option.metavar or ("MODE" if option.choices else "")
     end = "" if not value else f"[={value}]" if option.const is not None else f"={value}"
     yield ", ".join(f"`{name}{end}`" for name in option.pytest_names)
-    yield f"`{option.pytest_attribute}`" if option.setting is not None else ""
-    names = next((each for each in option.command_names if each.startswith("--")), "")
+    name = next((each for each in option.command_names if each.startswith("--")), "")
     commands = ", ".join(f"`{each}`" for each in commands_of(option))
-    yield f"`{names}`: {commands}" if commands else ""
-    yield option.help
+    also = [f"`{option.pytest_attribute}` in the configuration"] if option.setting is not None else []
+    yield "; ".join([*also, *([f"`{name}` of {commands}"] if commands else [])])
+    unexplained = [each for each in option.choices if each not in option.help]
+    yield (f"{' or '.join(f'`{each}`' for each in option.choices)}: " if unexplained else "") + option.help
 
 
 def text() -> str:

@@ -16,10 +16,14 @@
     suite       the suite file, its JSON Schema, the registry
     baselines   approved scores, baselines, history
     run         one case from job to result, and the judging of a finished run, without pytest
-    exchange    files of other tools, made into suites
-    cli         the command ``llmeval``
-    tasks       one folder per evaluation task
+    cli         options, and the command ``llmeval``
     plugin      pytest: options, hooks, items, fixtures
+
+Beside this kernel, joined by the public registration:
+
+    tasks       one folder per evaluation task
+    exchange    files of other tools, in and out
+    workbench   planning, early stop, mutation, review, comparison, first steps
 
 A package imports only packages above it in this list; ``CONTRIBUTING.md`` has the exact rule.
 """
@@ -86,7 +90,7 @@ from pytest_llmeval._version import __version__ as __version__
 
 if TYPE_CHECKING:
     import pytest_llmeval.suite.entries as _entries
-    from pytest_llmeval.core.case import MISSING, Case
+    from pytest_llmeval.core.case import MISSING, Case, Parts
     from pytest_llmeval.core.errors import (
         BudgetError,
         EvaluatorError,
@@ -99,7 +103,6 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
     from pytest_llmeval.core.observation import Observation, Sums, Totals
-    from pytest_llmeval.core.parts import Parts
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.core.views import Mutator, Neighbours
@@ -118,7 +121,7 @@ if TYPE_CHECKING:
     __all__ += _entries.__all__
 
 _HOMES = {
-    "core.case": ("MISSING", "Case"),
+    "core.case": ("MISSING", "Case", "Parts"),
     "core.errors": (
         "BudgetError",
         "EvaluatorError",
@@ -131,7 +134,6 @@ _HOMES = {
     ),
     "core.evaluator": ("ErrorBucket", "Evaluator", "Metric", "Reads"),
     "core.observation": ("Observation", "Sums", "Totals"),
-    "core.parts": ("Parts",),
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "core.views": ("Mutator", "Neighbours"),

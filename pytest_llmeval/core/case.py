@@ -1,14 +1,290 @@
-"""A case: input, expected answer and prediction, and the fingerprints of its texts."""
+"""A case (input, expected answer, prediction), the parts of its prediction, and fingerprints of its texts."""
 
 __all__ = ("MISSING", "Case", "Missing")
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import lru_cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from pytest_llmeval.core.parts import MISSING, Missing, PredictionParts
+from msgspec import Struct
+
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.wording import printable
+
+if TYPE_CHECKING:
+    from jmespath.parser import ParsedResult
+
+
+class Missing(Enum):
+    """The type of `MISSING`."""
+
+    MISSING = "missing"
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing.MISSING
+"""Stands for a prediction that was not given; ``None`` is a prediction of null."""
+
+
+class Itself(Enum):
+    """The type of `ITSELF`."""
+
+    ITSELF = "itself"
+
+    def __repr__(self) -> str:
+        return "ITSELF"
+
+
+ITSELF: Final = Itself.ITSELF
+"""Stands among the answers of others for the system that is measured."""
+
+
+class NoAnswer(Struct, frozen=True):
+    """Stands among the answers of others for one that is not there.
+
+    Attributes:
+        reason: Why not.
+    """
+
+    reason: str
+
+
+OUTCOME: Final = "outcome"
+"""The part that says what an agent changed: the state of its world."""
+
+PARTS: Final = ("answer", "contexts", "messages", "tool_calls", OUTCOME, "usage")
+"""The names of the parts."""
+
+WHOLE: Final = "prediction"
+"""Stands for the prediction as a whole."""
+
+TURNS: Final = "turns"
+"""The key of what a case expects of each turn of a conversation."""
+
+INSTRUCTIONS: Final = "instructions"
+"""The key under which a case lists the instructions that its answer must follow."""
+
+_NO_ANSWER: Final = frozenset((*PARTS, TURNS, INSTRUCTIONS))
+_SHOWN_KEYS = 10
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The places of the parts of a prediction: one JMESPath each; ``None`` for the key of the part's own name.
+
+    A prediction that is no object is the answer. JMESPath knows no difference between null and nothing.
+
+    Attributes:
+        answer: The answer of the application.
+        contexts: What it based the answer on, such as retrieved passages.
+        messages: The conversation, with the calls of tools.
+        tool_calls: The tools that it called.
+        outcome: The state in which it left its world, such as rows of a database.
+        usage: What the answer took: tokens, costs, model.
+
+    Example:
+        >>> Parts(answer="output.text").read("answer", {"output": {"text": "Paris"}})
+        'Paris'
+        >>> Parts().read("contexts", {"answer": "Paris", "sources": []})
+        Traceback (most recent call last):
+        ...
+        pytest_llmeval.core.errors.PredictionError: the prediction has the keys answer, sources; no 'contexts'; set parts.contexts
+    """  # noqa: E501 (the message of an exception stands on one line)
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    answer: str | None = None
+    contexts: str | None = None
+    messages: str | None = None
+    tool_calls: str | None = None
+    outcome: str | None = None
+    usage: str | None = None
+
+    def find(self, part: str, prediction: Any) -> Any:
+        """Return a part of a prediction, or `MISSING`.
+
+        Raises:
+            PredictionError: The expression cannot be evaluated on this prediction.
+        """
+        path: str | None = getattr(self, part)
+        if path is not None:
+            return search(path, prediction)
+        if isinstance(prediction, Mapping):
+            return prediction.get(part, MISSING)
+        return prediction if part == "answer" else MISSING
+
+    def read(self, part: str, prediction: Any) -> Any:
+        """Return a part of a prediction.
+
+        Raises:
+            PredictionError: It is not there; the message says what is.
+        """
+        value = self.find(part, prediction)
+        if value is not MISSING:
+            return value
+        path: str | None = getattr(self, part)
+        if path is not None:
+            raise PredictionError(f"{describe_prediction(prediction)}; nothing at {path!r}, which parts.{part} names")
+        raise PredictionError(f"{describe_prediction(prediction)}; no {part!r}; set parts.{part}")
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionParts(Mapping[str, Any]):
+    """All parts of a prediction by name, each looked up when it is read; missing parts are not keys.
+
+    Attributes:
+        parts: Where they are.
+        prediction: The prediction.
+        figures: What the run measured, such as ``latency_s`` and ``cost_usd``.
+    """
+
+    parts: Parts = Parts()
+    prediction: Any = MISSING
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        measured = self.figures.get(name)
+        if measured is not None:
+            return measured
+        value = self.parts.find(name, self.prediction) if name in PARTS else MISSING
+        if value is MISSING:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name in PARTS if self.parts.find(name, self.prediction) is not MISSING)
+        yield from (name for name, measured in self.figures.items() if measured is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def has_parts(prediction: Mapping[str, Any]) -> bool:
+    """Return whether an object consists of parts, and is not itself the answer.
+
+    A field ``outcome`` alone says nothing: records have one, too.
+    """
+    return any(name in prediction for name in PARTS if name != OUTCOME)
+
+
+def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts()) -> Any:
+    """Return what an evaluator of whole predictions reads: the prediction, or the answer in it.
+
+    Systems wrap what a model wrote: ``{"answer": TEXT, "usage": {...}}``.
+
+    Args:
+        prediction: The prediction.
+        own_keys: Keys of the objects that the evaluator itself reads; without any it gets the whole.
+        parts: Where the answer is.
+
+    >>> own_or_answer({"answer": "[1]", "usage": {}}, ["pairs"])
+    '[1]'
+    >>> own_or_answer({"pairs": [1], "answer": "?"}, ["pairs"])
+    {'pairs': [1], 'answer': '?'}
+    """
+    keys = tuple(own_keys)
+    if not keys or not isinstance(prediction, Mapping) or any(key in prediction for key in keys):
+        return prediction
+    answer = parts.find("answer", prediction)
+    return prediction if answer is MISSING else answer
+
+
+def expectation(name: str | None, path: str | None, expected: Any) -> Any:
+    """Return what is expected of a part of a prediction.
+
+    Args:
+        name: Of the part; ``None`` where it has none.
+        path: JMESPath of the part; ``None`` if there is none.
+        expected: Of the case.
+
+    Returns:
+        The part of an object that has it, under its name or at its path; ``None`` if the object holds other parts and
+        nothing else; the whole of anything else.
+    """
+    if not isinstance(expected, Mapping):
+        return expected
+    if name is not None and name in expected:
+        return expected[name]
+    value = MISSING
+    if path is not None:
+        with suppress(PredictionError):  # such as a function of text, of which this object has none
+            value = search(path, expected)
+    if value is not MISSING:
+        return value
+    return None if expected and all(_is_other(*each) for each in expected.items()) else expected
+
+
+def _is_other(key: str, value: Any) -> bool:
+    """Return whether a key of what is expected is about another part than the one that is asked for.
+
+    A state is an object or a list; records may have a field ``outcome``.
+    """
+    return key in _NO_ANSWER and (key != OUTCOME or isinstance(value, Mapping | list))
+
+
+def search(path: str, value: Any) -> Any:
+    """Return what a JMESPath finds in JSON data, or `MISSING` for nothing and null.
+
+    Raises:
+        PredictionError: It cannot be evaluated on this data, such as a function of text that finds a number.
+    """
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        result = _compiled(path).search(value)
+    except (JMESPathError, RecursionError) as error:
+        raise PredictionError(f"{path!r} cannot be evaluated on it: {printable(str(error))}") from None
+    return MISSING if result is None else result
+
+
+def expression_fault(path: str) -> tuple[int, str] | None:
+    """Return the fault of a JMESPath.
+
+    Returns:
+        The offset of the fault and the message; ``None`` if the expression can be read.
+    """
+    from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError, ParseError, UnknownFunctionError
+
+    try:
+        _compiled(path).search({})
+    except JMESPathTypeError:
+        return None  # a function that wants other data than none
+    except (ArityError, UnknownFunctionError) as error:
+        return 0, f"found {path!r}, expected a JMESPath ({printable(str(error))})"
+    except ParseError as error:  # incomplete expressions and strange characters as well
+        place = error.lex_position
+    except (JMESPathError, RecursionError):
+        place = 0
+    else:
+        return None
+    what = f"{path[place]!r} at character {place + 1}" if place < len(path) else "its end too early"
+    return place, f"found {path!r} with {what}, expected a JMESPath such as 'output.text'"
+
+
+@lru_cache(maxsize=256)
+def _compiled(path: str) -> "ParsedResult":
+    import jmespath
+
+    return jmespath.compile(path)
+
+
+def describe_prediction(prediction: Any) -> str:
+    """Say what a prediction is."""
+    if isinstance(prediction, Mapping):
+        if not prediction:
+            return "the prediction is an empty object"
+        keys = [printable(str(key)) for key in prediction]
+        more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
+        return f"the prediction has the keys {', '.join(keys[:_SHOWN_KEYS])}{more}"
+    kinds = {str: "text", list: "a list", bool: "true or false", int: "a number", float: "a number"}
+    return f"the prediction is {'null' if prediction is None else kinds.get(type(prediction), 'no object')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import WHOLE, Case, own_or_answer
 from pytest_llmeval.core.codec import untyped
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.observation import Observation, Sums, mean_of_repeats
-from pytest_llmeval.core.parts import WHOLE, own_or_answer
 from pytest_llmeval.core.wording import detail_lines, limit
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.evaluator import Evaluator, Reads
-from pytest_llmeval.core.parts import (
+from pytest_llmeval.core.case import (
+    MISSING,
     PARTS,
     TURNS,
     WHOLE,
+    Case,
     Itself,
     NoAnswer,
     Parts,
@@ -25,6 +24,8 @@ from pytest_llmeval.core.parts import (
     own_or_answer,
     search,
 )
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.evaluator import Evaluator, Reads
 from pytest_llmeval.core.wording import counted
 
 Turn: TypeAlias = Literal["last", "each"] | int

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.parts import PARTS, Parts, expectation
+from pytest_llmeval.core.case import PARTS, Case, Parts, expectation
 from pytest_llmeval.core.views import AnswerChange, Neighbours
 from pytest_llmeval.evaluators.answers import as_references
 from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace

@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.direct import DirectJudges, Judgeable, Panel

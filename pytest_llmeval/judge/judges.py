@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.services.activity import Activity, Snapshot
-from pytest_llmeval.services.background import Background
+from pytest_llmeval.services.background import Activity, Background, Snapshot
 from pytest_llmeval.services.machine import process_name
 from pytest_llmeval.services.retrying import Refusals, RunCalls
 

@@ -18,7 +18,7 @@ from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.service import CallLimit, JudgeOffError, cost_usd
 from pytest_llmeval.judge.spec import Price
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.services.activity import Snapshot
+from pytest_llmeval.services.background import Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.coordination import Coordination, Reservation

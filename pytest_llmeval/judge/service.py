@@ -18,8 +18,7 @@ from pytest_llmeval.judge.asking import Judgement, JurorQuestion, JurorVerdict, 
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judge.questions.replies import enveloped, read_reply
 from pytest_llmeval.judge.spec import JudgeSpec, Price
-from pytest_llmeval.services.activity import Activity
-from pytest_llmeval.services.background import together
+from pytest_llmeval.services.background import Activity, together
 from pytest_llmeval.services.secrets import secret_values, without
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.plugin.payload import case_of
 from pytest_llmeval.plugin.pytest_private import terminal_file
 from pytest_llmeval.plugin.session import Run
-from pytest_llmeval.services.activity import Activity, Snapshot
+from pytest_llmeval.services.background import Activity, Snapshot
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5

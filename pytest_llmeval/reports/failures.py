@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, Parts
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, number, printable
 from pytest_llmeval.reports.tables import width_of

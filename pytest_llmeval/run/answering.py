@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, Itself, NoAnswer, PredictionParts
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
-from pytest_llmeval.core.parts import Itself, NoAnswer, PredictionParts
 from pytest_llmeval.core.results import AnswerOrigin, JudgingShown
 from pytest_llmeval.judge.asking import Asking, JurorVerdict
 from pytest_llmeval.judge.contract import Question

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import ITSELF, MISSING, Case, Itself, NoAnswer
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import APPROVED
-from pytest_llmeval.core.parts import ITSELF, Itself, NoAnswer
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.execute import Execution, as_approved, execute_repeats, is_xfail
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
-from pytest_llmeval.services.activity import Activity, Snapshot
-from pytest_llmeval.services.background import Background
+from pytest_llmeval.services.background import Activity, Background, Snapshot
 from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

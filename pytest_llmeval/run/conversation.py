@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.case import MISSING, OUTCOME, PARTS, Parts
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError, in_turn
-from pytest_llmeval.core.parts import OUTCOME, PARTS, Parts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.judge.asking import Judgement, JudgePanel, PanelQuestion

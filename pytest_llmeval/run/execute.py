@@ -162,11 +162,11 @@ def execute_repeats(
 
     A case one of whose repeats could not be scored is errored: a mean over the others would hide it.
     """
-    from pytest_llmeval.evaluators.tools.calls import first_parting
-
     parts = [execute(suite, answer, measure, explains_all=explains_all, started=started) for answer in answers]
     if len(parts) == 1:
         return parts[0]
+    from pytest_llmeval.evaluators.tools.calls import first_parting
+
     passed = [None if each.record.outcome == "errored" else each.record.outcome == "passed" for each in parts]
     scores = [_scores(suite, suite.evaluators, each.record.observations) for each in parts]
     broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)

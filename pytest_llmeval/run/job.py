@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, Itself, NoAnswer, Parts, PredictionParts
 from pytest_llmeval.core.codec import LARGEST, is_finite_number
 from pytest_llmeval.core.errors import LlmevalError, PredictionError, price_hint
-from pytest_llmeval.core.parts import Itself, NoAnswer, Parts, PredictionParts
 from pytest_llmeval.core.results import AnswerOrigin, JudgeCall, JudgingShown, TargetUsage
 from pytest_llmeval.scoring.usage import UsageEvaluator, usage_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey

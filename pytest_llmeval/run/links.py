@@ -19,8 +19,7 @@ from pytest_llmeval.run.conversation import beginning, turns_of
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import FIGURE_DIGITS, Answers, Job, Next, with_figures
 from pytest_llmeval.run.score import cut_in_blocks
-from pytest_llmeval.services.activity import Stopwatch
-from pytest_llmeval.services.background import ThisThread
+from pytest_llmeval.services.background import Stopwatch, ThisThread
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import World, call_target, for_case, in_world, load_target, typed_input, within

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, Parts
 from pytest_llmeval.core.codec import untyped
 from pytest_llmeval.core.errors import (
     EvaluatorError,
@@ -19,7 +19,6 @@ from pytest_llmeval.core.errors import (
 )
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.run.records import SharedRecords

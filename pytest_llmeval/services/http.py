@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core.wording import quotation
-from pytest_llmeval.services.activity import stopwatch
-from pytest_llmeval.services.background import in_thread
+from pytest_llmeval.services.background import in_thread, stopwatch
 from pytest_llmeval.services.retrying import AttemptError, delay_asked_for
 from pytest_llmeval.services.secrets import MASK, Redactor, proxy_for, why_no_answer
 

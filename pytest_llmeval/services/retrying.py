@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 from msgspec import Struct, field
 
 from pytest_llmeval.core.wording import ordinal
-from pytest_llmeval.services.activity import Activity
+from pytest_llmeval.services.background import Activity
 
 Refused: TypeAlias = Literal["", "key", "access"]
 """What a service refuses: nothing, the key, or access, which may be because of the key or of what was sent."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Type
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.case import Parts
 from pytest_llmeval.data.files.validation import STRICT
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec, Reduce
 from pytest_llmeval.scoring.repeats import Repeats

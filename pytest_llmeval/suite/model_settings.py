@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
+from pytest_llmeval.core.case import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.views import WANTED_TURN, Turn, is_turn
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.documents import Document

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import WHOLE, Case, Parts
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
-from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.core.wording import counted

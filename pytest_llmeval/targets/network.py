@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.data.formats.base import ABSENT
-from pytest_llmeval.services.activity import stopwatch
+from pytest_llmeval.services.background import stopwatch
 from pytest_llmeval.services.http import Exchange, NoReplyError
 from pytest_llmeval.services.processes import EndedError, Program
 from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_transient, refused_by, retried

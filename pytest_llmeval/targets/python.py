@@ -18,8 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError, defined_at, format_error, in_its_turn, origin
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.services.activity import stopwatch
-from pytest_llmeval.services.background import OwnThread, in_thread
+from pytest_llmeval.services.background import OwnThread, in_thread, stopwatch
 from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_llmeval.core.case import MISSING, Parts, describe_prediction
 from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, SuiteError, format_error, origin
-from pytest_llmeval.core.parts import MISSING, Parts, describe_prediction
 from pytest_llmeval.core.wording import counted, several, suggest
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl, read_text
 from pytest_llmeval.data.formats.base import case_id, id_fault

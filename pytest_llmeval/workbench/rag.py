@@ -124,7 +124,7 @@ def add_rag_arguments(parser: ArgumentParser) -> None:
 
 
 def _part(text: str) -> tuple[str, str]:
-    from pytest_llmeval.core.parts import expression_fault
+    from pytest_llmeval.core.case import expression_fault
 
     name, separator, path = text.partition("=")
     if name not in ("answer", "contexts") or not separator:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, Parts, expression_fault
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.evaluator import Evaluator, Reads
-from pytest_llmeval.core.parts import Parts, expression_fault
 from pytest_llmeval.core.views import Reading
 
 RAG = {"answer": "Paris", "contexts": ["a", "b"], "usage": {"input_tokens": 3}}

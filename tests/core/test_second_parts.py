@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_llmeval import Case, PredictionError, get_evaluator
-from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.views import Reading
 
 TOOLS = get_evaluator("tools")

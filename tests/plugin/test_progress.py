@@ -13,7 +13,7 @@ from running import WITHOUT_UNUSED, Started
 from servers import held, reply, status
 
 from pytest_llmeval.plugin.progress import Progress, described
-from pytest_llmeval.services.activity import Snapshot
+from pytest_llmeval.services.background import Snapshot
 
 if TYPE_CHECKING:
     from judges import Judged

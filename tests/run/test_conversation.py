@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from project import load_text
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, Parts
 from pytest_llmeval.core.errors import PredictionError, SuiteError
 from pytest_llmeval.core.evaluator import Reads
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.views import Reading, turns_of
 from pytest_llmeval.evaluators.conversation import Conversation
 from pytest_llmeval.evaluators.text import TextEvaluator

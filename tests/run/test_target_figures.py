@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from project import load_text
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, Parts
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.judge.service import model_cost_usd
 from pytest_llmeval.run.execute import execute, execute_repeats

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from project import load_text
 
+from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Mutator, Neighbours, get_evaluator
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.parts import Parts, PredictionParts
+from pytest_llmeval.core.case import MISSING, Case, Parts, PredictionParts
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.workbench.mutation.mutants import is_wrong
 

@@ -12,9 +12,9 @@ from msgspec import structs
 from project import load_text
 
 from pytest_llmeval import Case, Metric, Observation, Sums
+from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.judge.asking import Juror, JurorQuestion
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Usage, Verdict
 from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import PARTS, Case, Parts, PredictionParts
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, format_error, price_hint
 from pytest_llmeval.core.evaluator import Reads
-from pytest_llmeval.core.parts import PARTS, Parts, PredictionParts
 from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.answers import as_text, describe_found

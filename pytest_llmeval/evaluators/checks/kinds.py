@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, get_type_hints
 
+from pytest_llmeval.core.case import WHOLE
 from pytest_llmeval.core.codec import is_finite_number
 from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError
-from pytest_llmeval.core.parts import WHOLE
 from pytest_llmeval.core.wording import excerpt, limit
 from pytest_llmeval.data.formats.base import json_text
 from pytest_llmeval.evaluators.answers import describe_found

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Protocol
 
+from pytest_llmeval.core.case import PARTS, WHOLE, expression_fault
 from pytest_llmeval.core.errors import MissingExtraError
-from pytest_llmeval.core.parts import PARTS, WHOLE, expression_fault
 from pytest_llmeval.core.views import WANTED_TURN, is_turn
 from pytest_llmeval.core.wording import excerpt, suggest
 from pytest_llmeval.data.files.places import render_path

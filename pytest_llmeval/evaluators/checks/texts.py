@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, ClassVar, Final, TypeAlias
 
-from pytest_llmeval.core.parts import WHOLE, PredictionParts
+from pytest_llmeval.core.case import WHOLE, PredictionParts
 from pytest_llmeval.core.wording import counted, limit, printable
 from pytest_llmeval.data.files.validation import STRICT
 from pytest_llmeval.evaluators.answers import PatternError, SlowPatternError, as_text, compiled, found_by

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, PredictionParts
 from pytest_llmeval.core.errors import JudgeError, PredictionError
-from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.wording import excerpt, quotation
 from pytest_llmeval.data.formats.base import json_text
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import INSTRUCTIONS, Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.parts import INSTRUCTIONS
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.claim_steps import (

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import ITSELF, MISSING, Case, NoAnswer
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.parts import ITSELF, NoAnswer
 from pytest_llmeval.core.wording import excerpt, unknown_name
 from pytest_llmeval.evaluators.answers import as_references
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts

@@ -16,10 +16,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, Parts
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, MissingExtraError, PredictionError
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.data.files.places import FaultLog

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
 from pytest_llmeval.tasks.emotion_cause.conversation import (
     OBJECT_KEYS,

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.parts import own_or_answer
+from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.tasks.emotion_cause.conversation import read_gold, read_prediction, utterances_of
 from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import listed, unknown_name

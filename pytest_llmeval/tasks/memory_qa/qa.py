@@ -33,9 +33,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, Parts
 from pytest_llmeval.core.errors import Fault, MissingDataError, SuiteError, format_error
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.writing import append_text

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.parts import own_or_answer
+from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.tasks.narrative.alignment import Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator

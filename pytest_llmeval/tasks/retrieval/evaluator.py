@@ -6,10 +6,9 @@ from functools import cached_property
 from itertools import compress, count
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import as_line, counted, excerpt, listed, printable

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from pytest_llmeval.core.parts import MISSING
+from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.evaluators.answers import describe_found
 
 _STRICT = {"extra": "forbid"}

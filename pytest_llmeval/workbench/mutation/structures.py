@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.parts import expectation
+from pytest_llmeval.core.case import Case, expectation
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.evaluators.answer_forms import (
     answer_text,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, NoAnswer, PredictionParts
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, price_hint
-from pytest_llmeval.core.parts import NoAnswer, PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.asking import Asking, Judgement, Juror, JurorQuestion, JurorVerdict, PanelQuestion

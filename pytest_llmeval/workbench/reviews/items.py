@@ -11,10 +11,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import ShownPrints, answer_print, shown_prints, shown_text
+from pytest_llmeval.core.case import MISSING, Parts, ShownPrints, answer_print, shown_prints, shown_text
 from pytest_llmeval.core.codec import decode
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.core.parts import MISSING, Parts
 from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
 from pytest_llmeval.data.files.writing import rewrite

@@ -7,8 +7,8 @@ import pytest
 from examples import met, observed, unmet
 
 from pytest_llmeval import Case
+from pytest_llmeval.core.case import Parts, PredictionParts
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.parts import Parts, PredictionParts
 from pytest_llmeval.evaluators.checks.evaluator import checks_evaluator
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated

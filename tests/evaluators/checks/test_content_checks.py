@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from examples import met, observed, unmet
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.parts import PredictionParts
+from pytest_llmeval.core.case import Case, PredictionParts
 from pytest_llmeval.evaluators.checks.contents import Number, numbers_in
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 

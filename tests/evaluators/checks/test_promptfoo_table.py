@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.parts import PredictionParts
+from pytest_llmeval.core.case import Case, PredictionParts
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 
 PLACE = {

@@ -11,8 +11,8 @@ import pytest
 from judges import ClaimJudge
 
 from pytest_llmeval import Case, EvaluatorError, Observation, Result, get_evaluator, score
+from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.observation import Sums
-from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, CaseResult
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators.judge.claims import ClaimMetric, Claims

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_llmeval import Case, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.panel import reduced
