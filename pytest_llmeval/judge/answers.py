@@ -35,7 +35,7 @@ _CHUNK: Final = 32
 
 
 class AnsweredQuestion(Protocol):
-    """What `batch_judge` reads of a result."""
+    """The part of a result that `batch_judge` reads."""
 
     @property
     def sample_id(self) -> str:
@@ -51,7 +51,7 @@ class AnsweredQuestion(Protocol):
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question."""
 
     @property
     def ground_truth(self) -> str:

@@ -64,7 +64,7 @@ class Juror:
 
 @dataclass(frozen=True)
 class JudgePanel:
-    """Where the questions of a suite go: one judge is a panel of one.
+    """The judges of a suite; one judge is a panel of one.
 
     Attributes:
         jurors: Name to judge. All of them have the recordings of the suite.
@@ -90,17 +90,17 @@ class JudgePanel:
 
     @property
     def most_calls(self) -> int:
-        """How many calls a question takes at most, if none is repeated."""
+        """The most calls that a question takes, if none is repeated."""
         return len(self.jurors) + (self.cascade.opinions - 1 if self.cascade is not None else 0)
 
     @property
     def is_alone(self) -> bool:
-        """Whether it is one judge, whose verdicts are taken as they come."""
+        """True if it is one judge, whose verdicts are not reduced."""
         return _ALONE in self.jurors
 
     @property
     def model(self) -> str:
-        """What decides its verdicts beside the parameters: the models in their order, and how they are reduced."""
+        """The models in their order and their reduction, which with the parameters decide its verdicts."""
         models = [each.model for each in self.jurors.values()]
         if self.cascade is not None:
             return cascade_model(models, self.cascade)
@@ -108,7 +108,7 @@ class JudgePanel:
 
     @property
     def parameters(self) -> Any:
-        """What the user set: of the judge, or of each juror."""
+        """The parameters that the user set for the judge, or for each juror."""
         parameters = [each.parameters for each in self.jurors.values()]
         return parameters[0] if self.is_alone else parameters
 
@@ -157,21 +157,21 @@ class JurorQuestion:
 
     @property
     def turn(self) -> tuple[str, str, str, int]:
-        """What is the same when a case runs again and asks the same, and never else."""
+        """The identity of the question in its run: equal only if the same case runs again and asks the same."""
         return self.key, self.asker, self.case, self.repeat
 
     @cached_property
     def key(self) -> str:
-        """What the judgement is stored under."""
+        """The key of the judgement."""
         return judgement_key(self.question, self.messages, **self._terms)
 
     def components(self) -> dict[str, Any]:
-        """Return what the key is made of."""
+        """Return the components of the key."""
         return components(self.question, self.messages, **self._terms)
 
     @property
     def _terms(self) -> dict[str, Any]:
-        """What a key is made of besides the question; one that all repeats share is that of the first."""
+        """The components of a key besides the question; repeats share the key of a shared question."""
         return {
             "model": self.juror.model,
             "parameters": self.juror.parameters,
@@ -185,7 +185,7 @@ class JurorQuestion:
 
 
 class JurorVerdict(Struct, frozen=True):
-    """What came of a question to one judge.
+    """The answer of one judge to a question.
 
     Attributes:
         verdict: The verdict, or why there is none.
@@ -206,11 +206,11 @@ class JurorVerdict(Struct, frozen=True):
 
 
 class Judgement(Struct, frozen=True):
-    """What came of a question.
+    """The judgement of a question.
 
     Attributes:
         verdict: The verdict, or why there is none.
-        jurors: Name to what came of the question to each judge that was asked.
+        jurors: Name to the answer of each judge that was asked.
     """
 
     verdict: Verdict | LlmevalError
@@ -223,7 +223,7 @@ class Judgement(Struct, frozen=True):
 
     @property
     def entries(self) -> Sequence[StoredJudgement]:
-        """What can be recorded."""
+        """The judgements that can be recorded."""
         return [each.entry for each in self.jurors.values() if each.entry is not None]
 
 
@@ -246,17 +246,17 @@ class PanelQuestion:
 
     @cached_property
     def key(self) -> str:
-        """What the judgements are stored under."""
+        """The keys of the judgements."""
         return " ".join(each.key for each in self.expected)
 
     @property
     def asks_one(self) -> bool:
-        """Whether one verdict is enough."""
+        """True if one verdict is enough."""
         return self.question.mode.asks_one
 
     @property
     def cascade(self) -> CascadeRule | None:
-        """When the large judge is asked; ``None`` where that does not depend on others."""
+        """The rule by which the large judge is asked; ``None`` if that does not depend on others."""
         return None if self.asks_one else self.panel.cascade
 
     @property
@@ -271,7 +271,7 @@ class PanelQuestion:
         """Return who is asked next, all of them at a time; nobody once there is enough for a verdict.
 
         Args:
-            answers: Name to what came of the question so far.
+            answers: Name to answer, so far.
         """
         names = list(self.jurors)
         if self.cascade is not None:
@@ -283,7 +283,7 @@ class PanelQuestion:
         return names[len(answers) : len(answers) + 1] if failed else []
 
     def judgement(self, answers: Mapping[str, JurorVerdict]) -> Judgement:
-        """Return what came of the question from what came of it with those who were asked."""
+        """Return the judgement that the answers of the jurors are."""
         return Judgement(self._reduced({name: each.verdict for name, each in answers.items()}), answers)
 
     def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
@@ -297,18 +297,18 @@ class PanelQuestion:
 
 
 class AsksJudges(Protocol):
-    """Where questions are answered."""
+    """A service that answers questions."""
 
     def known(self, question: PanelQuestion) -> Judgement | None:
         """Return the result if no call is needed."""
 
     async def judge(self, question: PanelQuestion) -> Judgement:
-        """Return what came of a question, asking models if need be."""
+        """Return the judgement of a question, asking models if need be."""
 
 
 @dataclass
 class Asking:
-    """What one evaluator asks about one case, in rounds: later questions may depend on the verdicts before them.
+    """The questions of one evaluator about one case, in rounds: later ones may depend on the verdicts before them.
 
     Attributes:
         evaluator: Asks.
@@ -318,8 +318,8 @@ class Asking:
         repeat: Counted from 0.
         asker: As in `JurorQuestion`.
         error: Why its questions could not be put.
-        verdicts: View by view, what came of its questions, in order.
-        judged: Each question with what came of it.
+        verdicts: View by view, the verdicts on its questions, in order.
+        judged: Each question with its judgement.
     """
 
     evaluator: "Evaluator"
@@ -333,10 +333,10 @@ class Asking:
     judged: list[tuple[PanelQuestion, Judgement]] = field(default_factory=list)
     _put: list[PanelQuestion] = field(default_factory=list)
     _open: list[int] = field(init=False)
-    """How many questions about each view are not answered yet."""
+    """The number of unanswered questions about each view."""
     _rounds: int = 0
     _audited: bool | None = None
-    """Whether the large judge of a cascade is asked about the whole case anyway; ``None`` before any is asked."""
+    """True if the large judge of a cascade is asked about the whole case anyway; ``None`` before any is asked."""
 
     def __post_init__(self) -> None:
         self.verdicts = [[] for _ in self.views]
@@ -400,7 +400,7 @@ class Asking:
         return self.evaluator.follow_up(view, as_judge_errors(before))
 
     def add(self, judgements: Sequence[Judgement]) -> None:
-        """Add what came of the questions that `next` returned, in order."""
+        """Add the judgements of the questions that `next` returned, in order."""
         self.judged += zip(self._put, judgements, strict=True)
         self._put = []
         verdicts = iter(judgements)
@@ -417,13 +417,13 @@ class Asking:
         return True
 
     async def ask(self, judges: AsksJudges) -> None:
-        """Ask to the end, round by round, whatever other evaluators wait for."""
+        """Ask to the end, round by round, independent of other evaluators."""
         while put := self.next():
             self.add(await together([judges.judge(each) for each in put]))
 
 
 def as_judge_errors(verdicts: "Sequence[Verdict | LlmevalError]") -> "list[Verdict | JudgeError]":
-    """Return verdicts as evaluators see them: whatever there is in place of one is an error of the judge."""
+    """Return verdicts as evaluators see them: any error is an error of the judge."""
     return [
         JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
         for each in verdicts

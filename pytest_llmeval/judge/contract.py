@@ -61,7 +61,7 @@ class Usage(Struct, frozen=True):
 
 
 class JudgeReply(Struct, frozen=True):
-    """What a model answered.
+    """The answer of a model.
 
     Attributes:
         text: The answer.
@@ -104,7 +104,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """How a panel of judges decides about numbered things, such as claims, each of which a verdict grades by itself.
+    """The decision of a panel about numbered things, such as claims, each of which a verdict grades by itself.
 
     Attributes:
         grades: Returns the grades of a verdict, from 0 to 1, in the order of the things.
@@ -161,7 +161,7 @@ class Mode(Struct, frozen=True):
 
     @property
     def tolerance(self) -> float:
-        """How far two scores may be apart and still agree, as a share of the scale; 0 for words and decisions."""
+        """The largest difference of scores that agree, as a share of the scale; 0 for words and decisions."""
         return 0.0 if self.decides or self.reply_schema is None else _SAME_SCORE
 
     def shares(self, verdict: "Verdict") -> Sequence[float]:
@@ -178,14 +178,14 @@ class Mode(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """What a judge is asked about one case.
+    """A question to a judge about one case.
 
     Attributes:
         mode: How it judges.
         texts: Field name to text, for the fields of the mode; untrusted.
         language: Of the instructions.
         shared: Whether it is the same for all cases, and so is asked once for all cases and repeats.
-        foreseen: What stands for its verdict when a run is planned, if as many questions follow whatever it says.
+        foreseen: Its verdict in a plan, if the number of further questions does not depend on it.
 
     Raises:
         TypeError: The language is no text.
@@ -218,7 +218,7 @@ class JudgedEvaluator(Evaluator):
     asks = True
 
     decides: ClassVar[bool] = False
-    """Whether its verdicts are decisions, of which there is no mean."""
+    """True if its verdicts are decisions, which have no mean."""
 
     @property
     def own_model(self) -> "JudgeSpec | None":

@@ -40,12 +40,12 @@ nano_usd = nano_usd + excluded.nano_usd, at = excluded.at
 
 
 class Reservation(Struct, frozen=True):
-    """What came of asking for a part of the budget.
+    """The result of asking for a part of the budget.
 
     Attributes:
         run: Whose budget it is.
         number: Of the part that was set apart; ``None`` if none was.
-        exhausted: Whether none can be, whatever calls under way use; otherwise it is worth while to ask again.
+        exhausted: Whether none can be, even if calls under way use nothing; otherwise the caller can ask again.
     """
 
     run: str
@@ -54,7 +54,7 @@ class Reservation(Struct, frozen=True):
 
     @property
     def granted(self) -> bool:
-        """Whether the call may be made."""
+        """True if the call may be made."""
         return self.number is not None
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Judgeable: TypeAlias = (
     str | JudgeSpec | JudgeClient | Callable[[JudgeRequest], JudgeReply | str | Awaitable[JudgeReply | str]]
 )
-"""What can be a judge: ``PROVIDER:NAME`` of a model, a spec, a client, or a function, plain or async."""
+"""A judge: ``PROVIDER:NAME`` of a model, a spec, a client, or a function, plain or async."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Panel:
 
     @property
     def least(self) -> int:
-        """How many verdicts a question needs."""
+        """The number of verdicts that a question needs."""
         return self.min_judges or len(self.judges)
 
 
@@ -105,7 +105,7 @@ class DirectJudges:
         return self._service.known(question)
 
     async def judge(self, question: PanelQuestion) -> Judgement:
-        """Return what came of a question.
+        """Return the judgement of a question.
 
         Raises:
             LlmevalError: Nothing can be asked, for example because an optional dependency is not installed.
@@ -153,7 +153,7 @@ def _juror(llm: Any) -> Juror:
 
 
 class _Forgetful:
-    """Implements `pytest_llmeval.judge.service.JudgeStore` in memory; only what all cases share is asked once."""
+    """A `pytest_llmeval.judge.service.JudgeStore` in memory; only questions that all cases share are asked once."""
 
     def __init__(self) -> None:
         self._shared: dict[str, asyncio.Future[tuple[JurorVerdict | None, BaseException | None]]] = {}
@@ -162,7 +162,7 @@ class _Forgetful:
         """Return nothing."""
 
     async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
-        """Return what asking gives; what cases share is asked once for all of them, whatever comes of it."""
+        """Return the verdict; a question that cases share is asked once for all of them, even if it fails."""
         if not question.question.shared:
             return await ask()
         if question.key not in self._shared:

@@ -39,7 +39,7 @@ class OwnJudge(Protocol):
 
 @dataclass
 class SuiteJudges:
-    """Where the questions of a process go.
+    """The judges of all files in a process.
 
     Attributes:
         options: Of the run.
@@ -64,7 +64,7 @@ class SuiteJudges:
 
     @cached_property
     def calls(self) -> RunCalls:
-        """What the calls of the run, to judges and targets, know of each other."""
+        """State that the calls of the run share, to judges and targets."""
         if not self.options.shares:
             return RunCalls(self.activity)
         from pytest_llmeval.judge.run_store import RunNotes
@@ -83,14 +83,14 @@ class SuiteJudges:
 
     @cached_property
     def service(self) -> "JudgeService":
-        """What asks."""
+        """The service that asks."""
         from pytest_llmeval.judge.service import JudgeService
 
         return JudgeService(self.limit, self.store)
 
     @cached_property
     def store(self) -> "RunStore":
-        """The verdicts of the run, and what its processes share."""
+        """The store of the verdicts of the run."""
         from pytest_llmeval.judge.run_store import RunStore
 
         options = self.options
@@ -294,7 +294,7 @@ class SuiteJudges:
             whole_run: Whether the run ends, not only this process.
         """
         shared = self._has_others and self.options.cache.coordination.exists()
-        if "_working" not in self.__dict__ and not shared:
+        if "_working" not in vars(self) and not shared:
             return
         if whole_run and (self._working.is_coordinated or shared):
             with suppress(LlmevalError):  # it is forgotten later, as that of a run that was killed
@@ -307,8 +307,8 @@ class JudgeAccess:
     """The judge of a file, as one test may ask it.
 
     Attributes:
-        panel: Where questions go.
-        judges: Connect it.
+        panel: The judges that are asked.
+        judges: The judges of the process, which connect it.
         asking: The file.
         spec: The judge in the suite file.
         own: The user's own judge, if any.
@@ -321,7 +321,7 @@ class JudgeAccess:
     own: OwnJudge | None = None
 
     def panel_for(self, evaluator: "Evaluator") -> "JudgePanel":
-        """Return where the questions of an evaluator go."""
+        """Return the judges that an evaluator asks."""
         spec = evaluator.own_model
         return self.panel if spec is None else self.judges.embeddings_of(self.asking, spec)
 
@@ -337,22 +337,10 @@ class JudgeAccess:
 
 
 @dataclass(frozen=True)
-class UserAccess:
-    """The simulated user of a file, as the conversation of one case asks it.
+class UserAccess(JudgeAccess):
+    """The simulated user of a file, as the conversation of one case asks it; its panel is one model."""
 
-    Attributes:
-        panel: Where questions go.
-        judges: Connect it.
-        asking: The file.
-        spec: The model.
-        own: The user's own judge, if any.
-    """
-
-    panel: "JudgePanel"
-    judges: SuiteJudges
-    asking: Path
     spec: JudgeSpec
-    own: OwnJudge | None = None
 
     def open(self) -> None:
         """Connect the model to its client if a model may be asked at all.

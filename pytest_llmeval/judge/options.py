@@ -180,11 +180,6 @@ def parse_budget(texts: Iterable[str]) -> Budget:
 JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
 
 
-def records(mode: JudgeMode) -> bool:
-    """Return whether the judgements that a run uses are written beside its suites."""
-    return mode in ("record", "refresh")
-
-
 @dataclass(frozen=True)
 class JudgeOptions:
     """Options of a run.
@@ -210,12 +205,17 @@ class JudgeOptions:
     worker: str = ""
 
     @property
+    def records(self) -> bool:
+        """True if the judgements that the run uses are written next to its suites."""
+        return self.mode in ("record", "refresh")
+
+    @property
     def shares(self) -> bool:
-        """Whether the run has several processes."""
+        """True if the run has several processes."""
         return bool(self.worker)
 
     def owner(self, worker: str) -> str:
-        """Return how the owners of leases begin that a process of the run is; the name of the process follows."""
+        """Return the beginning of the names of a worker as an owner of leases; the name of the process follows."""
         return f"{self.run} {worker}"
 
     def chosen(self, suite: JudgeSpec | PanelSpec) -> JudgeSpec | PanelSpec:

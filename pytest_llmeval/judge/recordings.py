@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CONFLICT = re.compile(r"<{7}( |$)|={7}$|>{7}( |$)|\|{7}( |$)")
 _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-"""What would not be seen in a review, would turn text round there, or cannot be written as UTF-8."""
+"""Characters that a review hides, that reverse text there, or that cannot be written as UTF-8."""
 
 
 def judgements_of(asking: Path) -> Path:
@@ -344,7 +344,7 @@ class ScoreFile:
 
     @property
     def unsaved(self) -> int:
-        """How many scores the file does not have yet."""
+        """The number of scores that the file does not have yet."""
         return len(self._new)
 
     def save(self) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LEASE_S = 30.0
 ACTIVITY = "activity "
-"""What the keys begin with under which the processes of a run show what they do."""
+"""The beginning of the keys under which the processes of a run publish their activity."""
 
 _PUBLISH_S = 0.5
 _POLL_S = 0.02
@@ -63,7 +63,7 @@ class WorkingCache:
 
     @property
     def coordination(self) -> "Coordination":
-        """What the processes of a run share.
+        """The coordination of the processes of a run.
 
         Raises:
             LlmevalError: It cannot be used.
@@ -79,7 +79,7 @@ class WorkingCache:
 
     @property
     def is_coordinated(self) -> bool:
-        """Whether this process has shared anything with others of a run."""
+        """True if this process has shared anything with others of a run."""
         return self._coordination is not None
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ def _with_option(error: LlmevalError) -> LlmevalError:
 
 @dataclass(frozen=True)
 class RunNotes:
-    """Implements `pytest_llmeval.services.retrying.Notes` by the coordination of a run.
+    """Notes of a run (`pytest_llmeval.services.retrying.Notes`), kept in its coordination.
 
     Attributes:
         cache: The working cache.
@@ -116,7 +116,7 @@ class RunNotes:
 
 @dataclass(frozen=True)
 class RunSlots:
-    """Implements `pytest_llmeval.judge.service.SharedSlots`.
+    """The slots of a run (`pytest_llmeval.judge.service.SharedSlots`), kept in its coordination.
 
     Attributes:
         cache: The working cache.
@@ -131,7 +131,7 @@ class RunSlots:
     ceiling: int
 
     def take(self, calls: int) -> Sequence[int]:
-        """Return slots, as many of those wanted as are free."""
+        """Return free slots, at most one per call."""
         shared = self.cache.coordination
         return shared.take_slots(self.run, self.owner, shared.limit(self.run, self.ceiling), LEASE_S, calls)
 
@@ -178,7 +178,7 @@ class RunStore:
 
     @property
     def asks(self) -> bool:
-        """Whether a model may be asked."""
+        """True if a model may be asked."""
         return self.mode not in ("replay", "off")
 
     @property
@@ -188,12 +188,12 @@ class RunStore:
 
     @property
     def coordination(self) -> "Coordination":
-        """What the processes of the run share."""
+        """The coordination of the processes of the run."""
         return self.working.coordination
 
     @cached_property
     def spending(self) -> "Spending":
-        """What the run may spend."""
+        """The budget of the run."""
         return Spending(self.budget, self.working, self.run, self.owner)
 
     @cached_property
@@ -236,7 +236,7 @@ class RunStore:
         return self.coordination.get_answer(self.run, _fresh_key(entry)) is not None
 
     async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
-        """Return what asking gives, here or in another process of the run.
+        """Return the verdict, asked for here or in another process of the run.
 
         Raises:
             LlmevalError: The budget is spent, or the cache cannot be used.
@@ -290,7 +290,7 @@ class RunStore:
             self.coordination.release(question.key, self.owner)
 
     def _settled(self, question: JurorQuestion, *, again: bool) -> JurorVerdict | None:
-        """Return what became of the question in this run or an earlier one."""
+        """Return the verdict or error that this run or an earlier one has for a question, if any."""
         if (known := self._cached(question)) is not None:
             return known
         failed = None if again else self._failure(_failure_key(question))
@@ -378,7 +378,7 @@ def _miss(question: JurorQuestion) -> str:
 
 @dataclass(frozen=True)
 class Spending:
-    """What the processes of a run may still spend together.
+    """The budget that the processes of a run share.
 
     Attributes:
         budget: Of the run.

@@ -82,7 +82,7 @@ def cost_usd(price: Price | None, usage: Usage) -> float | None:
 
 
 def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:
-    """Return what tokens of a model cost by its published price; ``None`` where there is none.
+    """Return the cost of tokens by the published price of a model; ``None`` without a price.
 
     Args:
         model: ``PROVIDER:NAME``, or a name alone.
@@ -137,7 +137,7 @@ class SharedSlots(Protocol):
     """The slots that all processes of a run share."""
 
     def take(self, calls: int) -> Sequence[int]:
-        """Return slots, as many of those wanted as are free."""
+        """Return free slots, at most one per call."""
 
     def free(self, slots: Sequence[int]) -> None:
         """Give slots back."""
@@ -158,7 +158,7 @@ class CallLimit:
 
     Attributes:
         ceiling: What the user allows.
-        shared: The slots of all processes, where there are several.
+        shared: The slots of all processes; ``None`` in a run of one.
         activity: Counts the calls in flight.
     """
 
@@ -293,7 +293,7 @@ class JudgeOffError(JudgeError):
 
 
 class JudgeStore(Protocol):
-    """Where verdicts are looked up and kept, and what says who may ask for those that are missing."""
+    """A store of verdicts that also decides which process asks for a missing one."""
 
     def known(self, question: JurorQuestion) -> JurorVerdict | None:
         """Return the result if no call is needed: a stored verdict, or an error if no call is allowed."""
@@ -348,7 +348,7 @@ class JudgeService:
         return question.judgement(answers)
 
     async def judge(self, question: PanelQuestion) -> Judgement:
-        """Return what came of a question, asking models for the verdicts that are not stored."""
+        """Return the judgement of a question; models are asked for verdicts that are not stored."""
         verdicts: dict[str, JurorVerdict] = {}
         while names := question.unanswered(verdicts):
             answers = await together([self._of_juror(question.jurors[name]) for name in names])

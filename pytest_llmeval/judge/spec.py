@@ -16,7 +16,7 @@ PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
 """Providers that may precede the colon of a model."""
 
 Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
-"""How the verdicts of several judges become one."""
+"""The ways to reduce the verdicts of several judges to one."""
 
 _LONGEST_TIMEOUT = 24 * 60 * 60
 _MOST_RETRIES = 100
@@ -27,7 +27,7 @@ _SECRET_VALUE = re.compile(r"\s*(bearer\s+\S|sk-[\w-]{16})", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Price:
-    """What a model costs, in USD per million tokens.
+    """The price of a model in USD per million tokens.
 
     Attributes:
         input: Of tokens read.
@@ -97,7 +97,7 @@ class JudgeSpec:
         return "" if self.model is None else self.model.partition(":")[2]
 
     def request_parameters(self) -> dict[str, Any]:
-        """Return what the user set of what the model is sent, sorted: what replies, and so cache keys, depend on.
+        """Return the parameters that the user set, sorted; replies, and so cache keys, depend on them.
 
         Example:
             >>> from pytest_llmeval.judge.spec import JudgeSpec
@@ -199,7 +199,7 @@ _FEWEST_OPINIONS, _MOST_OPINIONS = 2, 9
 
 @dataclass(frozen=True)
 class Doubt:
-    """When the small judge is unsure.
+    """The condition under which the small judge is unsure.
 
     Attributes:
         score_between: Its score, as a share of the scale of the mode, is between these two, or equal to one of them.
@@ -240,7 +240,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class CascadeRule:
-    """When the large judge of a cascade is asked.
+    """The rule by which the large judge of a cascade is asked.
 
     Attributes:
         when: When the small one is unsure.
@@ -269,7 +269,7 @@ class CascadeRule:
 
     @property
     def opinions(self) -> int:
-        """How many times the small judge is asked."""
+        """The number of times that the small judge is asked."""
         return self.when.disagree or 1
 
     def audits(self, keys: Sequence[str]) -> bool:
@@ -286,7 +286,7 @@ class CascadeRule:
 
 
 def cascade_model(models: Sequence[str], rule: CascadeRule) -> str:
-    """Return what stands for the models of a cascade, in place of that of a single judge.
+    """Return the text that names the models of a cascade, in place of the model of a single judge.
 
     >>> cascade_model(["openai:a", "openai:b"], CascadeRule(Doubt([0.3, 0.8])))
     'cascade (score_between 0.3..0.8, audit 0.05, seed 0): openai:a, openai:b'
@@ -295,7 +295,7 @@ def cascade_model(models: Sequence[str], rule: CascadeRule) -> str:
 
 
 def is_cascade(model: str) -> bool:
-    """Return whether what decides verdicts is a cascade; see `cascade_model`."""
+    """Return whether a model is a cascade; see `cascade_model`."""
     return model.startswith(_CASCADE)
 
 
@@ -335,12 +335,12 @@ class PanelSpec:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What reports call the jurors: by their models, with a number where several have the same."""
+        """The names of the jurors in reports: their models, numbered if several are the same."""
         return tuple(numbered([str(spec.model) for spec in self.judges]))
 
     @property
     def least(self) -> int:
-        """How many verdicts a question needs."""
+        """The number of verdicts that a question needs."""
         return self.min_judges or len(self.judges)
 
 
@@ -369,7 +369,7 @@ def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
 
 
 def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> str:
-    """Return what stands for the models of a panel, in place of that of a single judge.
+    """Return the text that names the models of a panel, in place of the model of a single judge.
 
     >>> panel_model(["openai:a", "openai:b"], "mean", 2)
     'panel (mean, 2 of 2): openai:a, openai:b'
@@ -378,7 +378,7 @@ def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> s
 
 
 def is_panel(model: str) -> bool:
-    """Return whether what decides verdicts is a panel; see `panel_model`."""
+    """Return whether a model is a panel; see `panel_model`."""
     return model.startswith(_PANEL)
 
 

@@ -60,7 +60,7 @@ _EXPECTED: Final = {
     "instructions": "a digest",
     "texts": "an object of digests",
 }
-"""What messages say in place of a type."""
+"""The words of messages in place of a type."""
 
 _COMPONENTS: Final = ("mode", "version", "language", "model", "parameters", "repeat", "instructions", "texts")
 

@@ -11,7 +11,6 @@ from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, users_only
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.judge.options import records
 from pytest_llmeval.plugin.pytest_private import terminal_columns
 from pytest_llmeval.plugin.suite_loader import RUNNER
 from pytest_llmeval.reports.failures import CasePlace, explain
@@ -54,7 +53,7 @@ KNOWN = "failed as known"
 
 def keep_judgements(item: pytest.Item, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
     """Hand the judgements that a test used to its report, if they are to be recorded."""
-    if records(item.config.stash[RUNNER].options.mode):
+    if item.config.stash[RUNNER].options.records:
         item.stash.setdefault(JUDGED, []).extend((asking, entry) for entry in entries)
 
 

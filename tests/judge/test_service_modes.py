@@ -15,8 +15,7 @@ from msgspec import structs
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.judge.asking import Juror, JurorVerdict
 from pytest_llmeval.judge.contract import JudgeReply, Usage, Verdict
-from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode
-from pytest_llmeval.judge.options import records as records_judgements
+from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.run_store import RunStore, WorkingCache
 from pytest_llmeval.judge.service import CallLimit, JudgeOffError
@@ -73,7 +72,7 @@ def test_refresh_reads_nothing_old_and_asks_for_everything_once(
     ],
 )
 def test_modes_ask_and_record(serve: Callable[..., OneJudge], mode: JudgeMode, asks: bool, records: bool) -> None:
-    assert (serve(mode).store.asks, records_judgements(mode)) == (asks, records)
+    assert (serve(mode).store.asks, JudgeOptions(mode).records) == (asks, records)
 
 
 def test_a_stored_reply_that_cannot_be_read_any_more_is_told_as_such(

@@ -23,7 +23,7 @@ from pytest_llmeval.services.retrying import (
 )
 
 _MOST_TOKENS: Final = 1 << 53
-"""What is more than that was not counted, and databases and JSON of other programs cannot keep it."""
+"""The largest plausible count; databases and JSON of other programs cannot store more."""
 
 OnRateLimit: TypeAlias = Callable[[float | None], None]
 """Called for every reply "too many requests", with the seconds to wait if the server asks for a delay."""
@@ -230,12 +230,12 @@ def message_in(data: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Patience:
-    """How often, and after which delays, a call is tried.
+    """The attempts of a call and the delays between them.
 
     Attributes:
         provider: For messages.
         retries: Further attempts after a failed one.
-        on_rate_limit: Told of every answer "too many requests".
+        on_rate_limit: Called for every answer "too many requests".
         sleep: Waits between attempts.
         calls: Of the run.
     """

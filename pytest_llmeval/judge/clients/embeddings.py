@@ -108,7 +108,7 @@ class EmbeddingJudge:
             loop = asyncio.get_running_loop()
             self._embedded[text] = loop.create_future()
             self._waiting[text] = request
-            loop.call_soon(self._start)  # with whatever else arrives before
+            loop.call_soon(self._start)  # with all that arrives before
         self._embedded.move_to_end(text)
         return self._embedded[text]
 
@@ -132,7 +132,7 @@ class EmbeddingJudge:
             batched = replace(request, messages=tuple(Message("user", text) for text in batch))
             reply = await self.model.complete(batched)
             vectors = _vectors(reply.text, len(batch))
-        except Exception as error:  # noqa: BLE001 (whoever waits gets it)
+        except Exception as error:  # noqa: BLE001 (those who wait get it)
             if isinstance(error, JudgeError) and error.rejected and len(batch) > 1:
                 # The others need not fail for one text that is too long, nor all of them for being too many.
                 middle = len(batch) // 2
@@ -142,7 +142,7 @@ class EmbeddingJudge:
             for text, future in zip(batch, coming, strict=True):
                 self._embedded.pop(text, None)  # asked for again, it may be there
                 future.set_exception(JudgeError(str(error)))
-                future.exception()  # whoever waited may be gone
+                future.exception()  # those who waited may be gone
             return
         for future, vector, tokens in zip(coming, vectors, _shares(reply.usage.input_tokens, batch), strict=True):
             future.set_result(_Embedded(vector, tokens))

@@ -148,7 +148,7 @@ class _FormRefusedError(Exception):
 
 
 def _parsed(raw: bytes) -> Any:
-    """Return the JSON in a body; ``None`` where there is none, or one with a key twice."""
+    """Return the JSON in a body; ``None`` without valid JSON, or if a key is there twice."""
     try:
         return json.loads(raw, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError):
@@ -156,7 +156,7 @@ def _parsed(raw: bytes) -> Any:
 
 
 _MOST_ALTERNATIVES = 20
-"""As many as the interface allows."""
+"""The most that the interface allows."""
 
 _STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
 _FORM_WORDS = ("response_format", "response format", "json_schema", "schema", "structured", "guided", "grammar")

@@ -101,7 +101,7 @@ class ReplyField:
 
     @property
     def _is_short(self) -> bool:
-        """Whether its grades are whole numbers that can be listed."""
+        """True if its grades are whole numbers that can be listed."""
         low, high = self.scale
         return self.integer and high - low < _MOST_LEVELS
 
@@ -252,7 +252,7 @@ class ReplyForm:
 
     @cached_property
     def _says(self) -> re.Pattern[str]:
-        """What in prose before the object gives a graded field a value."""
+        """The pattern of prose that gives a graded field a value."""
         words = {word for each in self.graded.values() for word in each.choices or ()}
         longest_first = sorted(words, key=lambda word: (-len(word), word))
         values = "|".join([*map(re.escape, longest_first), NUMBERS])

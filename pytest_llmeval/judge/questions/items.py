@@ -29,7 +29,7 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
             that says the opposite contradicts them.
 
     Raises:
-        JudgeError: There is none, or another one beside or before it.
+        JudgeError: There is none, or another one next to or before it.
     """
 
     def agreement(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -102,7 +102,7 @@ def read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> boo
 
 
 def read_reason(item: Mapping[str, Any]) -> str:
-    """Return the reason that an item gives; empty where there is none."""
+    """Return the reason that an item gives; empty without one."""
     reason = item.get("reason")
     return plain(reason.strip()) if isinstance(reason, str) else ""
 

@@ -36,7 +36,7 @@ PRESETS: Final = (
 """The modes whose replies have a form of their own."""
 
 USER_ROLE: Final = "user_role"
-"""Whether a simulated user kept to its role; only the evaluator ``user_drift`` asks it."""
+"""The mode for whether a simulated user kept to its role; only the evaluator ``user_drift`` asks it."""
 
 MODES: Final = (
     "continuous",
@@ -149,7 +149,7 @@ def route(question_type: str | None, case_id: str = "") -> str:
 
     Args:
         question_type: One of `MODE_OF_TYPE`.
-        case_id: An id that ends in ``_abs`` marks a question of LongMemEval that cannot be answered, whatever its type.
+        case_id: An id that ends in ``_abs`` marks a question of LongMemEval that cannot be answered, of any type.
 
     Raises:
         ValueError: The type is absent or unknown.
@@ -300,7 +300,7 @@ _SCHEMA_TEXT: Final = {"type": ["string", "null"]}
 
 
 class UserTurn(Struct, frozen=True):
-    """What a simulated user does: it says something, or it ends the conversation.
+    """The turn of a simulated user: a message, or the end of the conversation.
 
     Attributes:
         message: What it says; empty where it ends the conversation.

@@ -439,7 +439,7 @@ def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, 
 def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
     """Return a reply whose text holds its probabilities, too, where the request asks for them.
 
-    So whatever keeps replies keeps what the score was computed of. The model's own text is a text in it, so it cannot
+    So all that stores replies stores what the score was computed of. The model's own text is a text in it, so it cannot
     claim probabilities.
     """
     if request.expected_of is None:

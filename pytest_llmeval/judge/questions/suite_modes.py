@@ -171,7 +171,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Rubric:
-    """What to grade by.
+    """The rubric of a suite.
 
     Attributes:
         criteria: What makes an answer good, in the user's words.
@@ -340,7 +340,7 @@ SIMILARITY: Final = Mode(
 
 _ANSWERED: Final = ("answer", "contexts", "messages", "prediction", "tool_calls")
 ROOTS: Final = (*_ANSWERED, "expected", "input", "labels", "question", "reference")
-"""What a placeholder may begin with."""
+"""The names that a placeholder may begin with."""
 
 _WHOLE: Final = ("question", "reference")
 _VERSION: Final = "1"

@@ -259,7 +259,7 @@ _AT_ONCE = 500
 
 _PUT = "INSERT OR REPLACE INTO entries (key, run, made, mode, model, entry, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _COLUMNS = "CAST(key AS BLOB), CAST(entry AS BLOB), CAST(checksum AS BLOB)"
-"""As bytes whatever damage has made of them: text that is no UTF-8 could not even be fetched."""
+"""Columns as bytes, since damaged text that is no UTF-8 could not even be fetched."""
 
 _GET = f"SELECT {_COLUMNS} FROM entries WHERE key = ?"  # noqa: S608 (constants)
 
