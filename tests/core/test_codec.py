@@ -1,6 +1,7 @@
 """Case records as JSON: the round trip is identity, and what is something else is refused by its field."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import observations
 
 from pytest_llmeval import Observation
-from pytest_llmeval.core.codec import decode, encode, plain
+from pytest_llmeval.core.codec import decode, encode, plain, untyped
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgeCall, JudgingShown, TargetUsage
 
 RICH = CaseRecord(
@@ -97,3 +98,14 @@ def test_an_observation_is_copied_as_plain_data() -> None:
     counts["n"] = details["seen"] = ()  # type: ignore[assignment]
     assert kept == Observation({"n": 2.0, "k": 3.0, "whole": 1}, {"seen": ["a", "b"]})
     assert [type(each) for each in kept.counts.values()] == [float, float, int]
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+
+
+def test_untyped_replaces_objects_next_to_plain_values_and_copies_nothing_else() -> None:
+    assert untyped({"plain": [1], "typed": Point(2)}) == {"plain": [1], "typed": {"x": 2}}
+    data = {"plain": [1], "text": "a"}
+    assert untyped(data) is data

@@ -18,6 +18,7 @@ from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.making import suite_report
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
+from pytest_llmeval.reports.mutation import KindOutcome, Survival
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.table import summarize
 
@@ -388,3 +389,15 @@ def test_a_suite_of_one_case_has_no_long_list_of_single_numbers() -> None:
         return sum(line.startswith("gold_") for line in lines)
 
     assert rows(1) < 10 < rows(2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "heading"),
+    [
+        (KindOutcome("swap", mutants=4, survived=1), "Mutants of qa</code> 4, 25% survive<"),
+        (KindOutcome("swap", mutants=4, undecided=4), "Mutants of qa</code> 4<"),
+    ],
+)
+def test_markdown_says_which_share_of_the_mutants_survives_if_any_was_decided(kind: KindOutcome, heading: str) -> None:
+    report = RunReport(run=RunStart("2026-01-02T00:00:00+00:00", 1.0), mutation=[Survival("qa", kinds=[kind])])
+    assert heading in to_markdown(report)

@@ -234,3 +234,14 @@ def test_a_package_installed_from_a_folder_of_this_machine_is_the_users_own(
     else:
         with pytest.raises(PredictionError, match="belongs to an installed package"):
             load_target("installed_app:answer", tmp_path)
+
+
+@pytest.mark.parametrize(("layers", "known"), [(8, True), (9, False)])
+def test_eight_layers_of_foreign_decorators_are_looked_through(app: Path, layers: int, known: bool) -> None:
+    stacked = "plain(" * layers + "lambda x: x" + ")" * layers
+    write_module(app, "stack_of_tests", f"from library_of_tests import plain\nstacked = {stacked}\n")
+    if known:
+        assert load_target("stack_of_tests:stacked", app)("a") == "a"
+    else:
+        with pytest.raises(PredictionError):
+            load_target("stack_of_tests:stacked", app)
