@@ -6,6 +6,7 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from fnmatch import fnmatch
 from pathlib import Path
 from textwrap import wrap
@@ -22,7 +23,7 @@ from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import CANNOT_FAIL, stop_fault
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.evaluator import Metric
+    from pytest_llmeval.core.evaluator import Evaluator, Metric
     from pytest_llmeval.suite.suite import Suite
 
 
@@ -272,8 +273,10 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
         return f"cannot be listed: {format_error(error)}"
 
 
-def _choices(kind: object) -> tuple[str, ...]:
+def _choices(kind: "type[Evaluator]") -> tuple[str, ...]:
     """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
+    if "metrics" not in {each.name for each in fields(kind)}:
+        return ()
     try:
         items, *_ = get_args(get_type_hints(kind).get("metrics"))
     except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve

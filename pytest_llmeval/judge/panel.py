@@ -235,6 +235,7 @@ _MOST_REPEATS = 1000
 def opinions(name: str, repeat: int, rule: CascadeRule) -> dict[str, int]:
     """Return what the opinions of the small judge are called, and which repeats they are in keys.
 
+    >>> from pytest_llmeval.judge.spec import Doubt
     >>> opinions("openai:a", 3, CascadeRule(Doubt(disagree=2)))
     {'openai:a': 3, 'openai:a (opinion 2)': 1003}
     """

@@ -208,7 +208,7 @@ def test_an_evaluator_that_raises_costs_its_own_metrics_only(error: Exception) -
     assert list(record.observations) == ["length"]
     ((label, why),) = record.errors.items()
     assert label == "other"
-    assert re.fullmatch(rf"{type(error).__name__}: {error} \(.*lengths\.py:\d+ in measure\)", why)
+    assert re.fullmatch(rf"{type(error).__name__}: {error} \(.*builders\.py:\d+ in measure\)", why)
     assert record.reason == f"other: {why}; length 4.0000, limit >= 5"
 
 
