@@ -181,8 +181,10 @@ def kill_after(processes: "Sequence[subprocess.Popen[str]]", lines: int) -> list
     for process in processes:
         process.kill()
     for process in processes:
-        out, _ = process.communicate(timeout=PATIENCE)
-        acknowledged += out.splitlines(keepends=True)
+        assert process.stdout is not None
+        # Not by `communicate`, which begins after what `readline` has read ahead, perhaps in the middle of a line.
+        acknowledged += process.stdout.read().splitlines(keepends=True)
+        process.communicate(timeout=PATIENCE)
     return [line.strip() for line in acknowledged if line.endswith("\n")]
 
 
