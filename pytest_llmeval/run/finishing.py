@@ -66,8 +66,20 @@ _CONFIDENCE = 0.95
 
 
 def report(judged: Judged, scope: RunScope) -> Reported:
-    """Report a judged run: its suites, the systems of each, and the faults of files."""
-    notes = list(judged.notes)
+    """Report a judged run: its suites, the systems of each, and the faults of files.
+
+    A suite that cannot be reported has a failed verdict of its own, as one that cannot be judged, and does not affect
+    other suites.
+    """
+    notes, failures = list(judged.notes), list[SuiteVerdict]()
+    reported: list[tuple[JudgedSuite, SuiteReport]] = []
+    for each in judged.suites:
+        try:
+            reported.append((each, report_suite(each, scope)))
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite: changes are summarized here)
+            why = f"not reported: {fault_of(error)}"
+            failures.append((each.key, GateResult("summary", "failed", None, None, why)))
+            notes.append(f"{each.key.display_path}: {why}")
     compared = []
     for variants in variants_of(judged.suites):
         try:
@@ -78,11 +90,13 @@ def report(judged: Judged, scope: RunScope) -> Reported:
             compared += [systems] if systems is not None else []
     run = RunReport(
         run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, scope.stamp.commit),
-        suites=[report_suite(each, scope) for each in judged.suites],
+        suites=[each for _, each in reported],
         faults=dict(sorted(scope.run.faults.items())),
         systems=compared,
     )
-    return Reported(judged, run, judged.verdicts, notes)
+    if failures:
+        judged = structs.replace(judged, suites=[each for each, _ in reported])
+    return Reported(judged, run, [*judged.verdicts, *failures], notes)
 
 
 def iso_time(run: RunRecord) -> str:
@@ -328,11 +342,13 @@ def finish_run(
     stamp = Stamp(day_of(datetime.fromtimestamp(run.started, UTC)), head_commit(suites.root))
     keeper = Keeper(mode.read_only() if run.ended or run.uncollected else mode, terms.snapshots, suites.root)
     scope = RunScope(run, terms, suites, keeper, stamp)
-    judged = judge(collect(scope), scope)
-    reported = report(judged, scope)
+    reported = report(judge(collect(scope), scope), scope)
+    judged = reported.judged
     written = persist(judged, scope, recordings=recordings)
     verdicts = [
-        each for each in judged.verdicts if each[0] not in written.unwritten or not isinstance(each[1], SnapshotVerdict)
+        each
+        for each in reported.verdicts
+        if each[0] not in written.unwritten or not isinstance(each[1], SnapshotVerdict)
     ]
     reported = structs.replace(
         reported,

@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
 from pytest_llmeval.gates.limit import parse_gate
-from pytest_llmeval.run import stages
+from pytest_llmeval.run import finishing, stages
 from pytest_llmeval.run.finishing import finish_run, report
 from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.stages import Collected, Reported, RunScope, RunTerms, collect
@@ -54,6 +54,21 @@ def test_judging_twice_gives_the_same_verdicts(scope: RunScope) -> None:
     assert (second.verdicts, second.notes) == (first.verdicts, first.notes)
     assert [each.snapshot for each in second.suites] == [each.snapshot for each in first.suites]
     assert [each.result.metrics for each in second.suites] == [each.result.metrics for each in first.suites]
+
+
+def test_a_suite_that_cannot_be_reported_fails_alone_and_is_not_approved(
+    scope: RunScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("no baseline")
+
+    monkeypatch.setattr(finishing, "report_suite", broken)
+    done = finish_run(scope.run, RunTerms(snapshots=True), scope.suites, SnapshotMode(update=True))
+    why = "not reported: ZeroDivisionError: no baseline"
+    assert [verdict.reason[: len(why)] for _, verdict in done.verdicts if verdict.outcome == "failed"][-1:] == [why]
+    assert (done.failed, list(done.report.suites), list(done.judged.suites)) == (True, [], [])
+    assert [note.startswith(f"s.eval.yaml: {why}") for note in done.notes].count(True) == 1
+    assert not list(scope.suites.root.rglob("*.scores.json"))
 
 
 def test_no_field_of_a_stage_can_be_set(scope: RunScope) -> None:

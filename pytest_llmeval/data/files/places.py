@@ -63,7 +63,13 @@ class FilePlace:
 
 
 class FaultLog:
-    """The faults of one file in the order found; after `MAX_LISTED` they are only counted."""
+    """The faults of one file in the order found; after `MAX_LISTED` they are only counted.
+
+    Attributes:
+        file: The file.
+        count: Number of faults.
+        first: The first of them, at most `MAX_LISTED`.
+    """
 
     def __init__(self, file: str) -> None:
         self.file = file
