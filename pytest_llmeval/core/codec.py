@@ -2,10 +2,16 @@
 
 import json
 import math
-from dataclasses import is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
 from enum import Enum
 from functools import cache
+from itertools import chain
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -108,39 +114,113 @@ def is_typed(value: object) -> bool:
     return is_dataclass(kind) or hasattr(kind, "model_dump")
 
 
-def untyped(value: Any) -> Any:
-    """Return a value with JSON data in place of objects of dataclasses and pydantic models, at any depth.
+def normalized(value: Any, *, nan_is_absent: bool = False) -> Any:
+    """Return a value as JSON data: the one form in which inputs, expectations and predictions are scored.
+
+    Scalars, arrays, series and indices (NumPy, pandas, and what else has ``tolist`` or ``to_list``), tuples and other
+    sequences, mappings, enums, dates, times, UUIDs, `Decimal`, and objects of dataclasses and pydantic models become
+    plain values, at any depth. Values that pandas marks as absent (``NA``, ``NaT``) become ``None``. JSON data is
+    returned as it is.
 
     Args:
-        value: Any value; what is none of these, such as a set or a function, is left as it is.
+        value: Any value.
+        nan_is_absent: Make ``None`` of a NaN, as data frames mean it; by default it is refused.
 
     Raises:
-        ValueError: An object cannot be written as JSON data.
+        ValueError: It holds something else, such as a set, bytes, a function or infinity; the message names place
+            and type.
     """
-    match value:
-        case str() | int() | float() | None:
+    return _normalized(value, "", nan_is_absent)
+
+
+def _normalized(value: Any, place: str, nan_is_absent: bool) -> Any:
+    kind = type(value)
+    if value is None or kind in (str, bool, int):
+        return value
+    if kind is float:
+        if math.isfinite(value):
             return value
-        case dict() if type(value) is dict:
-            held = {key: untyped(each) for key, each in value.items()}
-            return held if any(held[key] is not each for key, each in value.items()) else value
-        case list() | tuple() if type(value) in (list, tuple):
-            listed = [untyped(each) for each in value]
-            return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
-    return _dumped(value) if is_typed(value) else value
+        if nan_is_absent and math.isnan(value):
+            return None
+        raise ValueError(f"{_at(place)}found {value}, expected a finite number")
+    if kind is dict:
+        held = {_key(key, place): _normalized(each, f"{place}.{key}", nan_is_absent) for key, each in value.items()}
+        same = all(held.get(key) is each for key, each in value.items())
+        return value if same else held
+    if kind is list:
+        listed = [_normalized(each, f"{place}[{index}]", nan_is_absent) for index, each in enumerate(value)]
+        return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
+    return _normalized(_as_builtin(value, place), place, nan_is_absent)
 
 
-def _dumped(value: Any) -> Any:
-    """Return an object as JSON data."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+def _as_builtin(value: Any, place: str) -> Any:
+    """Return a value as one that is nearer to JSON."""
+    kind = type(value)
+    if kind.__name__ in _ABSENT:
+        return None
+    by_type = (convert for known, convert in _CONVERTED_FROM if isinstance(value, known))
+    by_method = (convert for method, convert in _CONVERTED_BY.items() if hasattr(kind, method))
+    if (convert := next(chain(by_type, by_method), None)) is None:
+        raise ValueError(f"{_at(place)}found {kind.__name__}, expected JSON data")
     try:
-        return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped_inside)
-    except (TypeError, UnicodeEncodeError) as error:
-        raise ValueError(f"found {type(value).__name__}, expected one with JSON data only ({error})") from None
+        return convert(value)
+    except Exception as error:  # a model is users' code
+        raise ValueError(f"{_at(place)}found {kind.__name__}, expected JSON data ({error})") from error
 
 
-def _dumped_inside(value: Any) -> Any:
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else _base(value)
+def _number(value: Decimal) -> float:
+    return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+
+
+def _with_numbers(written: Any, value: Any) -> Any:
+    """Return what a model writes as JSON, but with numbers for `Decimal`, which it writes as text."""
+    if isinstance(value, Decimal) and isinstance(written, str):
+        return _number(value)
+    if isinstance(value, dict) and isinstance(written, dict) and len(value) == len(written):
+        return {key: _with_numbers(*both) for key, *both in zip(written, written.values(), value.values(), strict=True)}
+    if isinstance(value, list | tuple) and isinstance(written, list) and len(value) == len(written):
+        return [_with_numbers(*both) for both in zip(written, value, strict=True)]
+    return written
+
+
+_ABSENT: Final = frozenset({"NAType", "NaTType"})
+"""Types of pandas that stand for what is absent."""
+
+_CONVERTED_BY: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "model_dump": lambda value: _with_numbers(value.model_dump(mode="json", fallback=normalized), value.model_dump()),
+    "__dataclass_fields__": lambda value: {each.name: getattr(value, each.name) for each in fields(value)},
+    "tolist": lambda value: value.tolist(),
+    "to_list": lambda value: value.to_list(),
+    "as_py": lambda value: value.as_py(),
+}
+"""What pydantic's models and dataclasses have, and scalars, arrays and series of NumPy, pandas, polars and Arrow."""
+
+_CONVERTED_FROM: Final[Sequence[tuple[Any, Callable[[Any], Any] | None]]] = (
+    (Enum, lambda value: value.value),
+    (int, int),
+    (float, float),
+    (str, str),
+    (date | time, lambda value: value.isoformat()),
+    (timedelta | UUID, msgspec.to_builtins),
+    (Decimal, _number),
+    (PurePath, str),
+    (bytes | bytearray | memoryview, None),
+    (Mapping, dict),
+    (Sequence, list),
+    (msgspec.Struct, lambda value: {name: getattr(value, name) for name in value.__struct_fields__}),
+)
+
+
+def _key(key: Any, place: str) -> str:
+    """Return the key of a mapping as text, as JSON has it."""
+    if type(key) is str:
+        return key
+    builtin = _normalized(key, place, nan_is_absent=False)
+    return builtin if isinstance(builtin, str) else json.dumps(builtin)
+
+
+def _at(place: str) -> str:
+    return f"{place.removeprefix('.')}: " if place else ""
 
 
 def _base(value: object) -> object:

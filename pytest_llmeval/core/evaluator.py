@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core.case import WHOLE, Case, own_or_answer
-from pytest_llmeval.core.codec import untyped
+from pytest_llmeval.core.codec import normalized
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.observation import Observation, Sums, mean_of_repeats
 from pytest_llmeval.core.wording import detail_lines, limit
@@ -381,10 +381,18 @@ class Evaluator(QuestionDefaults, ABC):
             Details, and every metric's value; ``None`` where it is undefined. ``malformed`` says what is wrong with a
             prediction that cannot be read.
         """
-        answer = own_or_answer(untyped(prediction), self.reads.own_keys)
-        observation = self.measure(Case("", untyped(text), untyped(ground_truth), answer))
+        observation = self.measure(self.pair(prediction, ground_truth, text))
         malformed = {} if observation.malformed is None else {"malformed": observation.malformed}
         return {**observation.details, **malformed, **self.scores(observation)}
+
+    def pair(self, prediction: Any, ground_truth: Any, text: Any = None) -> Case:
+        """Return a case of one pair, as `measure` gets it.
+
+        Raises:
+            ValueError: A value is no JSON data, nor anything that has a form of it.
+        """
+        answer = own_or_answer(normalized(prediction), self.reads.own_keys)
+        return Case("", normalized(text), normalized(ground_truth), answer)
 
     def scores(self, observation: Observation) -> dict[str, float | None]:
         """Return the metrics of one observation; ``None`` where undefined."""

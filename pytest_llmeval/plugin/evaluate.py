@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.codec import untyped
+from pytest_llmeval.core.codec import normalized
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
@@ -99,7 +99,7 @@ class Evaluate:
     def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, value: Any) -> TestScored:
         __tracebackhide__ = True
         item = self._request.node
-        case = Case(item.name, untyped(value), untyped(expected), untyped(answer))
+        case = Case(item.name, normalized(value), normalized(expected), normalized(answer))
         reading = Reading.for_evaluator(evaluator)
         if evaluator.asks_judge:
             measured = self._judged(evaluator, case, reading)

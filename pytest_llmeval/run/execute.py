@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import Case, answer_print
-from pytest_llmeval.core.codec import untyped
+from pytest_llmeval.core.codec import normalized
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, in_its_turn, origin
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
@@ -388,7 +388,7 @@ def json_like(prediction: Any) -> Any:
     if prediction is None or type(prediction) is str:
         return prediction
     try:
-        return json.loads(json.dumps(untyped(prediction), allow_nan=False))
+        return json.loads(json.dumps(normalized(prediction), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise PredictionError(
             f"the target returned {type(prediction).__name__}, expected text or JSON data ({error})"

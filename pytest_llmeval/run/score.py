@@ -5,12 +5,13 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case, Parts
-from pytest_llmeval.core.codec import untyped
+from pytest_llmeval.core.codec import normalized
 from pytest_llmeval.core.errors import (
     EvaluatorError,
     LlmevalError,
@@ -122,18 +123,20 @@ def score(
         raise EvaluatorError(
             f"score: partial=True with {learned[0]} that the judge writes anew for every part: give them as an option"
         )
-    listed = [_untyped(case) for case in cases]
+    listed, faults = normalized_cases(cases)
     readings = {label: Reading.for_evaluator(each, on, parts or Parts()) for label, each in named.items()}
     measured: dict[str, Sequence[Observation | Exception | None]] = {}
     for label, evaluator in list(named.items()):
         if evaluator.asks and (asks := _whom(evaluator, judge)) is not None:
             agreement = _agreement_of(label, evaluator, asks)
-            observations = _measure_asking(evaluator, agreement, listed, readings[label], asks, max_workers)
-            measured[label] = [own for own, _ in observations]
+            legible = [case for number, case in enumerate(listed) if number not in faults]
+            observations = iter(_measure_asking(evaluator, agreement, legible, readings[label], asks, max_workers))
+            both = [(fault, None) if (fault := faults.get(n)) else next(observations) for n in range(len(listed))]
+            measured[label] = [own for own, _ in both]
             if agreement is not None:
                 named[agreement.name] = agreement
-                measured[agreement.name] = [agreed for _, agreed in observations]
-    records = list(_records(named, measured, listed, readings))
+                measured[agreement.name] = [agreed for _, agreed in both]
+    records = list(_records(named, measured, listed, readings, faults))
     if partial:
         return PartialResult.of(named, records, group_by)
     return summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
@@ -163,12 +166,20 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     return named
 
 
-def _untyped(case: Case) -> Case:
-    parts = (case.input, case.expected, case.prediction)
-    plain = tuple(map(untyped, parts))
-    if all(new is old for new, old in zip(plain, parts, strict=True)):
-        return case
-    return replace(case, input=plain[0], expected=plain[1], prediction=plain[2])
+def normalized_cases(cases: Iterable[Case]) -> tuple[list[Case], dict[int, PredictionError]]:
+    """Return cases with JSON data only, and by its place what is wrong with a case that holds something else."""
+    listed: list[Case] = []
+    faults: dict[int, PredictionError] = {}
+    for number, case in enumerate(cases):
+        parts = {"input": case.input, "expected": case.expected, "prediction": case.prediction}
+        for name, value in parts.items():
+            try:
+                parts[name] = value if value is MISSING else normalized(value)
+            except (ValueError, RecursionError) as error:
+                faults[number] = PredictionError(f"{name}: {error}")
+        changed = any(parts[name] is not getattr(case, name) for name in parts)
+        listed.append(replace(case, **parts) if changed else case)
+    return listed, faults
 
 
 def _records(
@@ -176,6 +187,7 @@ def _records(
     judged: Mapping[str, Sequence[Observation | Exception | None]],
     cases: Sequence[Case],
     readings: Mapping[str, Reading],
+    faults: Mapping[int, PredictionError],
 ) -> Iterator[CaseRecord]:
     """Measure cases in blocks, so that what measuring needs is never there for all of them at once."""
     shared = SharedRecords()
@@ -183,8 +195,11 @@ def _records(
     size = _BLOCK if most == 1 else max(1, len(cases))
     for start in range(0, len(cases), size):
         block = cases[start : start + size]
+        errors = {number - start: fault for number, fault in faults.items() if start <= number < start + size}
         columns = [
-            judged[label][start : start + size] if label in judged else measure_each(each, block, readings[label])
+            judged[label][start : start + size]
+            if label in judged
+            else measure_each(each, block, readings[label], errors)
             for label, each in evaluators.items()
         ]
         for case, *row in zip(block, *columns, strict=True):
@@ -243,18 +258,24 @@ def _measure_asking(
     return measured
 
 
-def measure_each(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) -> list[Observation | Exception]:
+def measure_each(
+    evaluator: Evaluator,
+    cases: Sequence[Case],
+    reading: Reading,
+    faults: Mapping[int, PredictionError] = MappingProxyType({}),
+) -> list[Observation | Exception]:
     """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and costs no other.
 
     Args:
         evaluator: Measures.
         cases: With their whole predictions.
         reading: What of them the evaluator sees.
+        faults: Of cases that hold no JSON data, by their place.
     """
     views: list[Sequence[Case] | PredictionError] = []
-    for case in cases:
+    for number, case in enumerate(cases):
         try:
-            views.append(reading.views(case))
+            views.append(faults.get(number) or reading.views(case))
         except PredictionError as error:
             views.append(error)
     seen = [view for each in views if not isinstance(each, PredictionError) for view in each]

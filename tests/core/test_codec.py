@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import observations
 
 from pytest_llmeval import Observation
-from pytest_llmeval.core.codec import decode, encode, plain, untyped
+from pytest_llmeval.core.codec import decode, encode, normalized, plain
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgeCall, JudgingShown, TargetUsage
 
 RICH = CaseRecord(
@@ -105,7 +105,7 @@ class Point:
     x: int
 
 
-def test_untyped_replaces_objects_next_to_plain_values_and_copies_nothing_else() -> None:
-    assert untyped({"plain": [1], "typed": Point(2)}) == {"plain": [1], "typed": {"x": 2}}
+def test_normalized_replaces_objects_next_to_plain_values_and_copies_nothing_else() -> None:
+    assert normalized({"plain": [1], "typed": Point(2)}) == {"plain": [1], "typed": {"x": 2}}
     data = {"plain": [1], "text": "a"}
-    assert untyped(data) is data
+    assert normalized(data) is data

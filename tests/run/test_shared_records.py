@@ -1,7 +1,7 @@
 """Records of many cases: measured in blocks, and sharing what is alike."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -17,7 +17,9 @@ CASES = [Case(str(number), "?", "ab"[number % 2], "a", labels={"kind": str(numbe
 
 @dataclass(frozen=True)
 class Given(Evaluator):
-    """Its observations are the predictions."""
+    """Its observations are given, by case."""
+
+    observations: Mapping[str, Observation | Exception] = field(default_factory=dict)
 
     name = "given"
 
@@ -25,7 +27,7 @@ class Given(Evaluator):
         return [Metric("sum", low=None, high=None)]
 
     def measure(self, case: Case) -> Observation:
-        found: Observation | Exception = case.prediction
+        found = self.observations[case.id]
         if isinstance(found, Exception):
             raise found
         return found
@@ -60,8 +62,8 @@ def test_records_of_cases_that_measure_alike_share_the_observation() -> None:
 )
 def test_records_differ_in_whatever_differs(other: Observation | Exception) -> None:
     plain = Observation({"n": 1})
-    cases = [Case(str(number), prediction=each) for number, each in enumerate((plain, other, plain, other))]
-    found = score(Given(), cases).records
+    given = Given(dict(zip("0123", (plain, other, plain, other), strict=True)))
+    found = score(given, [Case(number, prediction="") for number in given.observations]).records
     for first, second, expected in zip(found[:2], found[2:], (plain, other), strict=True):
         assert structs.replace(first, id="") == structs.replace(second, id="")
         if isinstance(expected, Observation):

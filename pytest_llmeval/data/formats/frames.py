@@ -3,15 +3,13 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from datetime import date, datetime, time
-from decimal import Decimal
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.codec import is_typed, untyped
+from pytest_llmeval.core.codec import is_typed, normalized
 from pytest_llmeval.core.errors import Fault, LlmevalError, MissingExtraError
 from pytest_llmeval.data.formats.base import CaseFile, ColumnMap, FileSource
 from pytest_llmeval.data.formats.rows import DataRow, add_rows
@@ -32,7 +30,7 @@ def rows_of(data: Any) -> Iterator[dict[str, Any]]:
         LlmevalError: The data has no rows of this form.
     """
     for number, row in enumerate(_native_rows(data)):
-        plain = _case_row(row) if isinstance(row, Case) else untyped(row) if is_typed(row) else row
+        plain = _case_row(row) if isinstance(row, Case) else _cell(row, f"row {number}") if is_typed(row) else row
         if not isinstance(plain, Mapping):
             raise LlmevalError(f"row {number}: found {type(row).__name__}, expected {_EXPECTED}")
         cells = ((str(name), _cell(value, f"row {number}, {name}")) for name, value in plain.items())
@@ -63,46 +61,21 @@ def _native_rows(data: Any) -> Iterable[Any]:
 
 
 def _case_row(case: Case) -> dict[str, Any]:
-    row = {each.name: getattr(case, each.name) for each in fields(case) if each.name in _CASE_KEYS}
-    present = {name: value for name, value in row.items() if value is not MISSING and value not in ((), {})}
-    return {name: untyped(value) for name, value in present.items() if name != "always" or value}
+    parts = {name: getattr(case, name) for name in _PART_KEYS}
+    more = {name: value for name in _MORE_KEYS if (value := getattr(case, name))}
+    return {"id": case.id} | {name: value for name, value in parts.items() if value is not MISSING} | more
 
 
-_CASE_KEYS: Final = ("id", "input", "expected", "prediction", "labels", "tags", "thresholds", "checks", "always")
+_PART_KEYS: Final = ("input", "expected", "prediction")
+_MORE_KEYS: Final = ("labels", "tags", "thresholds", "checks", "always")
 
 
 def _cell(value: Any, place: str) -> Any:
     """Return a cell as JSON data; ``None`` where it is absent."""
-    if value is None or type(value) in (str, bool, int):
-        return value
-    if value != value or type(value).__name__ == "NAType":  # noqa: PLR0124 (NaN and NaT)
-        return None
-    return _composed(value, place)
-
-
-def _composed(value: Any, place: str) -> Any:
-    plain: Any = _NOT_PLAIN
-    match value:
-        case float() | int() | str():
-            plain = next(kind(value) for kind in (int, float, str) if isinstance(value, kind))
-        case datetime() | date() | time():
-            plain = value.isoformat()
-        case Decimal():
-            plain = int(value) if value == value.to_integral_value() else float(value)
-        case Mapping():
-            plain = {str(key): _cell(each, place) for key, each in value.items()}
-        case list() | tuple():
-            plain = [_cell(each, place) for each in value]
-        case _ if is_typed(value):
-            plain = untyped(value)
-        case _ if hasattr(value, "tolist"):  # a scalar or array of numpy
-            plain = _cell(value.tolist(), place)
-    if plain is _NOT_PLAIN:
-        raise LlmevalError(f"{place}: found {type(value).__name__}, expected JSON data")
-    return plain
-
-
-_NOT_PLAIN: Final = object()
+    try:
+        return normalized(value, nan_is_absent=True)
+    except ValueError as error:
+        raise LlmevalError(f"{place}: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from pytest_llmeval.run.execute import Execution, as_expected, execute_repeats, 
 from pytest_llmeval.run.job import CaseAnswer, with_figures
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.run.run_record import SuitePart
-from pytest_llmeval.run.score import Evaluators, by_name, measure_each
+from pytest_llmeval.run.score import Evaluators, by_name, measure_each, normalized_cases
 from pytest_llmeval.run.streams.partial import CaseResultWriter, PartialResult
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -140,9 +140,9 @@ class _StreamBlock:
     with_cases: bool
 
     def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
-        cases = block.cases() if isinstance(block, _Columns) else block
+        cases, faults = normalized_cases(block.cases() if isinstance(block, _Columns) else block)
         columns = [
-            measure_each(evaluator, cases, Reading.for_evaluator(evaluator, None, self.parts))
+            measure_each(evaluator, cases, Reading.for_evaluator(evaluator, None, self.parts), faults)
             for evaluator in self.evaluators.values()
         ]
         shared = SharedRecords()

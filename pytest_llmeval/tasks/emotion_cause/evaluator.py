@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_llmeval.core.case import Case, own_or_answer
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation, Totals
@@ -314,7 +314,8 @@ class EmotionCause(Evaluator):
         Returns:
             As for other evaluators; without details where there are several conversations.
         """
-        answers, right = internal_rows(own_or_answer(prediction, self.reads.own_keys)), internal_rows(ground_truth)
+        pair = self.pair(prediction, ground_truth, text)
+        answers, right = internal_rows(pair.prediction), internal_rows(pair.expected)
         numbers = dict.fromkeys([*(right or {}), *(answers or {})])
         if len(numbers) < 2:  # noqa: PLR2004 (several)
             return super().evaluate(prediction, ground_truth, text)
@@ -322,8 +323,8 @@ class EmotionCause(Evaluator):
             self.measure(
                 Case(
                     str(number),
-                    expected=ground_truth if right is None else right.get(number, []),
-                    prediction=prediction if answers is None else answers.get(number, []),
+                    expected=pair.expected if right is None else right.get(number, []),
+                    prediction=pair.prediction if answers is None else answers.get(number, []),
                 )
             )
             for number in numbers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case, own_or_answer
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
@@ -195,8 +195,7 @@ class NarrativeEvaluator(Evaluator):
     def _evaluated(
         self, prediction: Any, ground_truth: Any, text: Any
     ) -> tuple[dict[str, Any], Mapping[str, float | None]]:
-        answer = own_or_answer(prediction, self.reads.own_keys)
-        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=answer))
+        observation = self.measure(self.pair(prediction, ground_truth, text))
         details, scores = dict(observation.details), self.scores(observation)
         if observation.malformed is not None:
             details["malformed"] = observation.malformed

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import ratio
@@ -82,7 +81,7 @@ class TextSpan(NarrativeEvaluator):
         Raises:
             ValueError: There is no text: neither given nor in a document.
         """
-        if not self._read(Case(id="", input=text, expected=ground_truth, prediction=prediction)).text:
+        if not self._read(self.pair(prediction, ground_truth, text)).text:
             raise ValueError(_NO_TEXT)
         return super().evaluate(prediction, ground_truth, text)
 

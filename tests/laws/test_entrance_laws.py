@@ -1,0 +1,138 @@
+"""Values in the types of Python's libraries score as their plain twins do, at every entrance."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import make_dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import pytest
+from examples import GENERATORS, answered
+from pydantic import create_model
+
+from pytest_llmeval import Case, LlmevalError, PredictionError, get_evaluator, score, score_stream
+from pytest_llmeval.core.codec import normalized
+from pytest_llmeval.data.formats.frames import rows_of
+from pytest_llmeval.run.execute import json_like
+
+ROUNDS: Final = 12
+
+
+def _enum(value: str) -> Enum:
+    return Enum("Chosen", {"CHOSEN": value}).CHOSEN  # type: ignore[attr-defined]
+
+
+_SCALARS: Final[Mapping[type, tuple[Callable[[Any], Any], ...]]] = {
+    str: (np.str_, _enum, lambda value: pd.Series([value]).iloc[0]),
+    bool: (np.bool_,),
+    int: (np.int64, Decimal, np.array, lambda value: pd.Series([value]).iloc[0]),
+    float: (np.float64, lambda value: Decimal(str(value)), np.array),
+    type(None): (lambda _: pd.NA,),
+}
+
+
+def _array(values: list[Any]) -> Any:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+_LISTS: Final = (tuple, _array, lambda values: pd.Series(values, dtype=object))
+
+
+def _model(values: dict[str, Any]) -> Any:
+    return create_model("Model", **dict.fromkeys(values, (Any, ...)))(**values)
+
+
+def _dataclass(values: dict[str, Any]) -> Any:
+    return make_dataclass("Made", list(values))(**values)
+
+
+def disguised(value: Any, rng: random.Random) -> Any:
+    """Return a value in other types than those of JSON."""
+    if isinstance(value, dict):
+        inside = {name: disguised(each, rng) for name, each in value.items()}
+        is_named = all(name.isidentifier() and not name.startswith("_") for name in inside)
+        return rng.choice((MappingProxyType, _dataclass, _model) if is_named else (MappingProxyType,))(inside)
+    if isinstance(value, list):
+        return rng.choice(_LISTS)([disguised(each, rng) for each in value])
+    return rng.choice(_SCALARS[type(value)])(value)
+
+
+PAIRS: Final = [
+    (np.int64(1), 1),
+    (np.float32(0.5), 0.5),
+    (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
+    (np.datetime64("2026-03-01"), "2026-03-01"),
+    (pd.Timestamp("2026-03-01T10:00:00Z"), "2026-03-01T10:00:00+00:00"),
+    (pd.Index(["a", "b"]), ["a", "b"]),
+    (datetime(2026, 3, 1, tzinfo=UTC), "2026-03-01T00:00:00+00:00"),
+    (date(2026, 3, 1), "2026-03-01"),
+    (timedelta(seconds=90), "PT90S"),
+    (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    (Decimal("2.50"), 2.5),
+    (Decimal(3), 3),
+    ({np.int64(2): "a", True: "b", None: "c"}, {"2": "a", "true": "b", "null": "c"}),
+    ({"at": pd.NaT}, {"at": None}),
+    (range(3), [0, 1, 2]),
+]
+
+
+@pytest.mark.parametrize(("value", "twin"), PAIRS, ids=lambda value: type(value).__name__)
+def test_a_value_is_its_plain_twin(value: Any, twin: Any) -> None:
+    assert normalized(value) == twin
+    assert repr(json_like({"answer": value})) == repr({"answer": twin})
+    assert repr(list(rows_of([{"input": [value]}]))) == repr([{"input": [twin]}])
+
+
+UNKNOWN: Final = [{1, 2}, b"x", memoryview(b"x"), object(), len, float("nan"), float("inf"), (each for each in "a")]
+
+
+@pytest.mark.parametrize("value", UNKNOWN, ids=lambda value: type(value).__name__)
+def test_what_is_unknown_is_refused_with_its_place_and_costs_one_case(value: Any) -> None:
+    shown = str(value) if isinstance(value, float) else type(value).__name__
+    text = get_evaluator("text", metrics=["exact_match"])
+    cases = [Case("good", expected="a", prediction="a"), Case("odd", expected="a", prediction={"answer": [value]})]
+    result = score(text, cases, confidence=None)
+    assert result.metrics["exact_match"].value == 1
+    assert (result.metrics["exact_match"].scored, result.metrics["exact_match"].errored) == (1, 1)
+    assert f"prediction: answer[0]: found {shown}" in str(result.cases[1].details["errors"]["text"])
+    streamed = score_stream(text, cases, confidence=None).metrics["exact_match"]
+    assert (streamed.value, streamed.errored) == (1, 1)
+    with pytest.raises(PredictionError, match="expected"):
+        json_like(value)
+    with pytest.raises(ValueError, match="expected"):
+        text.evaluate(value, "a")
+    if value == value:  # noqa: PLR0124 (a NaN is what a data frame has for an absent value)
+        with pytest.raises(LlmevalError, match="row 0"):
+            list(rows_of([{"input": value}]))
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_every_evaluator_scores_disguised_values_as_plain_ones(name: str) -> None:
+    generator = GENERATORS[name]
+    rng = random.Random(f"{name}, disguised")
+    evaluator = generator.build()
+    plain = [
+        Case(str(number), generator.input(rng), generator.gold(rng), generator.answer(rng)) for number in range(ROUNDS)
+    ]
+    others = [
+        Case(each.id, disguised(each.input, rng), disguised(each.expected, rng), disguised(each.prediction, rng))
+        for each in plain
+    ]
+    judge = answered if evaluator.asks else None
+    scores = [score(evaluator, cases, confidence=None, judge=judge) for cases in (plain, others)]
+    assert [repr(case) for case in scores[0].cases] == [repr(case) for case in scores[1].cases]
+    assert [json_like(each.prediction) for each in others] == [each.prediction for each in plain]
+    if not evaluator.asks:
+        streams = [score_stream(evaluator, cases, confidence=None).metrics for cases in (plain, others)]
+        assert repr(streams[0]) == repr(streams[1])
+        for one, two in zip(plain, others, strict=True):
+            pairs = [(each.prediction, each.expected, each.input) for each in (one, two)]
+            assert repr(evaluator.evaluate(*pairs[0])) == repr(evaluator.evaluate(*pairs[1]))
