@@ -1,7 +1,7 @@
 """Are the statistics right? False alarms, coverage and power of simulated runs, where the truth is known.
 
-Run: ``python benchmarks/calibration.py [TABLE ...] [--plot calibration.svg]``; without names, all tables: those of
-``docs/regressions.md``, ``docs/statistics.md``, ``docs/snapshots.md``, ``docs/judges.md`` and ``docs/review.md``.
+Run: ``python benchmarks/tables.py [TABLE ...]``, which writes them into the pages of the documentation, and
+``python benchmarks/calibration.py calibration.svg``, which draws the results.
 
 Pairs of runs: both answer the same cases, which differ in difficulty, independently given the difficulty; the second
 is worse by a known drop. In clustered runs, five cases each belong together: half of the answers are that of the
@@ -11,18 +11,14 @@ Single runs: is the true value in the interval that a report shows?
 """
 
 import argparse
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-from builders import drift_table, luck_table, situations_table
-from few_cases import labels_table, power_table, skew_table, systems_cell
-from pages import review_table
 from scipy import stats
-from tabulate import tabulate
+from tables import SEED, Row, mean, share, table
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, cohen_kappa
@@ -34,14 +30,13 @@ from pytest_llmeval.scoring.resample import resampled_totals
 
 SIZES = (20, 50, 200, 1000)
 DROPS = (0.0, 0.02, 0.05, 0.1)
-SIMULATIONS, RESAMPLES, CHUNK = 2_000, 2_000, 500
+SIMULATIONS, QUICK, RESAMPLES, CHUNK = 2_000, 200, 2_000, 500
 LEVEL = 0.05
 RESOLVED = 25
 """Of so many resamples on a side, `Resampled` takes quantiles; beyond, a normal distribution."""
 CLUSTER = 5
 EASIEST = 0.2
 """The smallest chance of a right answer, so that no larger drop can be simulated."""
-SEED = 11
 LABELS = ('"a"', '"b"', '"c"')
 
 Array = np.ndarray
@@ -67,7 +62,7 @@ def micro_f1(rng: np.random.Generator, chance: Array) -> Counts:
     return [hits.astype(float), rng.poisson(gold * (1 - chance)).astype(float), (gold - hits).astype(float)]
 
 
-def mean(sums: Counts, cases: int) -> Array:
+def average_score(sums: Counts, cases: int) -> Array:
     return sums[0] / cases
 
 
@@ -87,12 +82,12 @@ class World:
 
 
 WORLDS = (
-    World("binary", binary, mean),
-    World("bounded", bounded, mean),
+    World("binary", binary, average_score),
+    World("bounded", bounded, average_score),
     World("micro-F1", micro_f1, f1),
-    World("binary, clustered", binary, mean, clustered=True),
-    World("bounded, clustered", bounded, mean, clustered=True),
-    World("binary, 2 % wrong", binary, mean, rare=True),
+    World("binary, clustered", binary, average_score, clustered=True),
+    World("bounded, clustered", bounded, average_score, clustered=True),
+    World("binary, 2 % wrong", binary, average_score, rare=True),
 )
 
 
@@ -122,17 +117,18 @@ class Pairs:
 
 
 @cache
-def simulate(world: World, size: int, drop: float) -> Pairs:
+def simulate(world: World, size: int, drop: float, simulations: int, seed: int) -> Pairs:
     """Simulate pairs of runs of `size` cases of which the second is worse by `drop`."""
-    rng = np.random.default_rng([SEED, size, round(drop * 10_000), WORLDS.index(world)])
+    rng = np.random.default_rng([seed, size, round(drop * 10_000), WORLDS.index(world)])
     units = size // CLUSTER if world.clustered else size
     weights = resampled_totals(np.eye(units), RESAMPLES)
-    parts = [_chunk(world, rng, weights, size, drop) for _ in range(SIMULATIONS // CHUNK)]
+    pairs = [min(CHUNK, simulations - done) for done in range(0, simulations, CHUNK)]
+    parts = [_chunk(world, rng, weights, size, drop, each) for each in pairs]
     return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _chunk(world: World, rng: np.random.Generator, weights: Array, size: int, drop: float) -> list[Array]:
-    shape = (size, CHUNK)
+def _chunk(world: World, rng: np.random.Generator, weights: Array, size: int, drop: float, pairs: int) -> list[Array]:
+    shape = (size, pairs)
     units = weights.shape[1]
     chance = 0.96 + 0.04 * rng.random(shape) if world.rare else difficulty(rng, shape)
     before, after = (_answers(world, rng, each) for each in (chance, chance - drop))
@@ -149,7 +145,7 @@ def _chunk(world: World, rng: np.random.Generator, weights: Array, size: int, dr
     p_values = np.maximum([nominal(share, units) for share in shares], guards[1])
     exact, mid_p = (_mcnemar(before[0], after[0], mid_p=way) for way in (False, True))
     if world.answer is not binary or world.clustered:
-        exact = mid_p = np.full(CHUNK, np.nan)
+        exact = mid_p = np.full(pairs, np.nan)
     covered = (low <= -drop) & (high >= -drop)
     return [estimate, resampled.std(axis=0), alarms, alarms & (high < 0), covered, exact, mid_p, p_values]
 
@@ -224,48 +220,59 @@ def _mcnemar(before: Array, after: Array, *, mid_p: bool) -> Array:
     return np.array([float(two_sided(min(each)) <= LEVEL) for each in tails])
 
 
-def pairs_table() -> str:
-    """Return the table of comparisons."""
-    rows = []
+@table(
+    "comparisons",
+    "statistics.md",
+    ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10"),
+    simulations=SIMULATIONS,
+    quick=QUICK,
+)
+def comparisons(simulations: int, seed: int) -> Iterator[Row]:
+    """Comparisons: false alarms, coverage of a drop of 5 points, and which drops are found, by an oracle as well."""
     for world in WORLDS:
         for size in SIZES:
-            same = simulate(world, size, 0.0)
-            exact = [] if np.isnan(same.exact).all() else [f"{same.exact.mean():.3f}", f"{same.mid_p.mean():.3f}"]
-            cells = [f"{same.alarms.mean():.3f}", *(exact or ["", ""])]
-            if not world.rare:
-                cells.append(f"{simulate(world, size, 0.05).covered.mean():.3f}")
-                for drop in DROPS[1:]:
-                    found = simulate(world, size, drop)
-                    oracle = np.mean(found.estimates < stats.norm.ppf(LEVEL / 2) * same.estimates.std())
-                    cells.append(f"{found.falls.mean():.2f} / {oracle:.2f}")
-            rows.append((world.name, size, *cells, *[""] * (7 - len(cells))))
-    headers = ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+            same = simulate(world, size, 0.0, simulations, seed)
+            exact = ("", "") if np.isnan(same.exact).all() else (share(same.exact), share(same.mid_p))
+            if world.rare:
+                yield (world.name, size, share(same.alarms), *exact, "", "", "", "")
+                continue
+            found = [simulate(world, size, drop, simulations, seed) for drop in DROPS[1:]]
+            beyond = stats.norm.ppf(LEVEL / 2) * same.estimates.std()
+            power = [(share(each.falls, 2), share(each.estimates < beyond, 2)) for each in found]
+            yield (world.name, size, share(same.alarms), *exact, share(found[1].covered), *power)
 
 
-def promises() -> str:
-    """Return how many drops are found that are as large as is called detectable; 0.80 is promised."""
-    rows = []
+@table(
+    "detectable",
+    "statistics.md",
+    ("metric", "cases", "detectable drop", "found"),
+    simulations=SIMULATIONS,
+    quick=QUICK,
+)
+def detectable(simulations: int, seed: int) -> Iterator[Row]:
+    """How many drops are found that are as large as is called detectable; 0.80 is promised."""
     for world in WORLDS[:3]:
-        for size in SIZES:
-            deviation = float(np.median(simulate(world, size, 0.0).deviations))
-            drop = detectable_shift(deviation, 1 - LEVEL, units=size, binary=world.answer is binary)
-            found = f"{simulate(world, size, drop).falls.mean():.2f}" if drop < EASIEST else "too large to simulate"
-            rows.append((world.name, size, f"{drop:.3f}", found))
-    return tabulate(rows, ("metric", "cases", "detectable drop", "found"), tablefmt="github", disable_numparse=True)
+        for size in SIZES[world.answer is binary :]:  # of 20 cases, a binary drop is too large to simulate
+            deviations = simulate(world, size, 0.0, simulations, seed).deviations
+            drops = [
+                detectable_shift(float(each), 1 - LEVEL, units=size, binary=world.answer is binary)
+                for each in np.quantile(deviations, np.linspace(0.05, 0.95, 19))
+            ]
+            drop = round(drops[9], 3)
+            found = simulate(world, size, drop, simulations, seed).falls
+            yield (world.name, size, replace(mean(drops), value=drop), share(found, 2))
 
 
-def shares_table() -> str:
-    """Return the coverage of Wilson's interval, computed without simulation."""
-    rows = []
+@table("shares", "statistics.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))
+def shares(_simulations: int, _seed: int) -> Iterator[Row]:
+    """Coverage of Wilson's interval, computed without simulation."""
     for cases in (10, 30, 100, 1000):
         bounds = [wilson_interval(hits, cases, 1 - LEVEL) for hits in range(cases + 1)]
         cells = []
-        for share in (0.5, 0.8, 0.9, 0.95, 0.99):
-            inside = [low <= share <= high for low, high in bounds]
-            cells.append(f"{float(stats.binom.pmf(range(cases + 1), cases, share) @ inside):.3f}")
-        rows.append((cases, *cells))
-    return tabulate(rows, ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"), tablefmt="github", disable_numparse=True)
+        for each in (0.5, 0.8, 0.9, 0.95, 0.99):
+            inside = [low <= each <= high for low, high in bounds]
+            cells.append(f"{float(stats.binom.pmf(range(cases + 1), cases, each) @ inside):.3f}")
+        yield (cases, *cells)
 
 
 def confusion_cells(rng: np.random.Generator, chance: Array) -> Counts:
@@ -290,64 +297,70 @@ def macro_f1(sums: Counts, _cases: int) -> Array:
 
 
 VALUES = (
-    ("f1 of texts", bounded, mean, Metric("f1")),
+    ("f1 of texts", bounded, average_score, Metric("f1")),
     ("F1 of pairs, pooled", micro_f1, f1, Metric("pair_f1")),
     ("macro F1", confusion_cells, macro_f1, Metric("f1_macro")),
     ("Cohen's kappa", confusion_cells, kappa, Metric("cohen_kappa", low=-1.0)),
 )
 
 
-def values_table(simulations: int = 2_000) -> str:
-    """Return the coverage of the intervals of values, and of plain percentiles beside."""
-    rows = []
+@table(
+    "values",
+    "statistics.md",
+    ("metric", "cases", "coverage", "plain percentiles"),
+    simulations=SIMULATIONS,
+    quick=100,
+)
+def values(simulations: int, seed: int) -> Iterator[Row]:
+    """Coverage of the intervals of values, next to that of plain percentiles."""
     for name, answer, formula, metric in VALUES:
         rng = np.random.default_rng(SEED)
         many = answer(rng, difficulty(rng, (1_000_000, 1))[:, 0])
         truth = float(formula([part.sum(keepdims=True) for part in many], 1_000_000)[0])
         for size in (20, 30, 100, 1000):
+            rng = np.random.default_rng([seed, size])
             weights = resampled_totals(np.eye(size), RESAMPLES)
-            inside = plain = 0
+            inside, plain = [], []
             for _ in range(simulations):
                 counts = answer(rng, difficulty(rng, (size, 1))[:, 0])
                 value = float(formula([part.sum(keepdims=True) for part in counts], size)[0])
                 resampled = formula(list((weights @ np.column_stack(counts)).T), size)
                 bounds = value_interval(resampled, value, size, metric, 1 - LEVEL)
-                inside += bounds is not None and bounds[0] <= truth <= bounds[1]
+                inside.append(bounds is not None and bounds[0] <= truth <= bounds[1])
                 low, high = np.nanquantile(resampled, (LEVEL / 2, 1 - LEVEL / 2))
-                plain += bool(low <= truth <= high)
-            rows.append((name, size, f"{inside / simulations:.3f}", f"{plain / simulations:.3f}"))
-    headers = ("metric", "cases", "coverage", "plain percentiles")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+                plain.append(low <= truth <= high)
+            yield (name, size, share(inside), share(plain))
 
 
-def families() -> str:
-    """Say how often a gate beside 19 clean ones finds a drop of 5 points of a bounded score of 200 cases."""
-    rng = np.random.default_rng(SEED)
-    worse, clean = (simulate(WORLDS[1], 200, drop).p_values for drop in (0.05, 0.0))
-    beside = [[each, *rng.choice(clean, 19)] for each in worse]
-    found = np.mean([two_sided_adjusted(each)[0] <= LEVEL for each in beside])
-    noise = np.mean([min(two_sided_adjusted(rng.choice(clean, 20))) <= LEVEL for _ in worse])
-    alone = np.mean(2 * worse <= LEVEL)
-    return (
-        f"alone or primary {alone:.2f}, secondary beside 19 clean gates {found:.2f}; 20 clean gates fail in {noise:.3f}"
-    )
+@table("families", "statistics.md", ("gates", "share"), simulations=1_000, quick=200)
+def families(simulations: int, seed: int) -> Iterator[Row]:
+    """How a gate fares next to 19 clean ones: a drop of 5 points of a bounded score of 200 cases."""
+    worse = simulate(WORLDS[1], 200, 0.05, simulations, seed).p_values
+    clean = simulate(WORLDS[1], 200, 0.0, 20 * simulations, seed).p_values.reshape(simulations, 20)
+    beside = [[each, *others[1:]] for each, others in zip(worse, clean, strict=True)]
+    yield ("the drop is found by a gate alone, or a primary one", share(2 * worse <= LEVEL, 2))
+    yield ("it is found next to 19 gates without a drop", share((adjusted(each)[0] <= LEVEL for each in beside), 2))
+    yield ("any of 20 gates without a drop fails", share(min(adjusted(each)) <= LEVEL for each in clean))
 
 
-def two_sided_adjusted(p_values: "list[float] | Array") -> list[float]:
+def adjusted(p_values: "list[float] | Array") -> list[float]:
     return [each[0] for each in adjusted_gates([[two_sided(each)] for each in p_values])]
 
 
-def far_tails(simulations: int = 20_000) -> str:
-    """Say how often p-values of equally good runs are below what resamples resolve."""
-    rng = np.random.default_rng(SEED)
+@table("tails", "statistics.md", ("level", "p-values below"), simulations=200_000, quick=20_000)
+def tails(simulations: int, seed: int) -> Iterator[Row]:
+    """How often p-values of equally good runs are below what resamples resolve."""
+    rng = np.random.default_rng(seed)
     size = 50
     weights = resampled_totals(np.eye(size), RESAMPLES)
-    chance = difficulty(rng, (size, simulations))
-    before, after = bounded(rng, chance)[0], bounded(rng, chance)[0]
-    resampled = weights @ (after - before) / size
-    p_values = np.array([min(Resampled(each).tails(0.0)) for each in resampled.T])
-    p_values = np.array([two_sided(nominal(each, size)) for each in p_values])
-    return ", ".join(f"below {at:g} in {np.mean(p_values <= at):.5f}" for at in (0.05, 0.01, 0.001, 0.0002))
+    p_values: list[float] = []
+    while len(p_values) < simulations:
+        chance = difficulty(rng, (size, min(20_000, simulations - len(p_values))))
+        before, after = bounded(rng, chance)[0], bounded(rng, chance)[0]
+        resampled = weights @ (after - before) / size
+        p_values += [two_sided(nominal(min(Resampled(each).tails(0.0)), size)) for each in resampled.T]
+    for at in (0.05, 0.01, 0.001, 0.0002):
+        yield (f"{at:g}", share((each <= at for each in p_values), 5))
 
 
 def plot(path: Path) -> None:
@@ -362,11 +375,11 @@ def plot(path: Path) -> None:
     left.axhspan(0.03, 0.07, color="0.9")
     left.axhline(LEVEL, color="0.6", linewidth=0.8)
     for number, world in enumerate(WORLDS):
-        rates = [simulate(world, size, 0.0).alarms.mean() for size in SIZES]
+        rates = [simulate(world, size, 0.0, SIMULATIONS, SEED).alarms.mean() for size in SIZES]
         left.plot(SIZES, rates, marker="osv^Dx"[number], color=f"C{number}", label=world.name)
         for size, style in zip(SIZES[1:], (":", "--", "-"), strict=True):
             if not (world.rare or world.clustered):
-                power = [simulate(world, size, drop).falls.mean() for drop in DROPS]
+                power = [simulate(world, size, drop, SIMULATIONS, SEED).falls.mean() for drop in DROPS]
                 right.plot([100 * drop for drop in DROPS], power, style, color=f"C{number}", marker="osv^"[number])
     left.set(xscale="log", xticks=SIZES, xticklabels=SIZES, ylim=(0, 0.1), xlabel="cases", ylabel="false alarms")
     left.minorticks_off()
@@ -379,34 +392,10 @@ def plot(path: Path) -> None:
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "pairs": pairs_table,
-    "promises": promises,
-    "shares": shares_table,
-    "values": values_table,
-    "families": families,
-    "tails": far_tails,
-    "situations": situations_table,
-    "few": skew_table,
-    "power": power_table,
-    "labels": labels_table,
-    "review": review_table,
-    "systems": systems_cell,
-    "drift": drift_table,
-    "luck": luck_table,
-}
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Simulate runs and print how often the statistics are right.")
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"one of {', '.join(TABLES)}; default: all")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the results into an SVG file")
-    options = parser.parse_args()
-    for name in options.tables or TABLES:
-        started = time.process_time()
-        print(f"{TABLES[name]()}\n{name}: {time.process_time() - started:.0f} s of processor time\n", flush=True)
-    if options.plot:
-        plot(options.plot)
+    parser = argparse.ArgumentParser(description="Draw false alarms and power of comparisons.")
+    parser.add_argument("plot", type=Path, metavar="FILE", help="the SVG file to write")
+    plot(parser.parse_args().plot)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""Gates on scores whose difference rests on few cases: tables of ``benchmarks/calibration.py``, judged by the package.
+"""Gates on scores whose difference rests on few cases: tables of ``benchmarks/tables.py``, judged by the package.
 
 A *collapse* takes nearly all of the score of a few cases; all others move by a hair. *Skewed* differences are many
 small losses that rare large gains make up for. Whoever sees none of the rare cases sees neither.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
-from tabulate import tabulate
+from tables import Estimated, Row, mean, share, table
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation
 from pytest_llmeval.core.results import CaseRecord
@@ -25,7 +24,6 @@ from pytest_llmeval.gates.statistics.significance import few_changes_tail
 from pytest_llmeval.scoring.table import Table
 
 LEVEL = 0.05
-SEED, RUNS, POWER_RUNS = 17, 400, 200
 POWER_SIZES, POWER_DROPS = (50, 100, 200), (0.05, 0.1, 0.2)
 
 Array = np.ndarray
@@ -119,28 +117,36 @@ def clustered(size: int, clusters: int, drop: float) -> Callable[[np.random.Gene
 SAFE = SafeGate("score", 0.02)
 DROP = DropGate("score", 0.0)
 CELLS = (
-    ("60 cases, jitter 0.01, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(60, 0.03, 0.01), 0),
-    ("200 cases, jitter 0.01, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(200, 0.03, 0.01), 0),
-    ("400 cases, jitter 0.01, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(400, 0.03, 0.01), 0),
+    (
+        "60 cases, jitter of 0.01, 3 % fall to 0",
+        "`proven_safe` 0.02 passes",
+        SAFE,
+        collapse(60, 0.03, 0.01),
+        0,
+    ),
+    ("200 such cases", "`proven_safe` 0.02 passes", SAFE, collapse(200, 0.03, 0.01), 0),
+    ("400 such cases", "`proven_safe` 0.02 passes", SAFE, collapse(400, 0.03, 0.01), 0),
     ("60 cases, no jitter, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(60, 0.03, 0.0), 0),
-    ("20 cases, rare gains of 0.95, true drop 0", "`max_drop: 0` fails", DROP, rare_gains(20, 0.05, 0.005), 0),
-    ("60 cases, rare gains of 0.95, true drop 0", "`max_drop: 0` fails", DROP, rare_gains(60, 0.05, 0.005), 0),
-    ("20 cases, lognormal, true drop 0", "`max_drop: 0` fails", DROP, lognormal(20), 0),
-    ("50 cases, lognormal, true drop 0", "`max_drop: 0` fails", DROP, lognormal(50), 0),
+    (
+        "20 cases, rare gains of 0.95, true drop 0",
+        "`max_drop: 0` fails",
+        DROP,
+        rare_gains(20, 0.05, 0.005),
+        0,
+    ),
+    ("60 such cases", "`max_drop: 0` fails", DROP, rare_gains(60, 0.05, 0.005), 0),
+    ("20 cases, lognormal differences, true drop 0", "`max_drop: 0` fails", DROP, lognormal(20), 0),
+    ("50 such cases", "`max_drop: 0` fails", DROP, lognormal(50), 0),
     ("60 cases in 5 clusters, true drop 0", "`max_drop: 0` fails", DROP, clustered(60, 5, 0.0), 5),
     ("60 cases in 12 clusters, true drop 0", "`max_drop: 0` fails", DROP, clustered(60, 12, 0.0), 12),
 )
 
 
-def error(
-    gate: ChangeGate, draw: Callable[[np.random.Generator], Scores], clusters: int = 0, runs: int = RUNS
-) -> float:
-    """Return how often a gate errs: it passes by ``proven_safe``, or fails by ``proven_drop``."""
-    rng = np.random.default_rng(SEED)
+def errs(gate: ChangeGate, now: Array, before: Array, clusters: int) -> bool:
+    """Return whether a gate errs: it passes by ``proven_safe``, or fails by ``proven_drop``."""
     if clusters:
         gate = replace(gate, cluster_by="talk")
-    wrong = gate.rule == "proven_safe"
-    return sum(passes(gate, *draw(rng), clusters) == wrong for _ in range(runs)) / runs
+    return passes(gate, now, before, clusters) == (gate.rule == "proven_safe")
 
 
 def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> bool:
@@ -159,48 +165,44 @@ def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> 
     return 2 * max(least, tails.above) <= LEVEL
 
 
-def skew_table() -> str:
-    """Return how often gates err where few cases decide, and would by resamples alone; 0.025 is promised."""
-    rows = []
-    for name, what, gate, draw, clusters in CELLS:
-        rng = np.random.default_rng(SEED)
-        alone = sum(by_resamples(gate, *draw(rng), clusters) for _ in range(RUNS)) / RUNS
-        rows.append((name, what, f"{alone:.3f}", f"{error(gate, draw, clusters):.3f}"))
-    headers = ("runs", "error", "resamples alone", "gate")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+@table("skew", "statistics.md", ("runs", "error", "resamples alone", "gate"), simulations=400, quick=50)
+def skew(simulations: int, seed: int) -> Iterator[Row]:
+    """How often gates err where few cases decide, and would by resamples alone; 0.025 is promised."""
+    for number, (name, what, gate, draw, clusters) in enumerate(CELLS):
+        rng = np.random.default_rng([seed, number])
+        runs = [draw(rng) for _ in range(simulations)]
+        alone = share(by_resamples(gate, *each, clusters) for each in runs)
+        yield (name, what, alone, share(errs(gate, *each, clusters) for each in runs))
 
 
 def ordinary(kind: str, size: int, drop: float, rng: np.random.Generator) -> Scores:
     """Return two runs of ordinary scores, the second of which is worse by `drop`."""
     chance = 0.2 + 0.7 * rng.beta(4, 2, size)
-    if kind == "0/1":
+    if kind == "0 and 1":
         return tuple((rng.random(size) < each).astype(float) for each in (chance - drop, chance))  # type: ignore[return-value]
     return tuple(rng.beta(5 * each, 5 * (1 - each)) for each in (np.maximum(chance - drop, 0.01), chance))  # type: ignore[return-value]
 
 
-@cache
-def power(kind: str, size: int, drop: float, rule: str) -> float:
+def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: int) -> Estimated:
     """Return how often a drop is established, or an equally good run is proven safe of so large a one."""
-    rng = np.random.default_rng([SEED, size, round(1000 * drop)])
+    rng = np.random.default_rng([seed, size, round(1000 * drop)])
     drops = rule == "proven_drop"
     gate = DropGate("score", 0.0) if drops else SafeGate("score", drop)
-    runs = (ordinary(kind, size, drop if drops else 0.0, rng) for _ in range(POWER_RUNS))
-    return sum(passes(gate, *each) != drops for each in runs) / POWER_RUNS
+    runs = (ordinary(kind, size, drop if drops else 0.0, rng) for _ in range(simulations))
+    return share((passes(gate, *each) != drops for each in runs), 2)
 
 
-def power_table() -> str:
-    """Return what gates find: drops, and that an equally good run has none of the size."""
-    rows = [
-        (rule, kind, size, *(f"{power(kind, size, drop, rule):.2f}" for drop in POWER_DROPS))
-        for rule in ("proven_drop", "proven_safe")
-        for kind in ("0/1", "continuous")
-        for size in POWER_SIZES
-    ]
-    headers = ("rule", "scores", "cases", *map(str, POWER_DROPS))
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+@table("power", "statistics.md", ("rule", "scores", "cases", *map(str, POWER_DROPS)), simulations=400, quick=40)
+def powers(simulations: int, seed: int) -> Iterator[Row]:
+    """What gates find: drops, and that an equally good run has none of the size."""
+    for rule in ("proven_drop", "proven_safe"):
+        for kind in ("0 and 1", "continuous"):
+            for size in POWER_SIZES:
+                found = (power(kind, size, drop, rule, simulations, seed) for drop in POWER_DROPS)
+                yield (f"`{rule}`", kind, size, *found)
 
 
-LABELS, LABELLED_CASES, LABEL_RUNS = (10, 20, 50), 200, 1_000
+LABELS, LABELLED_CASES = (10, 20, 50), 200
 
 
 def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[float, bool]:
@@ -227,32 +229,30 @@ def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[floa
     return found.high - found.low, found.low <= truth <= found.high
 
 
-def labels_table() -> str:
-    """Return the coverage of the intervals of corrected scores; 0.95 is promised."""
-    rows = []
+@table("labels", "judges.md", ("judge", "labels", "coverage", "width"), simulations=1_000, quick=50)
+def labelled(simulations: int, seed: int) -> Iterator[Row]:
+    """Coverage of the intervals of corrected scores; 0.95 is promised."""
     for kind in ("continuous", "yes or no"):
         for labels in LABELS:
-            rng = np.random.default_rng([SEED, labels])
-            found = np.array([labelled_run(kind, labels, rng) for _ in range(LABEL_RUNS)])
-            rows.append((kind, labels, f"{found[:, 1].mean():.3f}", f"{found[:, 0].mean():.3f}"))
-    return tabulate(rows, ("judge", "labels", "coverage", "width"), tablefmt="github", disable_numparse=True)
+            rng = np.random.default_rng([seed, labels])
+            widths, covered = zip(*(labelled_run(kind, labels, rng) for _ in range(simulations)), strict=True)
+            yield (kind, labels, share(covered), mean(widths))
 
 
-SYSTEMS, SYSTEM_CASES, SYSTEM_RUNS = 10, 200, 150
+SYSTEMS, SYSTEM_CASES = 10, 200
 
 
-def systems_cell() -> str:
-    """Say in how many histories some of ten equal systems is established to be better than the first."""
-    rng = np.random.default_rng(SEED)
+@table("systems", "statistics.md", ("gates", "some gain is established"), simulations=300, quick=50)
+def systems(simulations: int, seed: int) -> Iterator[Row]:
+    """In how many runs some of ten equal systems is established to be better than the first."""
+    rng = np.random.default_rng(seed)
     gate = GainGate("score", 0.0, against="first")
-    together = alone = 0
-    for _ in range(SYSTEM_RUNS):
+    together, alone = [], []
+    for _ in range(simulations):
         chance = 0.2 + 0.7 * rng.beta(4, 2, SYSTEM_CASES)
         runs = [rng.beta(5 * chance, 5 * (1 - chance)) for _ in range(SYSTEMS)]
         findings = [gate.examine(paired(each, runs[0])) for each in runs[1:]]
-        together += any(each.outcome == "passed" for each in judge_together(findings))
-        alone += any(judge_together([each])[0].outcome == "passed" for each in findings)
-    return (
-        f"of {SYSTEMS} equal systems, some gain is established in {together / SYSTEM_RUNS:.3f} of the histories by "
-        f"gates that are judged together, in {alone / SYSTEM_RUNS:.3f} by gates that are not"
-    )
+        together.append(any(each.outcome == "passed" for each in judge_together(findings)))
+        alone.append(any(judge_together([each])[0].outcome == "passed" for each in findings))
+    yield ("judged together", share(together))
+    yield ("each judged alone", share(alone))

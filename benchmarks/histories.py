@@ -1,7 +1,7 @@
-"""Comparisons of runs that are not quite alike, and histories of approvals: tables of ``benchmarks/calibration.py``.
+"""Comparisons of runs that are not quite alike, and histories of approvals: tables of ``benchmarks/tables.py``.
 
-Answers are right or wrong; the cases differ in difficulty, as there. What is compared by the package is so compared;
-histories, which are many comparisons each, use the normal test of paired differences.
+Answers are right or wrong; the cases differ in difficulty, as in ``calibration.py``. The package compares single pairs
+of runs; histories, which are many comparisons each, use the normal test of paired differences.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from tabulate import tabulate
+from tables import Row, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
@@ -17,9 +17,8 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStat
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 
-SEED = 13
-SIZE, PAIRS, DROP = 200, 300, 0.1
-HISTORIES, RUNS, STEPS = 400, 60, 12
+SIZE, DROP = 200, 0.1
+RUNS, STEPS = 60, 12
 QUANTILE = 1.959964
 
 Array = np.ndarray
@@ -95,18 +94,16 @@ SITUATIONS: tuple[tuple[str, Callable[[np.random.Generator, float], Pair], str |
 )
 
 
-def situations_table() -> str:
-    """Return how comparisons fare where the runs are not alike, or cases are not independent."""
-    rows = []
-    for name, make, cluster_by in SITUATIONS:
+@table("situations", "statistics.md", ("runs", "false alarms", "drops of 10 points found"), simulations=400, quick=40)
+def situations(simulations: int, seed: int) -> Iterator[Row]:
+    """How comparisons fare where the runs are not alike, or cases are not independent."""
+    for number, (name, make, cluster_by) in enumerate(SITUATIONS):
         rates = []
         for drop in (0.0, DROP):
-            rng = np.random.default_rng([SEED, len(rows), round(100 * drop)])
-            found = [_bounds(make(rng, drop), cluster_by) for _ in range(PAIRS)]
-            rates.append(np.mean([high < 0 or (low > 0 and not drop) for low, high in found]))
-        rows.append((name, f"{rates[0]:.3f}", f"{rates[1]:.2f}"))
-    headers = ("runs", "false alarms", "drops of 10 points found")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+            rng = np.random.default_rng([seed, number, round(100 * drop)])
+            bounds = [_bounds(make(rng, drop), cluster_by) for _ in range(simulations)]
+            rates.append([high < 0 or (low > 0 and not drop) for low, high in bounds])
+        yield (name, share(rates[0]), share(rates[1], 2))
 
 
 def _bounds(pair: Pair, cluster_by: str | None) -> tuple[float, float]:
@@ -129,19 +126,23 @@ def _excess(before: Array, now: Array, allowed: float) -> float:
     return float((lost.mean() - allowed) / deviation) if deviation else 0.0
 
 
-def drift_table() -> str:
-    """Return what gates see of twelve approved steps, against the last approval and against the first one."""
-    rows = []
+@table(
+    "drift",
+    "regressions.md",
+    ("fall per step", "after 12 steps", "`max_drop: 0.02` fails", "`max_drift: 0.06` fails"),
+    simulations=2_000,
+    quick=200,
+)
+def drift(simulations: int, seed: int) -> Iterator[Row]:
+    """What gates see of twelve approved steps, against the last approval and against the first one."""
     for fall in (0.0, 0.005, 0.0133, 0.02):
-        rng = np.random.default_rng([SEED, round(10_000 * fall)])
+        rng = np.random.default_rng([seed, round(10_000 * fall)])
         steps, ends = [], []
-        for _ in range(HISTORIES):
+        for _ in range(simulations):
             runs = _history(rng, fall, STEPS + 1)
             steps.append(any(_excess(*pair, 0.02) > QUANTILE for pair in pairwise(runs)))
             ends.append(any(_excess(runs[0], each, 0.06) > QUANTILE for each in runs[1:]))
-        rows.append((f"{fall:g}", f"{STEPS * fall:.2f}", f"{np.mean(steps):.3f}", f"{np.mean(ends):.3f}"))
-    headers = ("fall per step", "after 12 steps", "`max_drop: 0.02` fails", "`max_drift: 0.06` fails")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+        yield (f"{fall:g}", f"{STEPS * fall:.2f}", share(steps), share(ends))
 
 
 def _baselines(runs: Array, approves: Callable[[Array, Array], bool], pool: int) -> Iterator[Array]:
@@ -164,17 +165,20 @@ POLICIES: tuple[tuple[str, Callable[[Array, Array], bool], int], ...] = (
 )
 
 
-def luck_table() -> str:
-    """Return how often equally good runs alarm, by which of them are approved."""
-    rows = []
+@table(
+    "luck",
+    "snapshots.md",
+    ("approved", "first run alarms", "60th run alarms", "histories with an alarm"),
+    simulations=400,
+    quick=100,
+)
+def luck(simulations: int, seed: int) -> Iterator[Row]:
+    """How often equally good runs alarm, by which of them are approved."""
     for policy, approves, pool in POLICIES:
-        rng = np.random.default_rng(SEED)
-        alarms = np.zeros((HISTORIES, RUNS), dtype=bool)
+        rng = np.random.default_rng(seed)
+        alarms = np.zeros((simulations, RUNS), dtype=bool)
         for row in alarms:
             runs = _history(rng, 0.0, RUNS + 1)
             compared = zip(_baselines(runs, approves, pool), runs[1:], strict=True)
             row[:] = [_excess(baseline, now, 0.0) > QUANTILE for baseline, now in compared]
-        rates = (f"{alarms[:, 0].mean():.3f}", f"{alarms[:, -1].mean():.3f}", f"{alarms.any(axis=1).mean():.2f}")
-        rows.append((policy, *rates))
-    headers = ("approved", "first run alarms", "60th run alarms", "histories with an alarm")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+        yield (policy, share(alarms[:, 0]), share(alarms[:, -1]), share(alarms.any(axis=1), 2))

@@ -1,15 +1,9 @@
-"""Do plans, corrected means, watching and bridges keep what they promise? Simulated, beside the tables of the docs.
+"""Do plans, corrected means, watching and bridges keep what they promise? Simulated tables of ``tables.py``."""
 
-Run: ``python benchmarks/planning.py [power] [corrected] [anytime] [bridged]``; without names, all of them. Prints the
-tables of ``docs/planning.md``, ``docs/judges.md``, ``docs/regressions.md`` and ``docs/changing-judges.md``.
-"""
-
-import argparse
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from tabulate import tabulate
+from tables import Row, mean, share, table
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord
@@ -22,30 +16,33 @@ from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
 from pytest_llmeval.scoring.resample import resampled_totals
 from pytest_llmeval.workbench.spread import Plan, ScoreSpread, measured_spread
 
-SEED = 12
 RESAMPLES, CHUNK = 1_000, 50
 
 Array = np.ndarray
-Row = tuple[object, ...]
 
 
-def power() -> Iterator[Row]:
+@table(
+    "plans",
+    "planning.md",
+    ("drop", "repeats", "true variances: cases", "found", "pilots: cases on average", "found"),
+    simulations=100,
+    quick=20,
+)
+def plans(simulations: int, seed: int) -> Iterator[Row]:
     """Plan from a pilot of two runs, then run what it says, and see how many of the drops are found."""
-    yield ("drop", "repeats", "known: cases", "found", "pilot of 100: cases", "found")
     for drop in (0.05, 0.1):
         for repeats in (1, 4):
-            rng = np.random.default_rng([SEED, round(drop * 100), repeats])
+            rng = np.random.default_rng([seed, round(drop * 100), repeats])
             known = Plan(ScoreSpread(between=0.005, within=_WITHIN)).cases(drop, repeats) or 0
-            pilots = [_pilot(rng, drop, repeats) for _ in range(60)]
-            found = [_found(rng, cases, drop, repeats) for cases in pilots]
-            low, high = np.quantile(pilots, (0.1, 0.9))
+            pilots = [_pilot(rng, drop, repeats) for _ in range(simulations)]
+            found = mean((_found(rng, known, drop, repeats) for _ in pilots), 2)
             yield (
-                drop,
+                f"{drop:g}",
                 repeats,
                 known,
-                f"{np.mean([_found(rng, known, drop, repeats) for _ in pilots]):.2f}",
-                f"{low:.0f} to {high:.0f}",
-                f"{np.mean(found):.2f}",
+                found,
+                mean(pilots, 0),
+                mean((_found(rng, each, drop, repeats) for each in pilots), 2),
             )
 
 
@@ -55,7 +52,7 @@ def _chances(rng: np.random.Generator, shape: tuple[int, int], drop: float) -> t
     return before, before - drop + np.sqrt(0.015) * (rng.random(shape) - 0.5) * 2
 
 
-_SAMPLE = 0.3 + 0.55 * np.random.default_rng(SEED).beta(4, 2, 200_000)
+_SAMPLE = 0.3 + 0.55 * np.random.default_rng(12).beta(4, 2, 200_000)
 _WITHIN = float(np.mean(_SAMPLE * (1 - _SAMPLE)))
 
 
@@ -81,15 +78,29 @@ def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> f
     return float(np.mean(np.quantile(resampled, 0.025, axis=0) > 0))
 
 
-def corrected() -> Iterator[Row]:
+@table(
+    "corrected",
+    "judges.md",
+    (
+        "cases",
+        "labelled",
+        "covered by the judge alone",
+        "labels alone",
+        "corrected",
+        "width: labels alone",
+        "corrected",
+    ),
+    simulations=1_000,
+    quick=100,
+)
+def corrected(simulations: int, seed: int) -> Iterator[Row]:
     """A judge that is too mild, people on some cases: how often do intervals hold the mean of the people?"""
-    yield ("cases", "labelled", "judge alone", "people alone", "corrected", "width: people alone", "corrected")
     for size, labelled in ((200, 20), (200, 50), (200, 100), (1000, 50), (1000, 200)):
-        rng = np.random.default_rng([SEED, size, labelled])
-        bounds = np.concatenate([_judged(rng, size, labelled) for _ in range(20)], axis=2)
-        held = np.mean((bounds[:, 0] <= _PEOPLE) & (bounds[:, 1] >= _PEOPLE), axis=1)
-        widths = np.mean(bounds[1:, 1] - bounds[1:, 0], axis=1)
-        yield (size, labelled, *(f"{each:.3f}" for each in (*held, *widths)))
+        rng = np.random.default_rng([seed, size, labelled])
+        bounds = np.concatenate([_judged(rng, size, labelled) for _ in range(simulations // CHUNK)], axis=2)
+        covered = (bounds[:, 0] <= _PEOPLE) & (bounds[:, 1] >= _PEOPLE)
+        widths = bounds[1:, 1] - bounds[1:, 0]
+        yield (size, labelled, *map(share, covered), *map(mean, widths))
 
 
 _PEOPLE = 2 / 3
@@ -104,34 +115,43 @@ def _judged(rng: np.random.Generator, size: int, labelled: int) -> Array:
     columns = {"score": judge, "n": np.ones(shape), "labelled": chosen.astype(float), "people": chosen * people}
     columns["excess"] = np.where(chosen, people - judge, 0.0)
     resampled = resampled_totals(np.hstack(list(columns.values())), RESAMPLES, seed=int(rng.integers(2**32)))
-    sums = Sums(dict(zip(columns, np.split(resampled, len(columns), axis=1), strict=True)), length=RESAMPLES)
+    parts = [each.ravel() for each in np.split(resampled, len(columns), axis=1)]
+    sums = Sums(dict(zip(columns, parts, strict=True)), length=RESAMPLES * CHUNK)
     values = (sums["score"] / sums["n"], sums["people"] / sums["labelled"], corrected_mean(sums, "score", "excess"))
-    return np.array([np.quantile(each, (0.025, 0.975), axis=0) for each in values])
+    return np.array([np.quantile(each.reshape(RESAMPLES, CHUNK), (0.025, 0.975), axis=0) for each in values])
 
 
-def anytime() -> Iterator[Row]:
-    """Fifty runs against one baseline: histories that alarm, by single tests and by rule anytime; and drops found."""
-    yield ("cases", "drop", "begins with run", "single tests: first run", "anytime: first run", "3 runs", "10 runs")
-    for size in (50, 200, 1000):
-        looks = _history(size, 0.0, 1, 50)
-        single, weighed = _single(looks), _weighed(looks, 1)
-        yield (size, 0, "", *(f"{each:.2f} in 50 runs" for each in (np.mean(single.any(axis=0)), weighed[-1])), "", "")
+@table(
+    "anytime",
+    "regressions.md",
+    ("cases", "true drop", "begins with run", "single test", "anytime: 1 run", "3 runs", "10 runs"),
+    simulations=400,
+    quick=100,
+)
+def anytime(simulations: int, seed: int) -> Iterator[Row]:
+    """Drops that begin with some run: found by the single test of the first bad run, and by rule anytime."""
+    for size in (200, 1000):
         for drop in (0.1, 0.15) if size < 1000 else (0.05, 0.08):
             for begins in (1, 10, 30):
-                looks = _history(size, drop, begins, begins + 9)
+                looks = _history(size, drop, begins, begins + 9, simulations, seed)
                 found = _weighed(looks, begins)
-                first = f"{_single(looks)[begins - 1].mean():.2f}"
-                yield (size, drop, begins, first, *(f"{found[runs - 1]:.2f}" for runs in (1, 3, 10)))
+                first = share(_single(looks)[begins - 1], 2)
+                yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
 
 
-_HISTORIES = 400
+@table("watched", "regressions.md", ("cases", "single tests", "anytime"), simulations=400, quick=100)
+def watched(simulations: int, seed: int) -> Iterator[Row]:
+    """Histories of fifty equally good runs that alarm."""
+    for size in (50, 200, 1000):
+        looks = _history(size, 0.0, 1, 50, simulations, seed)
+        yield (size, share(_single(looks).any(axis=0), 2), share(_weighed(looks, 1)[-1], 2))
 
 
-def _history(size: int, drop: float, begins: int, runs: int) -> list[list[WatchedRun]]:
+def _history(size: int, drop: float, begins: int, runs: int, simulations: int, seed: int) -> list[list[WatchedRun]]:
     """Return histories of runs that are worse from one run on, as looks at them."""
-    rng = np.random.default_rng([SEED, size, round(drop * 100), begins])
+    rng = np.random.default_rng([seed, size, round(drop * 100), begins])
     histories = []
-    for _ in range(_HISTORIES):
+    for _ in range(simulations):
         chance = 0.2 + 0.7 * rng.beta(4, 2, size)
         worse = drop * (np.arange(1, runs + 1) >= begins)[:, None]
         lost = (rng.random(size) < chance).astype(float) - (rng.random((runs, size)) < chance - worse)
@@ -146,10 +166,10 @@ def _single(histories: list[list[WatchedRun]]) -> Array:
 
 
 def _weighed(histories: list[list[WatchedRun]], begins: int) -> Array:
-    """Return the share of histories that have alarmed, by the number of runs from the one with which a drop begins."""
+    """Return which histories have alarmed, by the number of runs from the one with which a drop begins."""
     ends = range(begins, len(histories[0]) + 1)
     alarms = [[_alarms(watch(looks[:end], 0.0)) for end in ends] for looks in histories]
-    return np.mean(np.logical_or.accumulate(alarms, axis=1), axis=0)
+    return np.logical_or.accumulate(alarms, axis=1).T
 
 
 def _alarms(seen: Watch) -> bool:
@@ -171,13 +191,19 @@ class _Verdicts(Evaluator):
         return {"score": sums["score"] / sums["n"]}
 
 
-def bridged() -> Iterator[Row]:
+@table(
+    "bridged",
+    "changing-judges.md",
+    ("cases", "true drop", "scores mixed", "across the bridge", "one judge for both runs"),
+    simulations=400,
+    quick=50,
+)
+def bridged(simulations: int, seed: int) -> Iterator[Row]:
     """Change to a milder judge: how often does a gate fail, by mixed scores, across the bridge, with one judge?"""
-    yield ("cases", "true drop", "scores mixed", "across the bridge", "one judge")
     for cases, drop in ((100, 0.0), (100, 0.25), (300, 0.0), (300, 0.15)):
-        rng = np.random.default_rng([SEED, cases])
-        found = np.mean([_changed_judge(rng, cases, drop) for _ in range(200)], axis=0)
-        yield (cases, drop, *(f"{share:.2f}" for share in found))
+        rng = np.random.default_rng([seed, cases])
+        found = zip(*(_changed_judge(rng, cases, drop) for _ in range(simulations)), strict=True)
+        yield (cases, f"{drop:g}", *(share(each, 2) for each in found))
 
 
 def _changed_judge(rng: np.random.Generator, size: int, drop: float) -> tuple[bool, bool, bool]:
@@ -211,25 +237,3 @@ def _pairing(here: Array, there: Array, shifts: Mapping[str, Shift] | None = Non
         for scores in (here, there)
     ]
     return RunPairing(runs[0], runs[1], {"verdicts": _Verdicts()}, shifts)
-
-
-TABLES: dict[str, Callable[[], Iterator[Row]]] = {
-    "power": power,
-    "corrected": corrected,
-    "anytime": anytime,
-    "bridged": bridged,
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Simulate plans, corrected means, watching and bridges.")
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"one of {', '.join(TABLES)}; default: all")
-    for name in parser.parse_args().tables or TABLES:
-        started = time.perf_counter()
-        headers, *rows = TABLES[name]()
-        print(tabulate(rows, list(headers), tablefmt="github", disable_numparse=True))
-        print(f"{name}: {time.perf_counter() - started:.0f} s\n")
-
-
-if __name__ == "__main__":
-    main()

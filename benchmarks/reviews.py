@@ -1,16 +1,16 @@
-"""Reviews by people: do corrected scores of picked answers keep what they promise? A table of ``calibration.py``.
+"""Reviews by people: do corrected scores of picked answers keep what they promise? A table of ``tables.py``.
 
 A panel of three jurors scores 200 answers, and two people label 40 of them, each with errors of their own. The truth is
 what the two would say on average of all answers there could be.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from tabulate import tabulate
+from tables import SEED, Row, mean, share, table
 
 from pytest_llmeval import Observation
 from pytest_llmeval.core.case import ShownPrints
@@ -20,7 +20,7 @@ from pytest_llmeval.evaluators.judge.judged_case import excess_counts, weight_co
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.workbench.reviews.items import ReviewItem, inclusion_probabilities, picked
 
-SEED, ANSWERS, PICKED, HISTORIES = 17, 200, 40, 500
+ANSWERS, PICKED = 200, 40
 LIMIT, NEAR, FAR = 0.7, 0.25, 0.25
 NAME = "corrected(judge_score)"
 
@@ -91,19 +91,19 @@ class Reviewed(NamedTuple):
     mistakes: int
 
 
-def reviewed(kind: str, seed: int, *, even: bool = False, weighted: bool = True) -> Reviewed:
+def reviewed(kind: str, seed: tuple[int, int], *, even: bool = False, weighted: bool = True) -> Reviewed:
     """Simulate a history, and return what comes of its review.
 
     Args:
         kind: Of the judges.
-        seed: Of the history and the picks.
+        seed: Of the history and the picks; several numbers are one seed.
         even: Whether all answers are picked with the same probability.
         weighted: Whether the labels have weights.
     """
-    history = KINDS[kind](np.random.default_rng([SEED, seed]), ANSWERS)
+    history = KINDS[kind](np.random.default_rng(seed), ANSWERS)
     said = verdicts(kind, history)
     probabilities = inclusion_probabilities([0.0] * ANSWERS if even else worth(kind, history), PICKED)
-    chosen = set(picked(probabilities, [f"c{number}" for number in range(ANSWERS)], seed))
+    chosen = set(picked(probabilities, [f"c{number}" for number in range(ANSWERS)], seed[1]))
     records, mistakes = [], 0
     for number, judge in enumerate(said):
         counts: Mapping[str, float] = {"score": float(judge), "n": 1.0}
@@ -122,20 +122,26 @@ def reviewed(kind: str, seed: int, *, even: bool = False, weighted: bool = True)
     return Reviewed(found.value, found.low, found.high, mistakes)
 
 
-def review_table() -> str:
-    """Return coverage, error and width of the intervals of corrected scores; 0.95 is promised."""
-    ways = {
-        "40 that teach most, with weights": {},
-        "the same 40, without weights": {"weighted": False},
-        "40 picked evenly": {"even": True},
-    }
-    rows = []
+WAYS: Mapping[str, Mapping[str, bool]] = {
+    "40 that teach most, with weights": {},
+    "the same 40, without weights": {"weighted": False},
+    "40 picked evenly": {"even": True},
+}
+
+
+@table(
+    "review",
+    "review.md",
+    ("judge", "labels", "coverage", "mean error", "width", "mistakes seen"),
+    simulations=1_000,
+    quick=100,
+)
+def reviews(simulations: int, seed: int) -> Iterator[Row]:
+    """Coverage, error and width of the intervals of corrected scores; 0.95 is promised."""
     for kind in KINDS:
-        for name, options in ways.items():
-            found = np.array([reviewed(kind, seed, **options) for seed in range(HISTORIES)])
-            value, low, high, mistakes = found.T
-            covered = np.mean((low <= truth(kind)) & (truth(kind) <= high))
-            numbers = (covered, np.mean(value) - truth(kind), np.mean(high - low))
-            rows.append((kind, name, *map("{:.3f}".format, numbers), f"{np.mean(mistakes):.1f}"))
-    headers = ("judge", "labels", "coverage", "mean error", "width", "mistakes seen")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+        for name, options in WAYS.items():
+            done = [reviewed(kind, (seed, number), **options) for number in range(simulations)]
+            covered = share(each.low <= truth(kind) <= each.high for each in done)
+            width = mean(each.high - each.low for each in done)
+            mistakes = mean((each.mistakes for each in done), 1)
+            yield (kind, name, covered, mean(each.value - truth(kind) for each in done), width, mistakes)

@@ -1,0 +1,100 @@
+"""Simulated tables of the documentation agree with the code that writes them, and a stale one is noticed."""
+
+import importlib
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from project import ROOT
+
+PAGES = {each.name: each.read_text(encoding="utf-8") for each in sorted((ROOT / "docs").glob("*.md"))}
+MARKED = [(page, name) for page, text in PAGES.items() for name in re.findall(r"<!-- table (\w+)", text)]
+DICE = """# Dice
+
+<!-- table dice: 4000 simulations, python benchmarks/tables.py dice -->
+
+| faces | sixes | eyes on average | odd / even |
+|---|---|---|---|
+| 6 | 0.167 | 3.50 | 0.5 / 0.5 |
+| 12 | 0.083 | 6.50 | 0.5 / 0.5 |
+
+<!-- end of table -->
+
+Not loaded.
+"""
+
+
+@pytest.fixture(scope="session")
+def tables() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        module = importlib.import_module("tables")
+        module.published_tables()
+        yield module
+
+
+def dice(tables: Any, sixes: float = 1.0) -> Any:
+    """A table of this test: how often dice with some faces give what."""
+
+    def rows(simulations: int, seed: int) -> Iterator[tuple[Any, ...]]:
+        for faces in (6, 12):
+            rng = random.Random(seed * faces)
+            thrown = [rng.randint(1, faces) for _ in range(simulations)]
+            halves = tuple(tables.share((each % 2 == odd for each in thrown), 1) for odd in (1, 0))
+            yield (faces, tables.share(each <= sixes for each in thrown), tables.mean(thrown, 2), halves)
+
+    return tables.PublishedTable(
+        "dice", "dice.md", ("faces", "sixes", "eyes on average", "odd / even"), 4000, 400, rows
+    )
+
+
+def test_every_table_has_its_place(tables: Any) -> None:
+    assert sorted(MARKED) == sorted((each.page, name) for name, each in tables.published_tables().items())
+
+
+@pytest.mark.parametrize(("page", "name"), MARKED, ids=[name for _, name in MARKED])
+def test_a_page_agrees_with_the_code_of_today(page: str, name: str, tables: Any) -> None:
+    assert list(tables.published_tables()[name].disagreements(PAGES[page])) == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "stale", "complaint"),
+    [
+        pytest.param("| 0.167 |", "| 0.267 |", "sixes is 0.267, the check has 0.", id="rate"),
+        pytest.param("| 6.50 |", "| 8.50 |", "eyes on average is 8.50, the check has 6.", id="mean"),
+        pytest.param("6.50 | 0.5 / 0.5", "6.50 | 0.8 / 0.5", "odd / even is 0.8 / 0.5, the check has", id="pair"),
+        pytest.param("| 12 |", "| 20 |", "faces is 20, the check has 12", id="label"),
+        pytest.param("| 0.083 |", "| n/a |", "sixes is n/a, the check has 0.", id="no number"),
+        pytest.param("| 12 | 0.083 | 6.50 | 0.5 / 0.5 |\n", "", "1 rows of", id="row"),
+        pytest.param("| faces |", "| sides |", "expected 2 of ['faces', ", id="header"),
+        pytest.param(": 4000 sim", ": 40000 sim", "expected '<!-- table dice: 4000 simulations", id="marker"),
+    ],
+)
+def test_a_stale_cell_is_named(cell: str, stale: str, complaint: str, tables: Any) -> None:
+    assert list(dice(tables).disagreements(DICE)) == []
+    assert cell in DICE
+    (line,) = dice(tables).disagreements(DICE.replace(cell, stale))
+    assert complaint in line
+
+
+def test_a_rule_that_changed_makes_a_page_stale(tables: Any) -> None:
+    assert len(list(dice(tables, sixes=2.0).disagreements(DICE))) == 2
+
+
+def test_a_table_is_written_between_its_markers_and_nothing_else_changes(tables: Any) -> None:
+    table = dice(tables)
+    written = table.written(DICE.replace(table.marker, "<!-- table dice -->"))
+    assert re.sub(r"0\.\d{3}|\d\.\d\d", "", written) == re.sub(r"0\.\d{3}|\d\.\d\d", "", DICE)
+    assert table.written(written) == written
+    assert list(table.disagreements(written)) == []
+    with pytest.raises(ValueError, match=r"dice\.md has no markers of table dice"):
+        table.written("Nothing here.")
+
+
+def test_a_share_of_none_or_all_is_not_certain(tables: Any) -> None:
+    never, ever = tables.share([False] * 50), tables.share([True] * 50)
+    assert (str(never), str(ever)) == ("0.000", "1.000")
+    assert min(never.error, ever.error) > 0.02
+    assert str(tables.mean([-0.0001, 0.0])) == "0.000"
