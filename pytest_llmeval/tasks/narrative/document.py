@@ -4,9 +4,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.overlap import harmonic_mean
 from pytest_llmeval.evaluators.measures.spans import Span
@@ -146,6 +147,8 @@ _LIKE = 0.85
 """Least likeness of a key to one of `PARTS` to be a misspelling of it."""
 _FENCE = "```"
 
+Steps: TypeAlias = tuple[str | int, ...]
+ValueFault: TypeAlias = tuple[Steps, Any, str]
 Scalar: TypeAlias = tuple[str, Any]
 """A number, text or boolean, distinguished by type: 1 is not ``"1"`` and not ``true``."""
 
@@ -284,36 +287,55 @@ def parse_document(value: Any) -> Mapping[str, Any] | None:
 def read_story(data: Mapping[str, Any]) -> Story:
     """Read a document."""
     reader = _Reader()
-    reader.faults += [f"{key}: {message}" for key, message in format_faults(data)]
-    return Story(
-        characters=tuple(filter(None, reader.each(data, "", "characters", reader.character))),
-        events=tuple(reader.each(data, "", "narrative_events", reader.event)),
-        text=reader.text(reader.object(data, "", "source_info"), "source_info", "text_content"),
-        faults=tuple(reader.faults),
-    )
+    story = reader.story(data)
+    wrong = [f"{key}: {message}" for key, message in format_faults(data)]
+    wrong += [
+        f"{render_path(path)}: found {describe_found(value)}, expected {expected}"
+        for path, value, expected in reader.faults
+    ]
+    return replace(story, faults=tuple(wrong))
+
+
+def value_faults(data: Mapping[str, Any]) -> list[ValueFault]:
+    """Return path, value and expectation of every value of a wrong form, also of those that no metric reads."""
+    reader = _Reader(reads_all=True)
+    reader.story(data)
+    return reader.faults
 
 
 class _Reader:
     """Reads values of a document; malformed ones become faults and count as absent."""
 
-    def __init__(self) -> None:
-        self.faults: list[str] = []
+    def __init__(self, *, reads_all: bool = False) -> None:
+        self.reads_all = reads_all
+        self.faults: list[ValueFault] = []
 
-    def fault(self, value: Any, path: str, expected: str) -> None:
+    def story(self, data: Mapping[str, Any]) -> Story:
+        characters = tuple(filter(None, self.each(data, (), "characters", self.character)))
+        events = tuple(self.each(data, (), "narrative_events", self.event))
+        source = self.object(data, (), "source_info")
+        if self.reads_all:
+            self.object(data, (), "metadata")
+            self.text(source, ("source_info",), "language")
+        return Story(characters, events, self.text(source, ("source_info",), "text_content"))
+
+    def fault(self, value: Any, path: Steps, expected: str) -> None:
         """Add a fault, unless the value is blank."""
         if not is_blank(value):
-            self.faults.append(f"{path}: found {describe_found(value)}, expected {expected}")
+            self.faults.append((path, value, expected))
 
-    def object(self, data: Mapping[str, Any], path: str, key: str) -> Mapping[str, Any]:
+    def object(self, data: Mapping[str, Any], path: Steps, key: str) -> Mapping[str, Any]:
         value = data.get(key)
         if isinstance(value, Mapping):
             return value
-        self.fault(value, _join(path, key), "an object")
+        self.fault(value, (*path, key), "an object")
         return {}
 
-    def each(self, data: Mapping[str, Any], path: str, key: str, read: Callable[[Mapping[str, Any], str], Any]) -> Any:
+    def each(
+        self, data: Mapping[str, Any], path: Steps, key: str, read: Callable[[Mapping[str, Any], Steps], Any]
+    ) -> Any:
         """Read the objects of a list; blank ones are left out."""
-        path = _join(path, key)
+        path = (*path, key)
         value = data.get(key)
         if not isinstance(value, (list, tuple)):
             self.fault(value, path, "a list")
@@ -321,24 +343,24 @@ class _Reader:
         results = []
         for place, item in enumerate(value):
             if isinstance(item, Mapping) and item:
-                results.append(read(item, f"{path}[{place}]"))
+                results.append(read(item, (*path, place)))
             else:
-                self.fault(item, f"{path}[{place}]", "an object")
+                self.fault(item, (*path, place), "an object")
         return results
 
-    def text(self, data: Mapping[str, Any], path: str, key: str) -> str:
+    def text(self, data: Mapping[str, Any], path: Steps, key: str) -> str:
         value = data.get(key)
         if isinstance(value, str):
             return "" if is_blank(value) else value
-        self.fault(value, _join(path, key), "text")
+        self.fault(value, (*path, key), "text")
         return ""
 
-    def label(self, data: Mapping[str, Any], path: str, key: str) -> str:
+    def label(self, data: Mapping[str, Any], path: Steps, key: str) -> str:
         return self.text(data, path, key).strip()
 
-    def labels(self, data: Mapping[str, Any], path: str, key: str) -> list[str]:
+    def labels(self, data: Mapping[str, Any], path: Steps, key: str) -> list[str]:
         """Read a list of texts, or one text with separators."""
-        value, path = data.get(key), _join(path, key)
+        value, path = data.get(key), (*path, key)
         if isinstance(value, str):
             return split_names(value)
         if not isinstance(value, (list, tuple)):
@@ -346,10 +368,10 @@ class _Reader:
             return []
         for place, item in enumerate(value):
             if not isinstance(item, str):
-                self.fault(item, f"{path}[{place}]", "text")
+                self.fault(item, (*path, place), "text")
         return [label for item in value if isinstance(item, str) and (label := item.strip())]
 
-    def scalar(self, data: Mapping[str, Any], path: str, key: str) -> Scalar | None:
+    def scalar(self, data: Mapping[str, Any], path: Steps, key: str) -> Scalar | None:
         value = data.get(key)
         match value:
             case bool():
@@ -358,19 +380,19 @@ class _Reader:
                 return "number", value
             case str() if not is_blank(value):
                 return "text", value
-        self.fault(value, _join(path, key), "text or a number")
+        self.fault(value, (*path, key), "text or a number")
         return None
 
-    def offset(self, data: Mapping[str, Any], path: str, key: str) -> int | None:
+    def offset(self, data: Mapping[str, Any], path: Steps, key: str) -> int | None:
         value = data.get(key)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         if isinstance(value, float) and value.is_integer():  # JSON does not distinguish 3 from 3.0
             return int(value)
-        self.fault(value, _join(path, key), "a whole number")
+        self.fault(value, (*path, key), "a whole number")
         return None
 
-    def character(self, data: Mapping[str, Any], path: str) -> Character | None:
+    def character(self, data: Mapping[str, Any], path: Steps) -> Character | None:
         name = self.label(data, path, "name")
         key = name_key(name)
         if not key:
@@ -378,7 +400,7 @@ class _Reader:
         aliases = filter(None, map(name_key, self.labels(data, path, "alias")))
         return Character(name, key, tuple(dict.fromkeys(aliases)), self.label(data, path, "archetype"))
 
-    def relationship(self, data: Mapping[str, Any], path: str) -> Relationship:
+    def relationship(self, data: Mapping[str, Any], path: Steps) -> Relationship:
         return Relationship(
             agent=self.label(data, path, "agent"),
             target=self.label(data, path, "target"),
@@ -387,25 +409,24 @@ class _Reader:
             sentiments=frozenset(self.labels(data, path, "sentiment")),
         )
 
-    def event(self, data: Mapping[str, Any], path: str) -> Event:
+    def event(self, data: Mapping[str, Any], path: Steps) -> Event:
+        if self.reads_all:
+            for key in ("agents", "targets"):
+                self.labels(data, path, key)
         identifier = self.scalar(data, path, "id")
         span = self.object(data, path, "text_span")
-        start, end = (self.offset(span, f"{path}.text_span", side) for side in ("start", "end"))
+        start, end = (self.offset(span, (*path, "text_span"), side) for side in ("start", "end"))
         layer = self.object(data, path, "action_layer")
-        action = {field: self.label(layer, f"{path}.action_layer", field) for field in ACTION_FIELDS}
+        action = {field: self.label(layer, (*path, "action_layer"), field) for field in ACTION_FIELDS}
         return Event(
-            label=path if identifier is None else str(identifier[1]),
+            label=render_path(path) if identifier is None else str(identifier[1]),
             id=identifier,
             time_order=self.scalar(data, path, "time_order"),
             span=None if start is None or end is None else (start, end),
-            quote=self.text(span, f"{path}.text_span", "text"),
+            quote=self.text(span, (*path, "text_span"), "text"),
             relationships=tuple(self.each(data, path, "relationships", self.relationship)),
             action={field: value for field, value in action.items() if value},
         )
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
 
 
 def _parsed(text: str) -> Any:

@@ -1,124 +1,23 @@
 """Story annotations in JSON v3: the format, its validation, and the source of cases."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from msgspec import structs
-from pydantic import BeforeValidator
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import Document, load_json, read_bytes
 from pytest_llmeval.data.files.folders import matching_files
-from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import Source, case_id, id_fault, shown_path
-from pytest_llmeval.tasks.narrative.document import PARTS, format_faults, read_story
+from pytest_llmeval.tasks.narrative.document import PARTS, Steps, format_faults, read_story, value_faults
 from pytest_llmeval.tasks.narrative.labelling import warn_of_drift
 
-_TOLERANT = {"extra": "ignore"}
-"""Every key may be absent or null, and there may be more keys: annotation tools write different ones."""
-
-
-def _whole(value: Any) -> Any:
-    """Return 3 for 3.0, which JSON does not distinguish, and anything else unchanged."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-_Texts = str | list[str | None] | None
-_Whole = Annotated[int, BeforeValidator(_whole)]
-
-_ENTRY = re.compile(r"(characters|narrative_events)\[(\d+)\]")
 _NAMED = {"characters": ("character", "name"), "narrative_events": ("event", "id")}
-
-
-@dataclass(frozen=True)
-class TextSpan:
-    """The position of an event in the text, in characters; the end is exclusive."""
-
-    __pydantic_config__: ClassVar = _TOLERANT
-
-    start: _Whole | None = None
-    end: _Whole | None = None
-    text: str | None = None
-
-
-@dataclass(frozen=True)
-class Relationship:
-    """The relationship of the agent to the target, and one or several sentiments."""
-
-    __pydantic_config__: ClassVar = _TOLERANT
-
-    agent: str | None = None
-    target: str | None = None
-    relationship_level1: str | None = None
-    relationship_level2: str | None = None
-    sentiment: _Texts = None
-
-
-@dataclass(frozen=True)
-class ActionLayer:
-    """The action of an event."""
-
-    __pydantic_config__: ClassVar = _TOLERANT
-
-    category: str | None = None
-    type: str | None = None
-    context: str | None = None
-    status: str | None = None
-    function: str | None = None
-
-
-@dataclass(frozen=True)
-class Event:
-    """An event of the story."""
-
-    __pydantic_config__: ClassVar = _TOLERANT
-
-    id: str | int | float | bool | None = None
-    time_order: str | int | float | bool | None = None
-    text_span: TextSpan | None = None
-    agents: _Texts = None
-    targets: _Texts = None
-    relationships: list[Relationship | None] | None = None
-    action_layer: ActionLayer | None = None
-
-
-@dataclass(frozen=True)
-class Character:
-    """A character; several aliases are a list, or a text with semicolons."""
-
-    __pydantic_config__: ClassVar = _TOLERANT
-
-    name: str | None = None
-    alias: _Texts = None
-    archetype: str | None = None
-
-
-@dataclass(frozen=True)
-class SourceInfo:
-    """The origin of a story, and its text."""
-
-    __pydantic_config__: ClassVar = _TOLERANT
-
-    text_content: str | None = None
-    language: str | None = None
-
-
-@dataclass(frozen=True)
-class Annotation:
-    """A document in JSON v3."""
-
-    __pydantic_config__: ClassVar = _TOLERANT
-
-    version: str | int | float | None = None
-    metadata: dict[str, Any] | None = None
-    source_info: SourceInfo | None = None
-    characters: list[Character | None] | None = None
-    narrative_events: list[Event | None] | None = None
 
 
 def annotation_problems(document: Document) -> list[Fault]:
@@ -129,32 +28,20 @@ def annotation_problems(document: Document) -> list[Fault]:
     if not isinstance(data, Mapping) or not any(part in data for part in PARTS):
         parts = " or ".join(map(repr, PARTS))
         return [document.fault((), f"found {describe(data)}, expected a JSON v3 document with {parts}")]
-    _, faults = check(Annotation, _blanks_as_null(data), document, ())
-    return [_naming_entry(fault, data) for fault in faults]
+    return [
+        document.fault(steps, f"{_entry(steps, data)}found {describe(value)}, expected {expected}")
+        for steps, value, expected in value_faults(data)
+    ]
 
 
-def _is_blank(value: Any) -> bool:
-    return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
-
-
-def _blanks_as_null(value: Any) -> Any:
-    """Return data with null for every blank value: blank values of any type count as absent."""
-    if _is_blank(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _blanks_as_null(each) for key, each in value.items()}
-    return [_blanks_as_null(each) for each in value] if isinstance(value, list) else value
-
-
-def _naming_entry(fault: Fault, data: Mapping[str, Any]) -> Fault:
-    """Put the id of the event, or the name of the character, before the message of its fault."""
-    match = _ENTRY.match(fault.path)
-    entry = data[match[1]][int(match[2])] if match else None
-    if match is None or not isinstance(entry, Mapping):
-        return fault
-    kind, key = _NAMED[match[1]]
+def _entry(steps: Steps, data: Mapping[str, Any]) -> str:
+    """Return the id of the event, or the name of the character, that a fault is in, for the front of its message."""
+    entry = data[steps[0]][steps[1]] if len(steps) > 1 and steps[0] in _NAMED else None
+    if not isinstance(entry, Mapping):
+        return ""
+    kind, key = _NAMED[str(steps[0])]
     name = entry.get(key)
-    return structs.replace(fault, message=f"{kind} {name!r}: {fault.message}") if isinstance(name, str | int) else fault
+    return f"{kind} {name!r}: " if isinstance(name, str | int) else ""
 
 
 _SUFFIX = ".json"

@@ -233,13 +233,23 @@ def test_what_real_files_vary_in_is_no_fault(tmp_path: Path, document: Any) -> N
         ),
         (
             {"narrative_events": [{"relationships": [{"sentiment": 3}]}]},
-            "1:56  narrative_events[0].relationships[0].sentiment: found the number 3, expected text",
+            "1:56  narrative_events[0].relationships[0].sentiment: "
+            "found the number 3, expected text or a list of texts",
         ),
         (
             {"narrative_events": [{"id": "e", "action_layer": "physical"}]},
-            "1:51  narrative_events[0].action_layer: event 'e': found the text 'physical', expected a mapping",
+            "1:51  narrative_events[0].action_layer: event 'e': found the text 'physical', expected an object",
         ),
-        ({"narrative_events": ["e1"]}, "1:23  narrative_events[0]: found the text 'e1', expected a mapping"),
+        (
+            {"narrative_events": [{"agents": 3}]},
+            "1:34  narrative_events[0].agents: found the number 3, expected text or a list of texts",
+        ),
+        (
+            {"characters": [], "source_info": {"language": 3}},
+            "1:48  source_info.language: found the number 3, expected text",
+        ),
+        ({"characters": [], "metadata": 3}, "1:31  metadata: found the number 3, expected an object"),
+        ({"narrative_events": ["e1"]}, "1:23  narrative_events[0]: found the text 'e1', expected an object"),
         ({"narrative_events": {"e1": 1}}, "1:22  narrative_events: found a mapping with 'e1', expected a list"),
         (
             {"characters": [{"name": "Swan", "archetype": ["Hero"]}]},
