@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
-from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.replies import (
     NUMBERS,
@@ -18,13 +17,13 @@ from pytest_llmeval.judge.questions.replies import (
     plain,
     says,
     unreadable,
+    value_excerpt,
 )
 
 _SCORE: Final = "score"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _STEPS: Final = 5
 _MOST_LEVELS: Final = 21
-_LONGEST_EXCERPT: Final = 60
 
 _SENTENCES: Final = {
     "en": "Reply with one JSON object and nothing else. It has these keys, in this order:",
@@ -241,13 +240,15 @@ class ReplyForm:
     def _grade(self, name: str, data: Mapping[str, Any], reply: str) -> float:
         grade = self.graded[name].grade(data.get(name))
         if grade is None:
-            raise unreadable(reply, f"found {_value(data, name)} as {name}, expected {self.graded[name].expected()}")
+            raise unreadable(
+                reply, f"found {value_excerpt(data, name)} as {name}, expected {self.graded[name].expected()}"
+            )
         return grade
 
     @staticmethod
     def _text(name: str, data: Mapping[str, Any], reply: str) -> str:
         if not isinstance(data.get(name), str):
-            raise unreadable(reply, f"found {_value(data, name)} as {name}, expected text")
+            raise unreadable(reply, f"found {value_excerpt(data, name)} as {name}, expected text")
         return plain(data[name].strip())
 
     @cached_property
@@ -257,10 +258,6 @@ class ReplyForm:
         longest_first = sorted(words, key=lambda word: (-len(word), word))
         values = "|".join([*map(re.escape, longest_first), NUMBERS])
         return says("|".join(map(re.escape, self.graded)), f"(?:{values})(?![a-z0-9_])")
-
-
-def _value(data: Mapping[str, Any], name: str) -> str:
-    return excerpt(json.dumps(data[name], ensure_ascii=False), _LONGEST_EXCERPT) if name in data else "nothing"
 
 
 def _number(value: float | None) -> str:

@@ -1,14 +1,21 @@
 """Numbered items, claims and passages among them: each gets its verdict once, or the reply cannot be read."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.wording import excerpt, listed, quotation
 from pytest_llmeval.judge.contract import Listing, Mode, Question, Verdict
-from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, unreadable
+from pytest_llmeval.judge.questions.modes import mode_of_file, read_mode_file
+from pytest_llmeval.judge.questions.replies import (
+    closing_object,
+    object_schema,
+    plain,
+    says,
+    text_under,
+    unreadable,
+    value_excerpt,
+)
 
 _LONGEST_EXCERPT: Final = 40
 _VERDICTS: Final = "verdicts"
@@ -45,8 +52,7 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
         raise unreadable(reply, f"found {quotation(beside[0], _LONGEST_EXCERPT)} beside {key!r}, expected one list")
     entries = data.get(key)
     if not isinstance(entries, list):
-        value_text = excerpt(json.dumps(entries, ensure_ascii=False), _LONGEST_EXCERPT) if key in data else "nothing"
-        raise unreadable(reply, f"found {value_text} as {key}, expected a list")
+        raise unreadable(reply, f"found {value_excerpt(data, key)} as {key}, expected a list")
     return entries
 
 
@@ -99,12 +105,6 @@ def read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> boo
         value_text = "nothing" if name not in item else excerpt(repr(value), _LONGEST_EXCERPT)
         raise unreadable(reply, f"found {value_text} as {name!r} of {what}, expected true or false")
     return value
-
-
-def read_reason(item: Mapping[str, Any]) -> str:
-    """Return the reason that an item gives; empty without one."""
-    reason = item.get("reason")
-    return plain(reason.strip()) if isinstance(reason, str) else ""
 
 
 def listing(truth: str) -> Listing:
@@ -210,7 +210,7 @@ def _fields(name: str, numbers: Sequence[int]) -> list[str]:
     return [f"{name}_{number}" for number in numbers]
 
 
-def _mode(
+def items_mode(
     name: str,
     fields: Sequence[str],
     read: Callable[[str], Verdict],
@@ -218,15 +218,12 @@ def _mode(
     truth: str | None = None,
 ) -> Mode:
     """Return a mode that judges items, each true or not, or one that lists them, for which one juror is enough."""
-    file = read_mode_file(name)
-    return Mode(
+    return mode_of_file(
         name,
-        file["version"],
-        file["instructions"],
-        tuple(fields),
-        (0.0, _MOST_CLAIMS if truth is None else 1.0),
-        read,
-        schema,
+        fields=tuple(fields),
+        scale=(0.0, _MOST_CLAIMS if truth is None else 1.0),
+        read=read,
+        reply_schema=schema,
         asks_again=True,
         decides=True,
         listing=None if truth is None else listing(truth),
@@ -238,7 +235,7 @@ def _mode(
 def _splitting(sentences: int) -> Mode:
     numbers = range(1, sentences + 1)
     texts = {"type": "array", "items": {"type": "string"}}
-    return _mode(
+    return items_mode(
         "claims",
         ["question", *_fields("sentence", numbers)],
         partial(_read_claims, numbers=tuple(numbers)),
@@ -249,7 +246,7 @@ def _splitting(sentences: int) -> Mode:
 @lru_cache(maxsize=256)
 def _supporting(claims: int, passages: _ClaimNumbers) -> Mode:
     numbers = range(1, claims + 1)
-    return _mode(
+    return items_mode(
         "claim_support",
         [*_fields("claim", numbers), *_fields("passage", passages)],
         partial(_read_support, claims=tuple(numbers), passages=passages),
@@ -260,10 +257,10 @@ def _supporting(claims: int, passages: _ClaimNumbers) -> Mode:
 
 @lru_cache(maxsize=256)
 def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
-    return _mode(
+    return items_mode(
         name,
         ["question", *_fields(item, numbers)],
-        partial(_read_relevance, item=item, numbers=numbers),
+        partial(read_truths, names=(item,), places=[(each,) for each in numbers], truth="relevant"),
         items_schema("verdicts", **{item: _INTEGER}, reason=_STRING, relevant=_BOOLEAN),
         "relevant",
     )
@@ -271,10 +268,10 @@ def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
 
 @lru_cache(maxsize=256)
 def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _ClaimNumbers) -> Mode:
-    return _mode(
+    return items_mode(
         "citation_support",
         [*_fields("sentence", range(1, sentences + 1)), *_fields("passage", passages), "citations"],
-        partial(_read_citations, citations=citations),
+        partial(read_truths, names=("sentence", "passage"), places=citations, truth="supported"),
         items_schema("verdicts", sentence=_INTEGER, passage=_INTEGER, reason=_STRING, supported=_BOOLEAN),
         "supported",
     )
@@ -315,29 +312,32 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
             raise unreadable(reply, f"found {what} supported without a passage, expected those that support it")
         if by and not supported:
             raise unreadable(reply, f"found {what} not supported, but with passage {by[0]}, expected none")
-        verdicts.append({"supported": supported, "passages": sorted(by), "reason": read_reason(item)})
+        verdicts.append({"supported": supported, "passages": sorted(by), "reason": text_under(item, "reason")})
     return _verdicts(verdicts, "supported")
 
 
-def _read_relevance(reply: str, item: str, numbers: _ClaimNumbers) -> Verdict:
-    items = read_items(reply, "verdicts", (item,), [(each,) for each in numbers], "relevant")
+def read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, ...]], truth: str) -> Verdict:
+    """Read a list of ``verdicts``, each of which says whether an item is so, and why.
+
+    Args:
+        reply: Ends with an object that has the list.
+        names: Of the numbers by which an item is known.
+        places: The numbers of all of them, in the order of the verdicts.
+        truth: The key that says whether it is so.
+
+    Returns:
+        The share of the items that are so; in the details ``verdicts``: for each item, whether it is so, and why.
+
+    Raises:
+        JudgeError: An item has no verdict or two, one that does not exist has one, or a verdict is unreadable.
+    """
+    items = read_items(reply, "verdicts", names, places, truth)
     return _verdicts(
         [
-            {"relevant": read_truth(reply, each, "relevant", f"{item} {number}"), "reason": read_reason(each)}
-            for number, each in zip(numbers, items, strict=True)
+            {truth: read_truth(reply, each, truth, f"{names[0]} {place[0]}"), "reason": text_under(each, "reason")}
+            for place, each in zip(places, items, strict=True)
         ],
-        "relevant",
-    )
-
-
-def _read_citations(reply: str, citations: tuple[tuple[int, int], ...]) -> Verdict:
-    items = read_items(reply, "verdicts", ("sentence", "passage"), citations, "supported")
-    return _verdicts(
-        [
-            {"supported": read_truth(reply, each, "supported", f"sentence {place[0]}"), "reason": read_reason(each)}
-            for place, each in zip(citations, items, strict=True)
-        ],
-        "supported",
+        truth,
     )
 
 

@@ -18,6 +18,7 @@ from pytest_llmeval.judge.questions.replies import (
     EXPLANATION_SCHEMA,
     SCORE_SCHEMA,
     closing_object,
+    object_schema,
     read_explanation,
     read_score,
     read_yes_no,
@@ -78,30 +79,33 @@ def get_mode(name: str) -> Mode:
     """
     if name not in (*MODES, USER_ROLE):
         raise ValueError(unknown_name("judge mode", name, MODES))
-    file = read_mode_file(name)
     if name in (*PRESETS, USER_ROLE):
-        form = preset_form(name)
-        return Mode(
-            name=name,
-            version=file["version"],
-            instructions={
-                language: f"{text}\n\n{form.instructions(language)}" for language, text in file["instructions"].items()
-            },
-            fields=tuple(file["fields"]),
-            scale=form.scale,
-            read=form.read,
-            reply_schema=form.schema,
-        )
+        return form_mode(name, preset_form(name))
+    file = read_mode_file(name)
     read, reply_schema = _REPLIES[file["reply"]]
     low, high = file["scale"]
-    return Mode(
-        name=name,
-        version=file["version"],
-        instructions=file["instructions"],
-        fields=tuple(file["fields"]),
-        scale=(float(low), float(high)),
-        read=read,
-        reply_schema=reply_schema,
+    return mode_of_file(name, scale=(float(low), float(high)), read=read, reply_schema=reply_schema)
+
+
+def mode_of_file(name: str, variant: str = "", **settings: Any) -> Mode:
+    """Return the mode that a file describes.
+
+    Args:
+        name: Its name, which is that of the file.
+        variant: The end of its version.
+        settings: What `Mode` has besides, or has instead of what the file says.
+    """
+    file = read_mode_file(name)
+    described = {"version": f"{file['version']}{variant}", "instructions": file["instructions"]}
+    return Mode(name, **{**described, "fields": tuple(file.get("fields", ())), **settings})
+
+
+def form_mode(name: str, form: ReplyForm, variant: str = "") -> Mode:
+    """Return the mode of a file whose replies have a form, which ends its instructions."""
+    texts = read_mode_file(name)["instructions"]
+    instructions = {language: f"{text}\n\n{form.instructions(language)}" for language, text in texts.items()}
+    return mode_of_file(
+        name, variant, instructions=instructions, scale=form.scale, read=form.read, reply_schema=form.schema
     )
 
 
@@ -342,26 +346,14 @@ def next_turn_question(
 
 @cache
 def _mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
-    file = read_mode_file(SIMULATED_USER)
-    texts = {"en": instructions, "zh": instructions} if instructions is not None else file["instructions"]
-    own = "" if instructions is None else f"-{sha256(instructions.encode()).hexdigest()[:12]}"
-    return Mode(
-        name=SIMULATED_USER,
-        version=f"{file['version']}{own}",
-        instructions=texts,
-        fields=tuple(file["fields"]),
+    stop = {"anyOf": [{"type": "string", "enum": list(stops)}, {"type": "null"}]}
+    return mode_of_file(
+        SIMULATED_USER,
+        "" if instructions is None else f"-{sha256(instructions.encode()).hexdigest()[:12]}",
+        **({} if instructions is None else {"instructions": {"en": instructions, "zh": instructions}}),
         scale=(0.0, 1.0),
         read=partial(_read, stops),
-        reply_schema={
-            "type": "object",
-            "properties": {
-                "message": _SCHEMA_TEXT,
-                "stop": {"anyOf": [{"type": "string", "enum": list(stops)}, {"type": "null"}]},
-                "reason": {"type": "string"},
-            },
-            "required": ["message", "stop", "reason"],
-            "additionalProperties": False,
-        },
+        reply_schema=object_schema(message=_SCHEMA_TEXT, stop=stop, reason={"type": "string"}),
         asks_again=True,
         plays=True,
     )

@@ -263,7 +263,7 @@ def read_score(reply: str) -> Verdict:
     raw = _number(data, reply, booleans=True)
     score = min(1.0, max(0.0, raw))
     details = {} if score == raw else {"clamped_from": raw if math.isfinite(raw) else str(raw)}
-    return Verdict(score, _reasoning(data), details)
+    return Verdict(score, text_under(data, "reasoning"), details)
 
 
 def read_yes_no(reply: str) -> Verdict:
@@ -327,19 +327,19 @@ def read_explanation(reply: str) -> Verdict:
     """
     data = closing_object(reply, lambda data: {**_score(data), **_flags(data)})
     if isinstance(data.get("score"), str):
-        raise unreadable(reply, f"found {_excerpt(data, 'score')} as score, expected a number")
+        raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, expected a number")
     score = _number(data, reply)
     clamped = min(max(score, 0.0), _HIGHEST_GRADE)
     flags = _flags(data)
     for flag, value in flags.items():
         if not isinstance(value, bool):
             name = flag if flag in data else f"has_{flag}"
-            raise unreadable(reply, f"found {_excerpt(data, name)} as {name}, expected true or false")
+            raise unreadable(reply, f"found {value_excerpt(data, name)} as {name}, expected true or false")
     unnamed = [flag for flag in FLAGS if flag not in data and f"has_{flag}" not in data]
     more: dict[str, Any] = {UNNAMED_DEFECTS: unnamed} if unnamed else {}
     if clamped != score:
         more["clamped_from"] = score
-    return Verdict(clamped, _reasoning(data), {**flags, **more})
+    return Verdict(clamped, text_under(data, "reasoning"), {**flags, **more})
 
 
 def _flags(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -356,8 +356,8 @@ def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
     score = _number(data, reply)
     if score not in levels:
         known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
-        raise unreadable(reply, f"found the score {_excerpt(data, 'score')}, expected one of the levels {known}")
-    return Verdict(score, _reasoning(data))
+        raise unreadable(reply, f"found the score {value_excerpt(data, 'score')}, expected one of the levels {known}")
+    return Verdict(score, text_under(data, "reasoning"))
 
 
 def _number(data: Mapping[str, Any], reply: str, *, booleans: bool = False) -> float:
@@ -370,18 +370,18 @@ def _number(data: Mapping[str, Any], reply: str, *, booleans: bool = False) -> f
             score = math.nan
         if not math.isnan(score):
             return score
-    raise unreadable(reply, f"found {_excerpt(data, 'score')} as score, expected a number")
+    raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, expected a number")
 
 
-def _excerpt(data: Mapping[str, Any], name: str) -> str:
-    if name not in data:
-        return "nothing"
-    return excerpt(json.dumps(data[name], ensure_ascii=False), 60)
+def value_excerpt(data: Mapping[str, Any], name: str) -> str:
+    """Return the beginning of a value of a reply, for a message."""
+    return excerpt(json.dumps(data[name], ensure_ascii=False), _QUOTED) if name in data else "nothing"
 
 
-def _reasoning(data: Mapping[str, Any]) -> str:
-    reasoning = data.get("reasoning")
-    return plain(reasoning.strip()) if isinstance(reasoning, str) else ""
+def text_under(data: Mapping[str, Any], name: str) -> str:
+    """Return the text that a reply has under a name; empty without one."""
+    text = data.get(name)
+    return plain(text.strip()) if isinstance(text, str) else ""
 
 
 _DIGITS: Final = 9

@@ -21,13 +21,11 @@ from pytest_llmeval.judge.contract import JudgeRequest, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.items import (
     closing_list,
+    items_mode,
     items_schema,
-    listing,
-    read_items,
-    read_reason,
-    read_truth,
+    read_truths,
 )
-from pytest_llmeval.judge.questions.modes import DATA_CLOSE, DATA_OPEN, read_mode_file
+from pytest_llmeval.judge.questions.modes import DATA_CLOSE, DATA_OPEN, form_mode, mode_of_file, read_mode_file
 from pytest_llmeval.judge.questions.replies import (
     closing_object,
     object_schema,
@@ -35,10 +33,11 @@ from pytest_llmeval.judge.questions.replies import (
     read_rubric,
     rubric_schema,
     says,
+    text_under,
     unreadable,
+    value_excerpt,
 )
 
-_NAME: Final = "checklist"
 _SCHEMA: Final = items_schema(
     "verdicts", instruction={"type": "integer"}, reason={"type": "string"}, followed={"type": "boolean"}
 )
@@ -47,20 +46,9 @@ _SCHEMA: Final = items_schema(
 @lru_cache(maxsize=256)
 def checklist_mode(count: int) -> Mode:
     """Return the mode that judges a number of instructions."""
-    file = read_mode_file(_NAME)
-    question, answer = file["fields"]
-    return Mode(
-        name=_NAME,
-        version=file["version"],
-        instructions=file["instructions"],
-        fields=(question, *(f"instruction_{number}" for number in range(1, count + 1)), answer),
-        scale=(0.0, 1.0),
-        read=partial(read_checklist, count=count),
-        reply_schema=_SCHEMA,
-        asks_again=True,
-        decides=True,
-        listing=listing("followed"),
-    )
+    question, answer = read_mode_file("checklist")["fields"]
+    fields = [question, *(f"instruction_{number}" for number in range(1, count + 1)), answer]
+    return items_mode("checklist", fields, partial(read_checklist, count=count), _SCHEMA, "followed")
 
 
 def read_checklist(reply: str, count: int) -> Verdict:
@@ -77,13 +65,7 @@ def read_checklist(reply: str, count: int) -> Verdict:
     Raises:
         JudgeError: An instruction has no verdict or two, one that does not exist has one, or a verdict is unreadable.
     """
-    numbers = range(1, count + 1)
-    items = read_items(reply, "verdicts", ("instruction",), [(number,) for number in numbers], "followed")
-    verdicts = [
-        {"followed": read_truth(reply, each, "followed", f"instruction {number}"), "reason": read_reason(each)}
-        for number, each in zip(numbers, items, strict=True)
-    ]
-    return Verdict(sum(each["followed"] is True for each in verdicts) / count, details={"verdicts": verdicts})
+    return read_truths(reply, ("instruction",), [(number,) for number in range(1, count + 1)], "followed")
 
 
 GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
@@ -95,12 +77,8 @@ _STEPS: Final = "steps"
 
 @cache
 def _steps_mode() -> Mode:
-    file = read_mode_file("criteria_steps")
-    return Mode(
-        name="criteria_steps",
-        version=file["version"],
-        instructions=file["instructions"],
-        fields=tuple(file["fields"]),
+    return mode_of_file(
+        "criteria_steps",
         scale=(1.0, float(_MOST_STEPS)),
         read=read_steps,
         reply_schema=object_schema(steps={"type": "array", "items": {"type": "string"}}),
@@ -139,16 +117,7 @@ def numbered_steps(steps: Sequence[str]) -> str:
 
 def criteria_mode(form: ReplyForm) -> Mode:
     """Return the mode that grades by criteria and steps, which are texts of the question."""
-    file = read_mode_file("criteria")
-    return Mode(
-        name="criteria",
-        version=f"{file['version']}-{form.digest[:8]}",
-        instructions={name: f"{text}\n\n{form.instructions(name)}" for name, text in file["instructions"].items()},
-        fields=tuple(file["fields"]),
-        scale=form.scale,
-        read=form.read,
-        reply_schema=form.schema,
-    )
+    return form_mode("criteria", form, f"-{form.digest[:8]}")
 
 
 _FEWEST_LEVELS = 2
@@ -220,19 +189,17 @@ def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
         criteria: Of a `Rubric`; inserted into the instructions unchanged.
         levels: Of the same, in any order; the judge sees the highest first.
     """
-    file = read_mode_file("rubric")
     ordered = sorted(levels, key=lambda level: -level.score)
     listed = "\n".join(f"{_number(float(level.score))}  {level.meaning.strip()}" for level in ordered)
     scores = tuple(float(level.score) for level in reversed(ordered))
     digest = hashlib.sha256(json.dumps([criteria, listed]).encode()).hexdigest()[:8]
-    return Mode(
-        name="rubric",
-        version=f"{file['version']}-{digest}",
+    return mode_of_file(
+        "rubric",
+        f"-{digest}",
         instructions={
             language: Template(text).substitute(criteria=criteria.strip(), levels=listed)
-            for language, text in file["instructions"].items()
+            for language, text in read_mode_file("rubric")["instructions"].items()
         },
-        fields=tuple(file["fields"]),
         scale=(scores[0], scores[-1]),
         read=partial(read_rubric, levels=scores),
         reply_schema=rubric_schema(scores),
@@ -240,14 +207,10 @@ def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
 
 
 _SCORES: Final = {"first": 1.0, "tie": 0.5, "second": 0.0}
-_PAIR_SCHEMA: Final = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "better": {"type": "string", "enum": ["first", "second", "tie"]}},
-    "required": ["reasoning", "better"],
-    "additionalProperties": False,
-}
+_PAIR_SCHEMA: Final = object_schema(
+    reasoning={"type": "string"}, better={"type": "string", "enum": ["first", "second", "tie"]}
+)
 _SAYS = says("better", "(?:first|second|tie)(?![a-z0-9_])")
-_LONGEST_EXCERPT = 60
 
 
 @lru_cache(maxsize=64)
@@ -259,17 +222,14 @@ def pairwise_mode(criteria: str | None = None) -> Mode:
             holds their digest. Default: those of the mode.
     """
     file = read_mode_file("pairwise")
-    version = file["version"]
-    if criteria is not None:
-        version += f"-{hashlib.sha256(criteria.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-    return Mode(
-        name="pairwise",
-        version=version,
+    digest = "" if criteria is None else hashlib.sha256(criteria.encode("utf-8", "surrogatepass")).hexdigest()
+    return mode_of_file(
+        "pairwise",
+        digest and f"-{digest[:8]}",
         instructions={
             language: Template(text).substitute(criteria=file["criteria"][language] if criteria is None else criteria)
             for language, text in file["instructions"].items()
         },
-        fields=tuple(file["fields"]),
         scale=(0.0, 1.0),
         read=read_better,
         reply_schema=_PAIR_SCHEMA,
@@ -287,12 +247,8 @@ def read_better(reply: str) -> Verdict:
     data = closing_object(reply, _verdict, _SAYS)
     better = data.get("better")
     if not isinstance(better, str) or better.strip().lower() not in _SCORES:
-        value_text = (
-            excerpt(json.dumps(better, ensure_ascii=False), _LONGEST_EXCERPT) if "better" in data else "nothing"
-        )
-        raise unreadable(reply, f"found {value_text} as better, expected first, second or tie")
-    reasoning = data.get("reasoning")
-    return Verdict(_SCORES[better.strip().lower()], plain(reasoning.strip()) if isinstance(reasoning, str) else "")
+        raise unreadable(reply, f"found {value_excerpt(data, 'better')} as better, expected first, second or tie")
+    return Verdict(_SCORES[better.strip().lower()], text_under(data, "reasoning"))
 
 
 def _verdict(data: Mapping[str, Any]) -> Mapping[str, Any]:
