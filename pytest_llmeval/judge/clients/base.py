@@ -1,9 +1,11 @@
 """The contract of clients, and the attempts of a call: kinds of failures, advice, and total usage."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
@@ -71,16 +73,6 @@ def is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
 
 
-def plain_text(text: str) -> str:
-    """Replace halves of surrogate pairs, which JSON can carry but no file or database can keep.
-
-    Example:
-        >>> plain_text("a" + chr(0xD800))
-        'a\N{REPLACEMENT CHARACTER}'
-    """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 class Dialect(Protocol):
     """A provider's interface."""
 
@@ -129,6 +121,8 @@ TOO_SLOW: Final = "raise the judge's timeout, or make fewer concurrent calls (--
 
 _TOO_MANY = 429
 _BAD_REQUEST = 400
+FORM_REFUSED: Final = (_BAD_REQUEST, 422)
+"""The statuses with which servers refuse a reply schema."""
 _REJECTED: Final = frozenset({_BAD_REQUEST, 413, 422})
 _NOTHING_USED: Final = Usage()
 
@@ -228,6 +222,10 @@ def message_in(data: Any) -> str | None:
     return None
 
 
+class FormRefusedError(Exception):
+    """A server does not support a reply schema."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """The attempts of a call and the delays between them.
@@ -245,6 +243,29 @@ class Patience:
     on_rate_limit: OnRateLimit | None = None
     sleep: Sleep = asyncio.sleep
     calls: RunCalls = field(default_factory=RunCalls)
+    _refused_forms: set[str] = field(default_factory=set)
+
+    async def complete(
+        self, request: JudgeRequest, attempt: Callable[..., Awaitable[JudgeReply]], address: str, *, structured: bool
+    ) -> JudgeReply:
+        """Return the reply to a request, with its schema first, if the server supports it.
+
+        Args:
+            request: The request.
+            attempt: Makes one call; its keyword ``structured`` says whether the schema is sent.
+            address: Of the server.
+            structured: Whether schemas may be sent.
+
+        Raises:
+            JudgeError: There is no reply.
+        """
+        form = json.dumps(request.reply_schema, sort_keys=True)
+        if structured and request.reply_schema is not None and form not in self._refused_forms:
+            try:
+                return await self.persist(partial(attempt, structured=True), address)
+            except FormRefusedError:
+                self._refused_forms.add(form)
+        return await self.persist(partial(attempt, structured=False), address)
 
     async def persist(self, attempt: Callable[[], Awaitable[JudgeReply]], address: str) -> JudgeReply:
         """Return the first reply, its usage with that of the attempts before it.

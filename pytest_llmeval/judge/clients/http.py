@@ -3,7 +3,8 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -11,23 +12,23 @@ from msgspec.structs import replace
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.judge.clients.base import (
+    FORM_REFUSED,
     TOO_SLOW,
     CallError,
     Dialect,
+    FormRefusedError,
     Patience,
     count,
     failed_status,
     message_in,
-    plain_text,
 )
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
-from pytest_llmeval.judge.questions.replies import TokenChoice, score_probabilities
+from pytest_llmeval.judge.questions.replies import TokenChoice, plain, score_probabilities
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
 from pytest_llmeval.services.secrets import Redactor, address_of, redacted_url, without_key
 
 _LARGEST_REPLY: Final = 10 << 20
-_FORM_REFUSED = (400, 422)
 _NO_REPLY_ADVICE: Final = {"slow": TOO_SLOW, "too large": "check the judge's base_url"}
 
 
@@ -44,7 +45,6 @@ class HttpJudge:
     spec: JudgeSpec
     dialect: Dialect
     patience: Patience
-    _refused_forms: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         url = self.dialect.url(self._base)
@@ -59,20 +59,12 @@ class HttpJudge:
             JudgeError: There is none: the key is missing, the server refused the call, or no attempt succeeded.
         """
         self._key()  # a missing key is reported at once, without attempts
-        if request.reply_schema is not None and self.spec.structured == "auto" and not self._refuses(request):
-            try:
-                return await self.patience.persist(lambda: self._attempt(request, structured=True), self._address)
-            except _FormRefusedError:
-                self._refused_forms.add(_form(request))
-        return await self.patience.persist(lambda: self._attempt(request, structured=False), self._address)
+        attempt = partial(self._attempt, request)
+        return await self.patience.complete(request, attempt, self._address, structured=self.spec.structured == "auto")
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""
         await self._exchange.aclose()
-
-    def _refuses(self, request: JudgeRequest) -> bool:
-        """Return whether the server has refused to enforce the form of the reply."""
-        return bool(self._refused_forms) and _form(request) in self._refused_forms
 
     @property
     def _base(self) -> str:
@@ -104,8 +96,8 @@ class HttpJudge:
         data = _parsed(answer.body)
         text = answer.body.decode("utf-8", "replace")
         if not answer.ok:
-            if structured and answer.status in _FORM_REFUSED and self.dialect.refuses_form(text):
-                raise _FormRefusedError
+            if structured and answer.status in FORM_REFUSED and self.dialect.refuses_form(text):
+                raise FormRefusedError
             message = redactor.line(message_in(data) or text)
             source = f"the key in {self._variable}"
             raise failed_status(
@@ -137,14 +129,6 @@ class HttpJudge:
     def _malformed(self, what: str, usage: Usage) -> CallError:
         advice = "check that the judge's base_url supports this API"
         return CallError(f"{self._where}: {what}", advice, transient=True, usage=usage)
-
-
-def _form(request: JudgeRequest) -> str:
-    return json.dumps(request.reply_schema, sort_keys=True)
-
-
-class _FormRefusedError(Exception):
-    """The server will not enforce the form of the reply."""
 
 
 def _parsed(raw: bytes) -> Any:
@@ -206,9 +190,9 @@ class OpenAI:
             case {"choices": [{"message": {**message}, **choice}, *_]}:
                 refusal = message.get("refusal")
                 if isinstance(refusal, str) and refusal:
-                    return JudgeReply(plain_text(refusal), self.usage(data), "refusal")
+                    return JudgeReply(plain(refusal), self.usage(data), "refusal")
                 stopped = _STOPPED.get(str(choice.get("finish_reason")), "stop")
-                return JudgeReply(plain_text(_text(message.get("content"))), self.usage(data), stopped)
+                return JudgeReply(plain(_text(message.get("content"))), self.usage(data), stopped)
         return None
 
     def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:
@@ -308,7 +292,7 @@ class Anthropic:
         inputs = [each.get("input") for each in blocks if each.get("type") == "tool_use" and each.get("name") == _TOOL]
         texts = [each["text"] for each in blocks if each.get("type") == "text" and isinstance(each.get("text"), str)]
         text = json.dumps(inputs[0], ensure_ascii=False) if inputs else "".join(texts)
-        return JudgeReply(plain_text(text), self.usage(data), _STOP_REASONS.get(str(data.get("stop_reason")), "stop"))
+        return JudgeReply(plain(text), self.usage(data), _STOP_REASONS.get(str(data.get("stop_reason")), "stop"))
 
     def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:  # noqa: ARG002 (the interface has none)
         """Return nothing: the interface gives no probabilities."""

@@ -1,22 +1,24 @@
 """Judges from pydantic-ai, an optional extra."""
 
 import asyncio
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.core.errors import JudgeError, MissingExtraError, format_error
 from pytest_llmeval.judge.clients.base import (
     FILTERED,
+    FORM_REFUSED,
     TOO_SLOW,
     CallError,
+    FormRefusedError,
     Patience,
     failed_status,
     is_count,
-    plain_text,
 )
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judge.questions.replies import plain
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.secrets import Redactor
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-_FORM_REFUSED = (400, 422)
 _STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
 
 
@@ -42,7 +43,6 @@ class PydanticAiJudge:
     patience: Patience
     _model: "Model | None" = None
     _loop: asyncio.AbstractEventLoop | None = None
-    _refused_forms: set[str] = field(default_factory=set)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
         """Return the model's reply.
@@ -52,18 +52,9 @@ class PydanticAiJudge:
             MissingExtraError: pydantic-ai, or what it needs for this provider, is not installed.
         """
         model = self._connected()
-        form = json.dumps(request.reply_schema, sort_keys=True)
-        is_structured = (
-            request.reply_schema is not None and self.spec.structured == "auto" and form not in self._refused_forms
-        )
-        if is_structured and model.profile.get("supports_json_schema_output"):
-            try:
-                return await self.patience.persist(
-                    lambda: self._attempt(model, request, structured=True), self.spec.name
-                )
-            except _SchemaRefusedError:
-                self._refused_forms.add(form)
-        return await self.patience.persist(lambda: self._attempt(model, request, structured=False), self.spec.name)
+        attempt = partial(self._attempt, model, request)
+        structured = self.spec.structured == "auto" and bool(model.profile.get("supports_json_schema_output"))
+        return await self.patience.complete(request, attempt, self.spec.name, structured=structured)
 
     async def aclose(self) -> None:
         """Let the model go; pydantic-ai shares and keeps its connections."""
@@ -111,10 +102,6 @@ class PydanticAiJudge:
         return _reply(response)
 
 
-class _SchemaRefusedError(Exception):
-    """The provider will not enforce the form of the reply."""
-
-
 def _messages(request: JudgeRequest) -> "list[ModelMessage]":
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
@@ -148,8 +135,8 @@ def _failed(error: Any, *, structured: bool) -> Exception:
 
     message = Redactor().line(format_error(error))
     if isinstance(error, ModelHTTPError):
-        if structured and error.status_code in _FORM_REFUSED and "schema" in str(error).lower():
-            return _SchemaRefusedError()
+        if structured and error.status_code in FORM_REFUSED and "schema" in str(error).lower():
+            return FormRefusedError()
         headers = error.headers or {}
         return failed_status(error.status_code, message, raw=str(error), headers=headers, key="the provider's key")
     if isinstance(error, ContentFilterError):
@@ -165,4 +152,4 @@ def _reply(response: "ModelResponse") -> JudgeReply:
     used = response.usage
     counts = [each if is_count(each) else None for each in (used.input_tokens, used.output_tokens)]
     usage = Usage(*counts) if any(counts) else Usage()
-    return JudgeReply(plain_text(text), usage, _STOPPED.get(str(response.finish_reason), "stop"))
+    return JudgeReply(plain(text), usage, _STOPPED.get(str(response.finish_reason), "stop"))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.judge.contract import JudgeRequest, Message
+from pytest_llmeval.judge.questions.replies import object_schema
 
 _INSTRUCTIONS: Final = """\
 You are a fact checker. The next message holds one claim, as a JSON text between <claim> and </claim>. It is what you \
@@ -40,24 +41,15 @@ _NO_SEARCH: Final = "You cannot search. Recall what you know for and against the
 _LEVELS: Final = {"type": "string", "enum": ["High", "Medium", "Low"]}
 
 
-def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    # Providers that enforce a schema want every property required and no others.
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-ANSWER_SCHEMA: Final = _object(
+# Providers that enforce a schema want every property required and no others.
+ANSWER_SCHEMA: Final = object_schema(
     claim={"type": "string"},
     verdict={"type": "string", "enum": ["Supported", "Refuted", "Not Enough Evidence"]},
     justification={"type": "string"},
     confidence=_LEVELS,
     evidence_sources={
         "type": "array",
-        "items": _object(content={"type": "string"}, url={"type": "string"}, credibility=_LEVELS),
+        "items": object_schema(content={"type": "string"}, url={"type": "string"}, credibility=_LEVELS),
     },
 )
 """JSON Schema of the answer, for providers that can enforce one."""
