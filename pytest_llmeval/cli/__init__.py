@@ -3,7 +3,7 @@
 import io
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -63,14 +63,15 @@ def _run(arguments: list[str]) -> int:
     from pytest_llmeval.core.errors import LlmevalError, SuiteError
     from pytest_llmeval.suite.registry import default_registry
 
+    options = Namespace()
     try:
         registry = default_registry()
         arguments = _renamed(arguments, registry)
-        options = _parser(registry, arguments).parse_args(arguments)
+        options = _parser(registry, arguments).parse_args(arguments, options)
         code: int = options.run(options)
     except LlmevalError as error:
         say(error.faults if isinstance(error, SuiteError) else str(error).split("\n"), error=True)
-        return 1
+        return getattr(options, "code_of_faults", 1)
     except KeyboardInterrupt:
         say(["interrupted"], error=True)
         return _INTERRUPTED

@@ -2,7 +2,7 @@
 
 import json
 import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing, contextmanager
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import amount, say
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import MISSING
@@ -21,7 +21,7 @@ from pytest_llmeval.judge.contract import Mode, Verdict
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.questions.replies import read_text
-from pytest_llmeval.judge.recordings import Judgements, judgements_of, scored_ids
+from pytest_llmeval.judge.recordings import Judgements, ScoreFile, judgements_of, scored_ids, write_judgements
 from pytest_llmeval.judge.spec import PanelSpec, jurors_of
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
     from pytest_llmeval.judge.replies import ReplyStore
     from pytest_llmeval.judge.spec import JudgeSpec
-    from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.suite.suite import Suite
 
 
@@ -50,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
     add("stats", "count verdicts, tokens and cost, by mode and model").set_defaults(run=_stats)
     prune = add("prune", "delete verdicts by age, by model, or both")
-    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="older than DAYS")
+    prune.add_argument("--older-than", type=amount, metavar="DAYS", help="older than DAYS")
     prune.add_argument("--model", metavar="PROVIDER:NAME", help="verdicts of this model")
     prune.set_defaults(run=_prune, refuse=prune.error)
     add("verify", "list damaged verdicts; the exit code is 1 if there are any").set_defaults(run=_verify)
@@ -71,16 +70,6 @@ def _add_import(parser: ArgumentParser) -> None:
         "--model", metavar="PROVIDER:NAME", help="judge model that gave the scores (default: the suite's)"
     )
     parser.set_defaults(run=_import, refuse=parser.error)
-
-
-def _days(text: str) -> float:
-    try:
-        days = float(text)
-    except ValueError:
-        days = -1.0
-    if not 0 <= days < float("inf"):
-        raise ArgumentTypeError(f"found {text!r}, expected a number of days of at least 0")
-    return days
 
 
 @contextmanager
@@ -139,8 +128,6 @@ def _verify(options: Namespace) -> int:
 
 
 def _export(options: Namespace) -> int:
-    from pytest_llmeval.judge.recordings import write_judgements
-
     if options.file.is_dir():
         raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
     if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache.path):
@@ -153,8 +140,6 @@ def _export(options: Namespace) -> int:
 
 
 def _import(options: Namespace) -> int:
-    from pytest_llmeval.judge.recordings import Judgements
-
     if not options.file.exists():
         raise LlmevalError(f"found no file {options.file}, expected one with verdicts or scores")
     if options.file.suffix == ".jsonl":
@@ -167,8 +152,6 @@ def _import(options: Namespace) -> int:
 
 
 def _import_scores(options: Namespace) -> int:
-    from pytest_llmeval.judge.recordings import ScoreFile
-
     questions = _questions(options, options.suite)
     if len(questions.models) > 1:
         options.refuse(f"found a panel of judges, expected --model with one of them: {', '.join(questions.models)}")
@@ -201,8 +184,6 @@ def _keep(options: Namespace, entries: "list[StoredJudgement]") -> int:
 
 
 def _explain(options: Namespace) -> int:
-    from pytest_llmeval.judge.recordings import Judgements
-
     path = Path(options.what)
     if path.suffix == ".jsonl" and path.is_file():
         return _show(sorted(Judgements.read(path).entries.values(), key=lambda entry: (entry.case, entry.key)))

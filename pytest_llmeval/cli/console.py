@@ -46,21 +46,29 @@ def refuse_input(output: Path | None, *inputs: Path | None) -> None:
 
 def share(text: str) -> float:
     """Read a number between 0 and 1."""
-    value = _number(text)
+    value = number(text)
     if not 0 < value < 1:
         raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
     return value
 
 
-def drop(text: str) -> float:
+def count(text: str) -> int:
+    """Read a whole number of at least 1."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
+    return int(text)
+
+
+def amount(text: str) -> float:
     """Read a number of at least 0."""
-    value = _number(text)
+    value = number(text)
     if not 0 <= value < float("inf"):
         raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
     return value
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
+    """Read a number."""
     try:
         return float(text)
     except ValueError:

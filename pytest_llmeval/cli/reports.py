@@ -9,15 +9,14 @@ from msgspec import structs
 
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.cli.options import OPTIONS, add_options
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.reports.form import CaseReport, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.compare import Difference
-    from pytest_llmeval.reports.form import Changes, RunReport, SuiteReport
     from pytest_llmeval.reports.html.data import PageRun
 
 
@@ -99,19 +98,15 @@ def add_html(parser: ArgumentParser) -> None:
     parser.add_argument("reports", nargs="+", type=Path, metavar="RUN.json", help="JSON report of a run")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="page to write (default: RUN.html)")
     parser.add_argument("--baseline", type=Path, metavar="BASE.json", help="JSON report to compare with")
-    parser.set_defaults(run=_html)
+    parser.set_defaults(run=_html, code_of_faults=2)
 
 
 def _html(options: Namespace) -> int:
     from pytest_llmeval.reports.html.page import to_page
 
     output = options.output or options.reports[0].with_suffix(".html")
-    try:
-        page = to_page(_runs(options.reports, options.baseline))
-        write_text(output, [page.html])
-    except SuiteError as error:
-        say(error.faults, error=True)
-        return 2
+    page = to_page(_runs(options.reports, options.baseline))
+    write_text(output, [page.html])
     say([f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])])
     return 0
 
@@ -149,9 +144,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
     return [path.name if names.count(path.name) == 1 else str(path) for path in paths]
 
 
-def _compared(
-    here: "RunReport", there: "RunReport", label: str, start: int
-) -> "tuple[RunReport, Sequence[int | None]]":
+def _compared(here: RunReport, there: RunReport, label: str, start: int) -> "tuple[RunReport, Sequence[int | None]]":
     """Return a run with the changes of its suites, and for each the index of its counterpart.
 
     Args:
@@ -174,13 +167,11 @@ def _compared(
     return structs.replace(here, suites=suites), [None if other is None else places[id(other)] for other in pairs]
 
 
-def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes":
+def _changes(here: SuiteReport, there: SuiteReport, label: str) -> Changes:
     """Return what changed between two suites, over the cases that ran in both."""
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.core.wording import counted
     from pytest_llmeval.gates.statistics.compare import differences
-    from pytest_llmeval.reports.form import Changes
 
     paired = paired_scores(here, there)
     alone = zip(paired.alone, ("this run", label), strict=True)
@@ -193,7 +184,7 @@ def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes"
     return Changes(label, by_metric, [*notes, *_measured_otherwise(here, there)])
 
 
-def _measured_otherwise(here: "SuiteReport", there: "SuiteReport") -> list[str]:
+def _measured_otherwise(here: SuiteReport, there: SuiteReport) -> list[str]:
     """Return notes on metrics that the two runs compute in different ways."""
     now, then = here.metrics, there.metrics
     return [

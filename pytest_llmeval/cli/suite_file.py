@@ -19,7 +19,7 @@ from pytest_llmeval.gates.drop import never_decided
 from pytest_llmeval.judge.service import is_retired
 from pytest_llmeval.judge.spec import jurors_of
 from pytest_llmeval.suite import SUITE_FILES
-from pytest_llmeval.suite.registry import Registry, default_registry
+from pytest_llmeval.suite.registry import Registry, build, default_registry
 from pytest_llmeval.suite.suite import CANNOT_FAIL, stop_fault
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
         SuiteError: It has faults that affect every case.
     """
     from pytest_llmeval.suite.loading import load_suite
-    from pytest_llmeval.suite.registry import default_registry
 
     here = Path.cwd()
     root = here if path.resolve().is_relative_to(here) else path.resolve().parent
@@ -187,7 +186,6 @@ def add_schema(parser: ArgumentParser) -> None:
 
 
 def _schema(_options: Namespace) -> int:
-    from pytest_llmeval.suite.registry import default_registry
     from pytest_llmeval.suite.schema import suite_schema
 
     say(json.dumps(suite_schema(default_registry()), indent=2).split("\n"))
@@ -258,7 +256,6 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
     from pydantic import ValidationError
 
     from pytest_llmeval.data.files.validation import option_fault
-    from pytest_llmeval.suite.registry import build
 
     try:
         kind = registry.get(name)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_llmeval.cli.console import drop, say, share
-from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.cli.console import amount, say, share
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="confidence level of the intervals (default: 0.95)",
     )
     parser.add_argument(
-        "--max-drop", type=drop, metavar="NUMBER", help="fail if a larger drop of a metric is established"
+        "--max-drop", type=amount, metavar="NUMBER", help="fail if a larger drop of a metric is established"
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="compare only this metric; can be repeated")
     parser.add_argument("--by", metavar="LABEL", help="compare the groups of this label as well")
     parser.add_argument(
         "--show", type=int, default=0, metavar="N", help="list the N cases that changed most (default: none)"
     )
-    parser.set_defaults(run=_compare)
+    parser.set_defaults(run=_compare, code_of_faults=2)
 
 
 def _compare(options: Namespace) -> int:
@@ -52,29 +52,22 @@ def _compare(options: Namespace) -> int:
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.gates.drop import judge_together
 
-    try:
-        here, there = (_chosen(report) for report in (options.report, options.baseline))
-    except SuiteError as error:
-        say(error.faults, error=True)
-        return 2
-    pairs, alone = pair_suites(here, there, named=any("#" in each for each in (options.report, options.baseline)))
-    for suites, report in zip(alone, (options.report, options.baseline), strict=True):
+    reports = (options.report, options.baseline)
+    pairs, alone = pair_suites(*map(_chosen, reports), named=any("#" in each for each in reports))
+    for suites, report in zip(alone, reports, strict=True):
         say(f"{each.suite} ({each.path}): only in {report}" for each in suites)
     if not pairs:
-        say(["the reports have no suite in common"], error=True)
-        return 2
+        raise LlmevalError("the reports have no suite in common")
     known = dict.fromkeys(name for pair in pairs for suite in pair for name in suite.metrics)
     unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
     if unknown:
-        say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
-        return 2
+        raise LlmevalError("\n".join(unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown))
     verdicts: list[GateResult] = []
     gone = False
     uncompared: list[str] = []
     labels = {label for here, _ in pairs for case in here.cases for label in case.labels}
     if options.by is not None and options.by not in labels:
-        say([unknown_name("label", options.by, labels) if labels else "no case has labels"], error=True)
-        return 2
+        raise LlmevalError(unknown_name("label", options.by, labels) if labels else "no case has labels")
     for pair in pairs:
         compared = _suite(*pair, options)
         say(compared.lines)

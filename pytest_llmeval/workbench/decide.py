@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.suite_file import notes, open_suite
+from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import GateResult, ScoreGate
@@ -202,23 +202,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = _DECIDE
     parser.add_argument("report", type=Path, help="JSON report of a run of the suite")
     parser.add_argument("suite", type=Path, help="suite file, with the thresholds and gates to apply")
-    parser.set_defaults(run=_decide)
+    parser.set_defaults(run=_decide, code_of_faults=2)
 
 
 def _decide(options: Namespace) -> int:
     from pytest_llmeval.cli.paired import results_of
     from pytest_llmeval.reports.reading import read_report
 
-    try:
-        recorded = results_of(read_report(options.report).suites, options.suite)
-        suite = open_suite(options.suite)
-    except SuiteError as error:
-        say(error.faults, error=True)
-        say(notes(options.suite, error.faults), error=True)
-        return 2
+    recorded = results_of(read_report(options.report).suites, options.suite)
+    suite = open_noted(options.suite)
     if not recorded:
-        say([f"{options.report}: found no results of {options.suite}, expected some"], error=True)
-        return 2
+        raise LlmevalError(f"{options.report}: found no results of {options.suite}, expected some")
     decisions = [decide(each, suite) for each in recorded]
     for each, decision in zip(recorded, decisions, strict=True):
         say(_lines(each, decision))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from pytest_llmeval._version import __version__
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.suite_file import notes, open_suite, suite_files
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, seconds
 from pytest_llmeval.data.files.folders import own_file
 from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
@@ -246,7 +246,6 @@ def _fixture(model: _Model) -> Finding:
 
 def _answer(model: _Model) -> Finding:
     """Make one short call."""
-    from pytest_llmeval.core.errors import JudgeError
     from pytest_llmeval.judge.clients import connect, connect_embeddings
     from pytest_llmeval.judge.contract import JudgeRequest, Message
 

@@ -1,14 +1,14 @@
 """The command ``llmeval history``: the last runs and approvals of a suite."""
 
 import textwrap
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.cli.console import count, say, write_text
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, suggest, unknown_name
 
@@ -36,26 +36,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="show only this metric; can be repeated")
     parser.add_argument(
-        "--last", type=_count, default=_LAST, metavar="N", help=f"how many runs and approvals (default: {_LAST})"
+        "--last", type=count, default=_LAST, metavar="N", help=f"how many runs and approvals (default: {_LAST})"
     )
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw them to this file as well")
-    parser.set_defaults(run=_history)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 1")
-    return int(text)
+    parser.set_defaults(run=_history, code_of_faults=2)
 
 
 def _history(options: Namespace) -> int:
     from pytest_llmeval.baselines.history import read_history
 
-    try:
-        suite = _suite(options.suite)
-    except LlmevalError as error:
-        say(str(error).split("\n"), error=True)
-        return 2
+    suite = _suite(options.suite)
     history = read_history(suite, _root(suite))
     if history.faults:
         say([f"left out for {counted(len(history.faults), 'fault')}:", *history.faults], error=True)
@@ -65,8 +55,7 @@ def _history(options: Namespace) -> int:
     known = dict.fromkeys(name for each in history.timelines for name in each.metrics)
     unknown = [name for name in options.metric or () if name not in known]
     if unknown:
-        say((unknown_name("metric", name, known) for name in unknown), error=True)
-        return 2
+        raise LlmevalError("\n".join(unknown_name("metric", name, known) for name in unknown))
     if options.svg is not None:
         from pytest_llmeval.reports.timeline import history_svg
 

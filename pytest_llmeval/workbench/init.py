@@ -61,7 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     host.add_argument("--gitlab", action="store_const", const="gitlab", dest="host", help="write a GitLab pipeline")
     parser.add_argument("--target", metavar="MODULE:NAME", help="the function to evaluate, such as my_app:answer")
     add_rag_arguments(parser)
-    parser.set_defaults(run=_init)
+    parser.set_defaults(run=_init, code_of_faults=2)
 
 
 def _init(options: Namespace) -> int:
@@ -73,12 +73,8 @@ def _init(options: Namespace) -> int:
         project = Project(folder)
         for step in _steps(project, options.host or project.host, target, rag):
             say([_done(folder, step)])
-    except LlmevalError as error:
-        say([error], error=True)
-        return 2
     except OSError as error:
-        say([f"{error.filename or folder}: not written: {error.strerror}"], error=True)
-        return 2
+        raise LlmevalError(f"{error.filename or folder}: not written: {error.strerror}") from None
     where = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     if rag is not None and not _is_good(folder / rag.path):
         return 1

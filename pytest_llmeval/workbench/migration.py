@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,8 @@ from msgspec import structs
 
 from pytest_llmeval.baselines.baselines import deciding_labels
 from pytest_llmeval.baselines.comparable import Stamp, digests_of, shown_beside
-from pytest_llmeval.baselines.files import approved_scores, read_statistics, score_file, statistics_file
+from pytest_llmeval.baselines.files import approved_scores, score_file, statistics_file
+from pytest_llmeval.baselines.runs import approved_statistics
 from pytest_llmeval.baselines.scores import Bridge, SuiteScores, render, rounded
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
@@ -20,7 +20,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.contract import GateResult, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, Shift, dependence, subject_of
+from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, RunPairing, Shift, dependence, subject_of
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
 from pytest_llmeval.run.case_runner import CaseRunner
@@ -31,7 +31,6 @@ from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.targets.recordings import Recordings
 
 
@@ -237,9 +236,6 @@ def _summary(suite: Suite, records: Sequence[CaseRecord]) -> Result:
 
 def measured_shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
     """Return, by evaluator, how far its metrics move; those that a case only has to pass are moved by all of them."""
-    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-    from pytest_llmeval.gates.statistics.pairing import RunPairing
-
     digests = digests_of(suite)
     here, there = (CaseStatistics.from_records(side.records, digests=digests) for side in (new, old))
     pairing = RunPairing(here, there, suite.metrics)
@@ -267,7 +263,7 @@ def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) ->
     return replace(shift, before=old.signature, after=new.signature)
 
 
-def _moved(pairing: "RunPairing", names: Sequence[str], suite: Suite) -> dict[str, Shift]:
+def _moved(pairing: RunPairing, names: Sequence[str], suite: Suite) -> dict[str, Shift]:
     """Return how far metrics move, as far as that can be told: from two cases on, with a score from both judges."""
     from pytest_llmeval.gates.statistics.compare import differences
 
@@ -346,7 +342,11 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
         scores = approved_scores(path, display_path)
         if scores is None:
             raise LlmevalError(f"found no approved scores {display_path}, expected some: a bridge begins at them")
-        approved = _approved_statistics(path, scores)
+        try:
+            approved = approved_statistics(key, scores)
+        except (OSError, UnicodeDecodeError, SuiteError) as error:
+            name = statistics_file(path).name
+            raise LlmevalError(f"{name}: cannot be read ({error}), expected the cases of the approved run") from None
         bridges = [_bridge(migration, label, scores, approved, stamp) for label in migration.shifts]
         notes[:] = _notes(migration, approved, bridges)
         ways = [(each.label, each.old, each.new) for each in bridges]
@@ -358,19 +358,6 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
     except OSError as error:
         raise LlmevalError(f"{Path(display_path)}: not written ({error.strerror})") from error
     return display_path, notes
-
-
-def _approved_statistics(path: Path, scores: SuiteScores) -> CaseStatistics:
-    """Return what was counted in the cases of the approved run.
-
-    Raises:
-        LlmevalError: It cannot be read.
-    """
-    file = statistics_file(path)
-    try:
-        return CaseStatistics.from_lines(StringIO(read_statistics(file, scores)), file.name)
-    except (OSError, UnicodeDecodeError, SuiteError) as error:
-        raise LlmevalError(f"{file.name}: cannot be read ({error}), expected the cases of the approved run") from None
 
 
 def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str]:

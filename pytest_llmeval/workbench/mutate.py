@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.cli.console import number, refuse_input, say, write_text
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
@@ -41,10 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = number(text)
     if not 0 <= value <= 1:
         raise ArgumentTypeError(f"found {text!r}, expected a share from 0 to 1")
     return value

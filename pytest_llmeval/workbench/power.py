@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.console import drop, say, share, write_text
-from pytest_llmeval.cli.suite_file import notes, open_suite
-from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.cli.console import amount, say, share, write_text
+from pytest_llmeval.cli.suite_file import open_noted
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
 from pytest_llmeval.gates.contract import split_statistic
@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = _POWER
     parser.add_argument("suite", type=Path, help="suite file")
     parser.add_argument(
-        "--drop", type=drop, action="append", metavar="NUMBER", help="true drop to find; may be repeated"
+        "--drop", type=amount, action="append", metavar="NUMBER", help="true drop to find; may be repeated"
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
     parser.add_argument(
@@ -52,35 +52,34 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--cluster-by", metavar="LABEL", help="label of cases that belong together; default: cluster_by of the suite"
     )
-    parser.add_argument("--within", type=drop, metavar="SD", help="standard deviation of a case's score over repeats")
-    parser.add_argument("--between", type=drop, metavar="SD", help="standard deviation of what a change does to a case")
+    parser.add_argument("--within", type=amount, metavar="SD", help="standard deviation of a case's score over repeats")
+    parser.add_argument(
+        "--between", type=amount, metavar="SD", help="standard deviation of a change's effect on a case"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the chance to find a drop into an SVG file")
-    parser.set_defaults(run=_power)
+    parser.set_defaults(run=_power, code_of_faults=2)
 
 
 def _power(options: Namespace) -> int:
-    try:
-        planned, suite = _planned(options)
-        if planned is None:
-            return 2
-        say([f"{suite.name} ({options.suite}): {_size(suite)}"])
-        for each in planned:
-            say(_lines(each, suite, options.drop))
-        if options.plot:
-            plans = {each.name: each.plan for each in planned if each.plan is not None}
-            write_text(options.plot, _svg(plans, len(suite.cases), suite.repeats.times))
-    except SuiteError as error:
-        say(error.faults, error=True)
-        say(notes(options.suite, error.faults), error=True)
-        return 2
+    suite = open_noted(options.suite)
+    planned = _planned(options, suite)
+    say([f"{suite.name} ({options.suite}): {_size(suite)}"])
+    for each in planned:
+        say(_lines(each, suite, options.drop))
+    if options.plot:
+        plans = {each.name: each.plan for each in planned if each.plan is not None}
+        write_text(options.plot, _svg(plans, len(suite.cases), suite.repeats.times))
     return 0
 
 
-def _planned(options: Namespace) -> "tuple[list[Planned] | None, Suite]":
-    """Plan the chosen metrics; ``None`` if the options give nothing to plan."""
+def _planned(options: Namespace, suite: "Suite") -> "list[Planned]":
+    """Plan the chosen metrics.
+
+    Raises:
+        LlmevalError: The options give nothing to plan.
+    """
     from pytest_llmeval.workbench.spread import Sources, planned
 
-    suite = open_suite(options.suite)
     sources = Sources.read(suite, options.suite, options.report or ())
     labels = {label for case in suite.cases for label in case.labels}
     stated = None if options.within is None and options.between is None else (options.within, options.between)
@@ -93,14 +92,11 @@ def _planned(options: Namespace) -> "tuple[list[Planned] | None, Suite]":
         known = (*sources.metrics, PASS_RATE)
         unknown = [name for name in options.metric or () if split_statistic(name)[1] not in known]
         faults += [unknown_name("metric", name, known) for name in unknown]
-    say(faults, error=True)
     if faults:
-        return None, suite
+        raise LlmevalError("\n".join(faults))
     names = options.metric or sources.gated or (sources.metrics if stated is None else ("any metric",))
     how = {"confidence": options.confidence, "cluster_by": options.cluster_by or suite.cluster_by, "stated": stated}
-    return [
-        planned(sources, name, gate=gate, **how) for name in dict.fromkeys(names) for gate in sources.gates(name)
-    ], suite
+    return [planned(sources, name, gate=gate, **how) for name in dict.fromkeys(names) for gate in sources.gates(name)]
 
 
 def _size(suite: "Suite") -> str:

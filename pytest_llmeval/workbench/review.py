@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.cli.console import count, refuse_input, say, write_text
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, listed, number
-from pytest_llmeval.data.formats.human_labels import HumanLabel
+from pytest_llmeval.data.formats.human_labels import HumanLabel, read_labels
 from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
-from pytest_llmeval.workbench.reviews.items import ReviewItem
+from pytest_llmeval.workbench.reviews.items import LabelFile, Review, ReviewItem, review_items, review_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport, SuiteReport
-    from pytest_llmeval.workbench.reviews.items import Review
 
 
 _REVIEW = (
@@ -39,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _REVIEW
     parser.add_argument("report", type=Path, metavar="REPORT", help="a JSON report, written with --llmeval-texts=all")
-    parser.add_argument("--pick", type=_count, metavar="N", help="pick N answers that teach most (default: all)")
+    parser.add_argument("--pick", type=count, metavar="N", help="pick N answers that teach most (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="of the picks and their order (default: 0)")
     parser.add_argument("--scale", choices=("yesno", "1-5"), help="what people say (default: as the judge's scores)")
     parser.add_argument("--ask", metavar="TEXT", help="the question to people, such as 'Is the tone kind?'")
@@ -53,12 +52,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_review)
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise ArgumentTypeError(f"found {text!r}, expected a whole number above 0")
-    return int(text)
-
-
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= _LAST_PORT):
         raise ArgumentTypeError(f"found {text!r}, expected a number from 0 to {_LAST_PORT}")
@@ -67,7 +60,6 @@ def _port(text: str) -> int:
 
 def _review(options: Namespace) -> int:
     from pytest_llmeval.reports.reading import read_report
-    from pytest_llmeval.workbench.reviews.items import review_of
 
     refuse_input(options.output, options.report)
     report = read_report(options.report)
@@ -87,8 +79,6 @@ def _review(options: Namespace) -> int:
 
 
 def _print_labels(suites: "list[SuiteReport]", options: Namespace) -> int:
-    from pytest_llmeval.data.formats.human_labels import read_labels
-    from pytest_llmeval.workbench.reviews.items import review_items
 
     labels = read_labels((path, str(path)) for path in options.labels)
     say(labels_said(labels, review_items(suites, options.evaluator)[0], options.report))
@@ -110,7 +100,7 @@ def _suites(report: "RunReport", name: str | None) -> "list[SuiteReport]":
     return suites
 
 
-def _write(review: "Review", options: Namespace) -> int:
+def _write(review: Review, options: Namespace) -> int:
     from pytest_llmeval.workbench.reviews.page import review_page
 
     output = options.output or options.report.with_suffix(".review.html")
@@ -119,9 +109,8 @@ def _write(review: "Review", options: Namespace) -> int:
     return 0
 
 
-def _serve(review: "Review", options: Namespace) -> int:
+def _serve(review: Review, options: Namespace) -> int:
     from pytest_llmeval.services.loopback import LoopbackServer
-    from pytest_llmeval.workbench.reviews.items import LabelFile
     from pytest_llmeval.workbench.reviews.page import review_page
 
     path: Path = options.output or Path(_LABELS)

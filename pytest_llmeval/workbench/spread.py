@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.baselines.files import approved_scores, read_statistics, score_file, statistics_file
+from pytest_llmeval.baselines.files import approved_scores, score_file
+from pytest_llmeval.baselines.runs import approved_statistics
 from pytest_llmeval.cli.paired import results_of
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Metric
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.scoring.table import Table
 
     IntArray = npt.NDArray[np.intp]
 
@@ -446,13 +445,11 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreS
 
 
 def _approved(path: Path) -> CaseStatistics | None:
-    scores = score_file(SuiteKey(str(path), str(path)))
+    key = SuiteKey(str(path), str(path))
+    scores = score_file(key)
     approved = approved_scores(scores, str(scores))
-    if approved is None:
-        return None
-    file = statistics_file(scores)
     try:
-        return CaseStatistics.from_lines(StringIO(read_statistics(file, approved)), str(file))
+        return None if approved is None else approved_statistics(key, approved)
     except FileNotFoundError:
         return None
 

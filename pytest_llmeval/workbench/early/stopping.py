@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_llmeval.baselines.runs import Keeper
     from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.judge.judges import SuiteJudges
 
@@ -79,7 +78,7 @@ def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> 
         yield replace(suite, stop=replace(stop, gates=gates[name]))
 
 
-def first_decision(variants: Mapping[str, CollectedSuite], keeper: "Keeper") -> StopDecision | None:
+def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> StopDecision | None:
     """Return the decision of what stops together, after the first block at whose end all gates are decided.
 
     Args:
@@ -146,9 +145,7 @@ def _cost(costs: Sequence[float | None], cases: int, others: int) -> float | Non
     return sum(known) / cases * others if cases and len(known) == len(costs) else None
 
 
-def decided(
-    variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int, keeper: "Keeper"
-) -> StopDecision | None:
+def decided(variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int, keeper: Keeper) -> StopDecision | None:
     """Look at all gates after so many cases; return the verdicts if all are decided.
 
     Args:
@@ -189,7 +186,7 @@ class _GateQuestion:
 class _GatesSoFar:
     """A suite after so many cases."""
 
-    def __init__(self, collected: CollectedSuite, order: CaseOrder, seen: int, keeper: "Keeper") -> None:
+    def __init__(self, collected: CollectedSuite, order: CaseOrder, seen: int, keeper: Keeper) -> None:
         self.run = collected
         self.order = order
         self.keeper = keeper
@@ -321,7 +318,7 @@ def _to_come(state: _GatesSoFar) -> set[str]:
 
 
 def foresee(
-    suites: Iterable[tuple[SuiteKey, Suite]], judges: "SuiteJudges", keeper: "Keeper"
+    suites: Iterable[tuple[SuiteKey, Suite]], judges: "SuiteJudges", keeper: Keeper
 ) -> dict[SuiteKey, int | None]:
     """Return after how many cases suites would stop, by suite and system.
 
