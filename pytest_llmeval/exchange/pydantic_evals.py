@@ -238,24 +238,20 @@ def _read_as_json(value: Any) -> str:
     return "" if isinstance(value, str) else "an answer that is text is read as JSON"
 
 
-def _unknown(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
-    del fields, case
+def _unknown(_fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
     raise LeftOutError("there is no such check")
 
 
-def _equals(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
-    del case
+def _equals(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
     return _equal(fields["value"]), _read_as_json(fields["value"])
 
 
-def _equals_expected(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
-    del fields
+def _equals_expected(_fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     expected = case.get("expected_output")
     return None if expected is None else (_equal(expected), _read_as_json(expected))
 
 
-def _contains(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
-    del case
+def _contains(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
     value, as_strings = fields["value"], bool(fields.get("as_strings"))
     if isinstance(value, str) or as_strings:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -267,8 +263,7 @@ def _contains(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     return {"json_subset": [value]}, "the answer is read as a list in JSON"
 
 
-def _duration(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
-    del case
+def _duration(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
     value = fields["seconds"]
     if isinstance(value, str) and (match := _DURATION.fullmatch(value)) and any(match.groups()):
         hours, minutes, seconds = (float(each or 0) for each in match.groups())
@@ -297,8 +292,7 @@ def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     return {"judge": rubric}, ", ".join(notes)
 
 
-def _g_eval(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
-    del case
+def _g_eval(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
     steps = fields["evaluation_steps"]
     low, high = fields.get("score_range") or (1, 5)
     criteria = "\n".join([str(fields["criteria"]), *map(str, steps if isinstance(steps, list) else [steps])])

@@ -36,11 +36,9 @@ def register(registry: "Registry") -> None:
         registry.register_mutator(f"{__name__}.mutation.{each}")
 
 
-def _has_order(collected: "Collected", scope: "RunScope") -> bool:
-    del scope
+def _has_order(collected: "Collected", _scope: "RunScope") -> bool:
     return any(each.suite.order is not None for each in collected.suites)
 
 
-def _mutates(reported: "Reported", scope: "RunScope") -> bool:
-    del reported
+def _mutates(_reported: "Reported", scope: "RunScope") -> bool:
     return scope.terms.mutate is not None

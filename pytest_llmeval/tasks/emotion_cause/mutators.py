@@ -57,17 +57,15 @@ def _exchanged(
     return [other if each == chosen else each for each in pairs]
 
 
-def _dropped(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
-    del gold
+def _dropped(pairs: list[Pair], right: list[Pair], _gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
     if not right:
         return None
     chosen = near.rng.choice(right)
     return [each for each in pairs if each != chosen]
 
 
-def _added(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+def _added(pairs: list[Pair], _right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
     """Add a pair with an emotion that its utterance does not have."""
-    del right
     known = [*gold, *pairs]
     template = near.rng.choice(known) if known else None
     if template is None:

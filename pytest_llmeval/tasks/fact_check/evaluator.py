@@ -398,16 +398,14 @@ def _verdict(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbour
     return {"verdict": near.rng.choice([each for each in VERDICTS if each != claim.verdict])}
 
 
-def _no_evidence(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
-    del evaluator, near
+def _no_evidence(answer: Answer, claim: Claim, _evaluator: FactCheck, _near: Neighbours) -> dict[str, Any] | None:
     if not claim.sources or not (answer.sources or answer.justification):
         return None
     return {"justification": _UNSOURCED, "evidence_sources": []}
 
 
-def _other_evidence(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
+def _other_evidence(_answer: Answer, claim: Claim, _evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
     """Justify the verdict by the evidence of another claim."""
-    del answer, evaluator
     for other in near.others:
         reply = read_answer(own_or_answer(other.prediction, FactCheck.reads.own_keys))
         if not (claim.sources and reply.sources) or reply.unparsed:
@@ -417,8 +415,7 @@ def _other_evidence(answer: Answer, claim: Claim, evaluator: FactCheck, near: Ne
     return None
 
 
-def _invented(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
-    del evaluator, near
+def _invented(answer: Answer, claim: Claim, _evaluator: FactCheck, _near: Neighbours) -> dict[str, Any] | None:
     return None if claim.sources is None else {"evidence_sources": [*answer.sources, _INVENTED]}
 
 

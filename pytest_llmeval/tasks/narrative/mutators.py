@@ -63,8 +63,7 @@ def _of_document(changes: Callable[[_Annotation, Neighbours], Iterable[Callable[
     return changed
 
 
-def _character_renamed(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
-    del near
+def _character_renamed(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
 
     def rename(name: str) -> None:
         for each in annotation.data["characters"]:
@@ -75,17 +74,15 @@ def _character_renamed(annotation: _Annotation, near: Neighbours) -> Iterator[Ca
         yield partial(rename, character.name)
 
 
-def _event_dropped(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
-    del near
+def _event_dropped(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
     events = annotation.data.get("narrative_events")
     for _, _, raw in annotation.events:
         others = [each for each in events or () if each is not raw]
         yield partial(annotation.data.update, narrative_events=others)
 
 
-def _event_added(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
+def _event_added(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
     """Add an event that shares nothing with a right one."""
-    del near
     if annotation.events:
         length = len(annotation.stories.text)
         span = {"start": length + 10, "end": length + 20}
@@ -104,9 +101,8 @@ def _right_relationships(
                 yield right, (name_key(str(each.get("agent", ""))), name_key(str(each.get("target", "")))), each
 
 
-def _roles_swapped(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
+def _roles_swapped(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
     """Swap agent and target of a right relationship, if the reverse is not also right."""
-    del near
     for right, own, each in _right_relationships(annotation):
         ends = {(name_key(pair.agent), name_key(pair.target)) for pair in right.relationships}
         if own in ends and own[::-1] not in ends:
@@ -142,17 +138,15 @@ def _action(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], 
             yield partial(_set_one, raw["action_layer"], "type", free, near)
 
 
-def _label(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
+def _label(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
     """Name a label that no taxonomy has, in the place of a right one."""
-    del near
     for right, event, raw in annotation.events:
         if "category" in right.action and event.action.get("category") == right.action["category"]:
             yield partial(raw["action_layer"].update, category=_NO_LABEL)
 
 
-def _span(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
+def _span(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
     """Move the span of a right event to where no right event is."""
-    del near
     start = 10 + max((each.span[1] for each in annotation.gold.events if each.span is not None), default=0)
     for right, event, raw in annotation.events:
         if right.span is not None and event.span is not None:

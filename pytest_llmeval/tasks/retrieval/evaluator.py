@@ -445,25 +445,21 @@ def _of_results(
     return changed
 
 
-def _removed(results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results:
-    del near, most
+def _removed(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
     return [each for each in results if not is_relevant(each)]
 
 
-def _last(results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results:
-    del near, most
+def _last(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
     return sorted(results, key=is_relevant)
 
 
-def _first_removed(results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results:
-    del near, most
+def _first_removed(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
     place = next(place for place, each in enumerate(results) if is_relevant(each))
     return [*results[:place], *results[place + 1 :]]
 
 
-def _doubled(results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results | None:
+def _doubled(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, most: int) -> _Results | None:
     """Repeat the first relevant result in place of the next one, if that is not relevant."""
-    del near
     place = next(place for place, each in enumerate(results) if is_relevant(each))
     behind = place + 1
     if behind >= min(len(results), most) or is_relevant(results[behind]):
@@ -471,9 +467,8 @@ def _doubled(results: _Results, is_relevant: Callable[[Any], bool], near: Neighb
     return [*results[: place + 1], results[place], *results[behind + 1 :]]
 
 
-def _of_another(results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results | None:
+def _of_another(_results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results | None:
     """Return the results of another query that have none of the positives."""
-    del results
     lists = (_listed(other.prediction) for other in near.others)
     return next((each for each in lists if each is not None and not any(map(is_relevant, each[:most]))), None)
 

@@ -34,47 +34,40 @@ _WIDE: Final = str.maketrans(_NARROW, "０１２３４５６７８９，！？�
 _BACK: Final = str.maketrans("０１２３４５６７８９，！？：；（）", _NARROW)
 
 
-def _swapped_case(text: str, case: Case, near: Neighbours) -> str | None:
-    del case, near
+def _swapped_case(text: str, _case: Case, _near: Neighbours) -> str | None:
     return None if "`" in text else text.swapcase()
 
 
-def _spaced(text: str, case: Case, near: Neighbours) -> str:
-    del case, near
+def _spaced(text: str, _case: Case, _near: Neighbours) -> str:
     return f"  {'  '.join(text.split(' '))}\n"
 
 
-def _widened(text: str, case: Case, near: Neighbours) -> str | None:
+def _widened(text: str, _case: Case, _near: Neighbours) -> str | None:
     """Write digits and marks of a Chinese text in full width, or in half width where they are."""
-    del case, near
     if not has_cjk(text):
         return None
     wide = text.translate(_WIDE)
     return wide if wide != text else text.translate(_BACK)
 
 
-def _around(text: str, case: Case, near: Neighbours) -> str | None:
-    del case, near
+def _around(text: str, _case: Case, _near: Neighbours) -> str | None:
     if len(text.split()) > _SHORT_ANSWER or len(text) > _SHORT_LINE or text.endswith((".", "。", "!", "?", "！", "？")):
         return None
     return f"答案是{text}。" if has_cjk(text) else f"It is {text}."
 
 
-def _punctuated(text: str, case: Case, near: Neighbours) -> str:
-    del case, near
+def _punctuated(text: str, _case: Case, _near: Neighbours) -> str:
     return text[:-1] if text.endswith((".", "。")) else f"{text}{'。' if has_cjk(text) else '.'}"
 
 
-def _separated(text: str, case: Case, near: Neighbours) -> str:
+def _separated(text: str, _case: Case, _near: Neighbours) -> str:
     """Add separators of thousands, or take those away that there are."""
-    del case, near
     with_separators = _SEPARABLE.sub(lambda match: f"{int(match[0]):,}", text)
     return with_separators if with_separators != text else _SEPARATED.sub(lambda match: match[0].replace(",", ""), text)
 
 
-def _dated(text: str, case: Case, near: Neighbours) -> str:
+def _dated(text: str, _case: Case, _near: Neighbours) -> str:
     """Write a date in another unambiguous form: ISO in words, and words in ISO."""
-    del case, near
     chinese = has_cjk(text)
 
     def worded(match: re.Match[str]) -> str:
@@ -113,18 +106,16 @@ def _synonym(text: str, case: Case, near: Neighbours) -> str | None:
     return near.rng.choice(others) if match is not None and others else None
 
 
-def _reformatted(case: Case, near: Neighbours) -> Any:
+def _reformatted(case: Case, _near: Neighbours) -> Any:
     """Write the JSON of a text with its keys in another order, in several lines."""
-    del near
     part, text = structure(case), answer_text(case)
     if part is None or text is None:
         return None
     return text.put(json.dumps(dict(reversed(part.value.items())), ensure_ascii=False, indent=2))
 
 
-def _keys_reordered(case: Case, near: Neighbours) -> Any:
+def _keys_reordered(case: Case, _near: Neighbours) -> Any:
     """Give the keys of an object another order."""
-    del near
     part = structure(case)
     if part is None or answer_text(case) is not None or len(part.value) == 1:
         return None

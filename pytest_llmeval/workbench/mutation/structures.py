@@ -85,22 +85,19 @@ def _field_missing(fields: dict[str, Any], names: list[str], case: Case, near: N
         del fields[near.rng.choice(present)]
 
 
-def _field_added(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+def _field_added(fields: dict[str, Any], names: list[str], case: Case, _near: Neighbours) -> None:
     """Add a field where the answer has no other than those that are expected."""
-    del near
     if len(names) == len(fields) == len(_expected_fields(case)):
         fields["additional_information"] = "none"
 
 
-def _field_type(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
-    del case
+def _field_type(fields: dict[str, Any], names: list[str], _case: Case, near: Neighbours) -> None:
     name = near.rng.choice(names)
     value = fields[name]
     fields[name] = [value] if not isinstance(value, list) else {"items": value}
 
 
-def _field_value(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
-    del case
+def _field_value(fields: dict[str, Any], names: list[str], _case: Case, near: Neighbours) -> None:
     name = near.rng.choice(names)
     value = fields[name]
     match value:
@@ -120,17 +117,15 @@ def free_lists(fields: Mapping[str, Any], names: list[str], near: Neighbours, *,
     return [name for name in lists if is_order_free(name, near) == free]
 
 
-def _list_reordered(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
-    del case
+def _list_reordered(fields: dict[str, Any], names: list[str], _case: Case, near: Neighbours) -> None:
     lists = free_lists(fields, names, near, free=False)
     if lists:
         name = near.rng.choice(lists)
         fields[name] = fields[name][::-1]
 
 
-def _list_doubled(fields: dict[str, Any], names: list[str], case: Case, near: Neighbours) -> None:
+def _list_doubled(fields: dict[str, Any], names: list[str], _case: Case, near: Neighbours) -> None:
     """Say an element twice, where it is not a set that the suite compares."""
-    del case
     lists = [name for name in names if isinstance(fields[name], list) and fields[name]]
     lists = [name for name in lists if not _is_set(_comparator(name, near))]
     if lists:
@@ -172,8 +167,7 @@ def _call_dropped(trace: list[Any], case: Case, near: Neighbours) -> list[Any] |
     return trace
 
 
-def _call_doubled(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
-    del near
+def _call_doubled(trace: list[Any], case: Case, _near: Neighbours) -> list[Any] | None:
     return None if read_expected(case.expected) is None else [*trace, trace[-1]]
 
 
@@ -206,9 +200,8 @@ def _argument(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | Non
     return trace
 
 
-def _call_added(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | None:
+def _call_added(trace: list[Any], _case: Case, near: Neighbours) -> list[Any] | None:
     """Call a tool that the suite forbids, or else one that nobody knows."""
-    del case
     forbidden = near.option("tools", "forbidden", ())
     name = forbidden[0].replace("*", "everything").replace("?", "x") if forbidden else "delete_everything"
     return [*trace, {"name": name, "arguments": {}}]
@@ -217,8 +210,7 @@ def _call_added(trace: list[Any], case: Case, near: Neighbours) -> list[Any] | N
 def _of_ranking(change: Callable[[list[Any], list[int]], list[Any] | None]) -> AnswerChange:
     """Return a change of a ranked list with the places of relevant results, of which there is at least one."""
 
-    def changed(case: Case, near: Neighbours) -> Any:
-        del near
+    def changed(case: Case, _near: Neighbours) -> Any:
         ids, relevant = ranking(case.prediction), relevant_ids(case.expected)
         if ids is None or not relevant:
             return None
@@ -258,9 +250,8 @@ def _turn_dropped(case: Case, near: Neighbours) -> Any:
     return {**changed, "turns": turns - 1} if type(turns) is int else changed
 
 
-def _turn_doubled(case: Case, near: Neighbours) -> Any:
+def _turn_doubled(case: Case, _near: Neighbours) -> Any:
     """Have the last turn twice."""
-    del near
     part = messages(case)
     starts = [] if part is None else [at for at, each in enumerate(part.value) if each["role"] == "user"]
     if part is None or not starts:
@@ -270,9 +261,8 @@ def _turn_doubled(case: Case, near: Neighbours) -> Any:
     return {**changed, "turns": turns + 1} if type(turns) is int else changed
 
 
-def _roles_swapped(case: Case, near: Neighbours) -> Any:
+def _roles_swapped(case: Case, _near: Neighbours) -> Any:
     """Let the assistant say what the user said, and the other way round."""
-    del near
     part = messages(case)
     if part is None:
         return None

@@ -150,18 +150,15 @@ def _other_answer(text: str, case: Case, near: Neighbours) -> str | None:
     return next((other for other in others if not any(each and each in normal(other) for each in expected)), None)
 
 
-def _question(text: str, case: Case, near: Neighbours) -> str | None:
-    del text, near
+def _question(_text: str, case: Case, _near: Neighbours) -> str | None:
     return question_text(case)
 
 
-def _refusal(text: str, case: Case, near: Neighbours) -> str:
-    del case, near
+def _refusal(text: str, _case: Case, _near: Neighbours) -> str:
     return "抱歉，我无法回答这个问题。" if has_cjk(text) else "I'm sorry, but I can't help with that."
 
 
-def _truncated(text: str, case: Case, near: Neighbours) -> str | None:
-    del case, near
+def _truncated(text: str, _case: Case, _near: Neighbours) -> str | None:
     words = list(text) if has_cjk(text) else text.split()
     if len(words) < _SHORT_TEXT:
         return None
@@ -197,8 +194,7 @@ def _unit(text: str, case: Case, near: Neighbours) -> str | None:
     return _substituted(text, _UNIT, ground(case), near, lambda unit: _UNITS[unit])
 
 
-def _sign(text: str, case: Case, near: Neighbours) -> str | None:
-    del near
+def _sign(text: str, case: Case, _near: Neighbours) -> str | None:
     known, signed = ground(case), _SIGNED.search(text)
     if signed is None or not _known(text[signed.start() : signed.end() + 1], known):
         return None
@@ -210,8 +206,7 @@ def _direction(text: str, case: Case, near: Neighbours) -> str | None:
     return _substituted(text, _OPPOSITE, ground(case), near, lambda word: _OPPOSITES[word])
 
 
-def _negation(text: str, case: Case, near: Neighbours) -> str | None:
-    del case, near
+def _negation(text: str, _case: Case, _near: Neighbours) -> str | None:
     for pattern, replacement in _NEGATED:
         if pattern.search(text):
             return pattern.sub(replacement, text, count=1)
@@ -253,9 +248,8 @@ def _has_digit(text: str) -> bool:
     return any(map(str.isdigit, text))
 
 
-def _swapped_facts(text: str, case: Case, near: Neighbours) -> str | None:
+def _swapped_facts(text: str, case: Case, _near: Neighbours) -> str | None:
     """Let two numbers, or two names, change places, unless only a comma or the like stands between them."""
-    del near
     known, plain = ground(case), _without_citations(text)
     for facts in (list(_DIGITS.finditer(plain)), _names(plain)):
         right = [each for each in facts if _known(each[0], known)]
@@ -270,9 +264,8 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"[\u3400-\u9fff]|\w+", text.casefold()))
 
 
-def _sentence_dropped(text: str, case: Case, near: Neighbours) -> str | None:
+def _sentence_dropped(text: str, case: Case, _near: Neighbours) -> str | None:
     """Leave out the sentence without which most words of the expected answer are missing."""
-    del near
     sentences = split_sentences(text)
     if len(sentences) < 2:  # noqa: PLR2004 (one of several)
         return None
@@ -296,9 +289,8 @@ def _unsupported(text: str, case: Case, near: Neighbours) -> str | None:
     return None if sentence is None else f"{text}{'' if has_cjk(text) else ' '}{sentence}"
 
 
-def _citation(text: str, case: Case, near: Neighbours) -> str | None:
+def _citation(text: str, case: Case, _near: Neighbours) -> str | None:
     """Let a citation point to the next passage that its text does not cite anyway."""
-    del near
     cited = [int(each[1]) for each in _CITATION.finditer(text)]
     if not cited:
         return None
