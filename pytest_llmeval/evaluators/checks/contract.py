@@ -28,18 +28,6 @@ class CheckError(LlmevalError):
     """A check could not be made: what it reads is missing, or it took too long. Not a failure of the answer."""
 
 
-class ArgumentError(ValueError):
-    """An argument that cannot be used.
-
-    Attributes:
-        offset: Where in the text the fault is.
-    """
-
-    def __init__(self, message: str, offset: int) -> None:
-        self.offset = offset
-        super().__init__(message)
-
-
 class UnreadableError(LlmevalError):
     """The answer is not of the form that a check reads; neither the check nor its ``not_`` form is met."""
 

@@ -181,17 +181,9 @@ def _contains_json(schema: Any) -> CheckTest:
     return test
 
 
-def _json_equals(expected: Any) -> CheckTest:
+def _json_compared(expected: Any, *, subset: bool) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
-        difference = _difference(expected, _whole(subject), "$", subset=False)
-        return CheckOutcome(difference is None, difference or "")
-
-    return test
-
-
-def _json_subset(expected: Any) -> CheckTest:
-    def test(subject: Subject) -> CheckOutcome:
-        difference = _difference(expected, _whole(subject), "$", subset=True)
+        difference = _difference(expected, _whole(subject), "$", subset=subset)
         return CheckOutcome(difference is None, difference or "")
 
     return test
@@ -261,9 +253,9 @@ JSON_KINDS: Final = (
     CheckKind(
         "is_json", "the whole answer is JSON, of the schema if there is one", Any, _is_json, schema=True, optional=True
     ),
-    CheckKind("json_equals", "the answer is this JSON value", Any, _json_equals),
+    CheckKind("json_equals", "the answer is this JSON value", Any, partial(_json_compared, subset=False)),
     CheckKind("json_schema", "the answer is JSON of this schema", Any, _json_schema, schema=True),
-    CheckKind("json_subset", "the answer is JSON that has all of this value", Any, _json_subset),
+    CheckKind("json_subset", "the answer is JSON with all of this value", Any, partial(_json_compared, subset=True)),
 )
 """The kinds, in alphabetical order."""
 

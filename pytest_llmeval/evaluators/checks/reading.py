@@ -13,8 +13,8 @@ from pytest_llmeval.core.views import WANTED_TURN, is_turn
 from pytest_llmeval.core.wording import excerpt, suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.validation import NotPlainError, adapter, describe, option_fault, plain
+from pytest_llmeval.evaluators.answers import PatternError
 from pytest_llmeval.evaluators.checks.contract import (
-    ArgumentError,
     Check,
     CheckKind,
     CheckLeaf,
@@ -253,7 +253,7 @@ class CheckReader:
             argument = self._argument(kind, argument, place)
         try:
             return CheckLeaf(kind.prepare, argument, negated, on or kind.on, written)
-        except ArgumentError as error:
+        except PatternError as error:
             self.host.fault_inside(place, str(argument), error.offset, str(error))
         except (MissingExtraError, ValueError) as error:
             self.host.fault(place, str(error))

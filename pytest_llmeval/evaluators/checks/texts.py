@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 from pytest_llmeval.core.case import WHOLE, PredictionParts
 from pytest_llmeval.core.wording import counted, limit, printable
 from pytest_llmeval.data.files.validation import STRICT
-from pytest_llmeval.evaluators.answers import PatternError, SlowPatternError, as_text, compiled, found_by
+from pytest_llmeval.evaluators.answers import SlowPatternError, as_text, compiled, found_by
 from pytest_llmeval.evaluators.checks.contract import (
-    ArgumentError,
     CheckError,
     CheckKind,
     CheckOutcome,
@@ -133,10 +132,7 @@ def _first(needles: Sequence[str], text: str) -> str:
 
 
 def _regex(pattern: str) -> CheckTest:
-    try:
-        expression = compiled(composed(pattern))
-    except PatternError as error:
-        raise ArgumentError(str(error), error.offset) from None
+    expression = compiled(composed(pattern))
 
     def test(subject: Subject) -> CheckOutcome:
         try:
@@ -190,6 +186,11 @@ def _sentences(subject: Subject) -> int:
     return len(split_sentences(subject.text))
 
 
+_COUNTED: Final = (
+    ("chars", "characters", "characters", _characters),
+    ("sentences", "sentences", "sentences", _sentences),
+    ("words", "words", "words between white space", _words),
+)
 _Texts = tuple[Text, ...]
 _EXACT = partial(_containing, ignore_case=False)
 _FOLDED = partial(_containing, ignore_case=True)
@@ -205,24 +206,10 @@ TEXT_KINDS: Final = (
     CheckKind("icontains_all", "as contains_all, in any case", _Texts, partial(_FOLDED, need_all=True)),
     CheckKind("icontains_any", "as contains_any, in any case", _Texts, partial(_FOLDED, need_all=False)),
     CheckKind("levenshtein", "the answer is within some edits of a text", Levenshtein, _levenshtein),
-    CheckKind(
-        "max_chars", "at most so many characters", int, partial(_counting, "characters", _characters, at_least=False)
-    ),
-    CheckKind(
-        "max_sentences", "at most so many sentences", int, partial(_counting, "sentences", _sentences, at_least=False)
-    ),
-    CheckKind("max_words", "at most so many words", int, partial(_counting, "words", _words, at_least=False)),
-    CheckKind(
-        "min_chars", "at least so many characters", int, partial(_counting, "characters", _characters, at_least=True)
-    ),
-    CheckKind(
-        "min_sentences", "at least so many sentences", int, partial(_counting, "sentences", _sentences, at_least=True)
-    ),
-    CheckKind(
-        "min_words",
-        "at least so many words between white space",
-        int,
-        partial(_counting, "words", _words, at_least=True),
+    *(
+        CheckKind(f"{end}_{name}", f"{how} so many {what}", int, partial(_counting, unit, count, at_least=end == "min"))
+        for end, how in (("max", "at most"), ("min", "at least"))
+        for name, unit, what, count in _COUNTED
     ),
     CheckKind("one_of", "the answer is one of these texts", _Texts, _one_of),
     CheckKind("regex", "the pattern matches somewhere in the answer", str, _regex, each=True),

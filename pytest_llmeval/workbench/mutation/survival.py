@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -50,6 +51,7 @@ class Broken(Struct, frozen=True):
     fails: bool
 
 
+@dataclass(frozen=True)
 class GateWatch:
     """Mixes mutants into a run and looks whether gates fail.
 
@@ -63,22 +65,12 @@ class GateWatch:
         waits: Whether a judge who was not asked decides whether cases pass.
     """
 
-    def __init__(
-        self,
-        suite: Suite,
-        table: Table,
-        names: Sequence[str],
-        broken: Mapping[str, Mapping[int, Broken]],
-        seed: int,
-        *,
-        waits: bool,
-    ) -> None:
-        self.suite = suite
-        self.table = table
-        self.names = names
-        self.broken = broken
-        self.seed = seed
-        self.waits = waits
+    suite: Suite
+    table: Table
+    names: Sequence[str]
+    broken: Mapping[str, Mapping[int, Broken]]
+    seed: int
+    waits: bool
 
     def notice(self, gate: ScoreGate, unknown: Container[str]) -> GateNotice:
         """Return from which share of broken answers on a gate fails.
