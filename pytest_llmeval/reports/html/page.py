@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import fields
 from hashlib import sha256
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,7 +81,11 @@ def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: in
     head, pieces, lacking = _fitting(runs, cut_from)
     size = _size(pieces)
     note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
-    return Page(_rendered({**head, "note": note}, pieces), note)
+    head["note"] = note
+    assets = files(__package__) / "assets"
+    scripts = (assets / name for name in _SCRIPTS)
+    html = rendered_page(assets, "page.html.jinja", "page.css", scripts, head, head=head, pieces=pieces)
+    return Page(html, note)
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
@@ -186,33 +191,33 @@ def _without_secrets(value: Any, secrets: Collection[str]) -> Any:
     return without(value, secrets) if isinstance(value, str) else value
 
 
-def _rendered(head: Mapping[str, Any], pieces: Sequence[_Piece]) -> str:
+def rendered_page(
+    assets: Traversable, name: str, style: str, scripts: Iterable[Traversable], data: Any, **more: Any
+) -> str:
+    """Return a page that holds its style, its scripts and its data.
+
+    Args:
+        assets: The folder of the template and the style.
+        name: Of the template.
+        style: Of the style sheet.
+        scripts: Its scripts, which share one scope.
+        data: What the scripts read, as JSON.
+        more: What the template has besides.
+    """
     from jinja2 import Environment
     from markupsafe import Markup
 
-    assets = files(__package__) / "assets"
-    style = (assets / "page.css").read_text(encoding="utf-8")
-    script = "".join(_script(assets))
-    template = Environment(autoescape=True, keep_trailing_newline=True).from_string(
-        (assets / "page.html.jinja").read_text(encoding="utf-8")
-    )
-    return template.render(
-        head=head,
-        data=Markup(embedded_json(head)),  # noqa: S704 (has no character that markup begins with)
-        pieces=pieces,
-        style=Markup(style),  # noqa: S704 (our own file)
+    css = (assets / style).read_text(encoding="utf-8")
+    script = "".join(['"use strict";\n{\n', *(each.read_text(encoding="utf-8") for each in scripts), "}\n"])
+    environment = Environment(autoescape=True, keep_trailing_newline=True)
+    return environment.from_string((assets / name).read_text(encoding="utf-8")).render(
+        data=Markup(embedded_json(data)),  # noqa: S704 (has no character that markup begins with)
+        style=Markup(css),  # noqa: S704 (our own file)
         script=Markup(script),  # noqa: S704 (our own file)
-        style_hash=inline_hash(style),
+        style_hash=inline_hash(css),
         script_hash=inline_hash(script),
+        **more,
     )
-
-
-def _script(assets: Any) -> Iterator[str]:
-    yield '"use strict";\n'
-    yield "{\n"
-    for name in _SCRIPTS:
-        yield (assets / name).read_text(encoding="utf-8")
-    yield "}\n"
 
 
 def inline_hash(text: str) -> str:
