@@ -142,6 +142,8 @@ def _chunk(world: World, rng: np.random.Generator, weights: Array, size: int, dr
     guards = _guards(world, before, after, estimate, changed)
     alarms = ((low > 0) & (guards[0] <= LEVEL / 2)) | ((high < 0) & (guards[1] <= LEVEL / 2))
     shares = (1 + (resampled >= -1e-12).sum(axis=0)) / (1 + len(resampled))
+    for column in np.flatnonzero(shares * len(resampled) <= RESOLVED):
+        shares[column] = Resampled(resampled[:, column]).tails(0.0).below
     p_values = np.maximum([nominal(share, units) for share in shares], guards[1])
     exact, mid_p = (_mcnemar(before[0], after[0], mid_p=way) for way in (False, True))
     if world.answer is not binary or world.clustered:
@@ -341,6 +343,25 @@ def families(simulations: int, seed: int) -> Iterator[Row]:
     yield ("the drop is found by a gate alone, or a primary one", share(2 * worse <= LEVEL, 2))
     yield ("it is found next to 19 gates without a drop", share((adjusted(each)[0] <= LEVEL for each in beside), 2))
     yield ("any of 20 gates without a drop fails", share(min(adjusted(each)) <= LEVEL for each in clean))
+
+
+@table(
+    "projects",
+    "statistics.md",
+    ("files", "red, each a family", "red, one family", "drop found, each a family", "drop found, one family"),
+    simulations=1_000,
+    quick=100,
+)
+def projects(simulations: int, seed: int) -> Iterator[Row]:
+    """How often equally good runs of files with a gate each are red, and how often a drop in one of them is found."""
+    clean = simulate(WORLDS[1], 200, 0.0, 50 * simulations, seed).p_values.reshape(simulations, 50)
+    worse = simulate(WORLDS[1], 200, 0.1, simulations, seed).p_values
+    for files in (1, 10, 50):
+        apart = share((2 * clean[:, :files] <= LEVEL).any(axis=1), 2)
+        together = share((min(adjusted(each)) <= LEVEL for each in clean[:, :files]), 2)
+        found = share(2 * worse <= LEVEL, 2)
+        among = zip(worse, clean[:, 1:files], strict=True)
+        yield (files, apart, together, found, share((adjusted([p, *rest])[0] <= LEVEL for p, rest in among), 2))
 
 
 def adjusted(p_values: "list[float] | Array") -> list[float]:

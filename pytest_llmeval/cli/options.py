@@ -213,6 +213,13 @@ OPTIONS = {
             command_help="fail if a gate is not judged",
         ),
         Option(
+            "family",
+            "gates with max_drop that are judged together, so that equally good runs fail no more often than by one of "
+            "them: those of a suite, or of all suites of the project (default: suite)",
+            choices=("suite", "project"),
+            setting=Setting(),
+        ),
+        Option(
             "mutate",
             "change the answers of the run so that they are wrong, and report what suites do not notice; no target "
             "and no judge is asked about them",

@@ -65,6 +65,7 @@ def _merge(options: Namespace) -> int:
         require_gates=options.require_gates or any(each.origin.require_gates for each in shards),
         compares=any(path.suffix == ".html" for path in options.report),
         mutate=options.mutate_seed if options.mutate else None,
+        family=ran.family,
     )
     mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
     finished = finish_run(run, terms, suites, mode, recordings=_recordings(ran, root))

@@ -49,11 +49,15 @@ class Adjusted:
         p_value: Adjusted.
         groups: How many groups the gate judges.
         gates: How many gates are judged together.
+        files: How many suite files have these, if there may be several.
+        unjudged: How many of these gates have no test, since a part of their suite did not run.
     """
 
     p_value: float
     groups: int = 1
     gates: int = 1
+    files: int = 0
+    unjudged: int = 0
 
     @property
     def tests(self) -> int:
@@ -64,7 +68,9 @@ class Adjusted:
         """Return how it was adjusted."""
         within = "Benjamini-Hochberg" if adjust == "fdr" else "Hochberg"
         parts = [f"{within} over {self.groups} groups"] if self.groups > 1 else []
-        parts += [f"Holm over {self.gates} gates"] if self.gates > 1 else []
+        among = f" in {self.files} files" if self.files > 1 else ""
+        among += f", {self.unjudged} of them not judged" if self.unjudged else ""
+        parts += [f"Holm over {self.gates} gates{among}"] if self.gates > 1 else []
         return f" by {' and '.join(parts)}" if parts else ""
 
 

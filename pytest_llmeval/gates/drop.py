@@ -334,8 +334,8 @@ def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int
     yield from (f"{gate}: {why}" for gate in gates if (why := gate.never_decides(gates, units)))
 
 
-def judge_together(findings: Sequence[GateEvidence]) -> list[GateResult]:
-    """Judge the gates of a suite on changes together.
+def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) -> list[GateResult]:
+    """Judge gates on changes together: those of a suite, or those of all suites of a run.
 
     The p-values of claims are adjusted, so that the chance that a run without any drop beyond what is allowed
     fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a gate,
@@ -344,7 +344,9 @@ def judge_together(findings: Sequence[GateEvidence]) -> list[GateResult]:
     adjusted: such a run passes only if all of them hold, which is no more likely than that one does.
 
     Args:
-        findings: Of one suite.
+        findings: Of gates that are a family.
+        files: The suite file of each, if they are of several. Claims that are not judged then count as tests without
+            any evidence: a suite that did not run makes no verdict on another one bolder.
 
     Returns:
         One verdict per finding.
@@ -353,22 +355,26 @@ def judge_together(findings: Sequence[GateEvidence]) -> list[GateResult]:
 
     adjusted: dict[int, Adjusted] = {}
     for primary in (True, False):
-        tests = [
-            [each for each in finding.examined if not each.fault]
-            for finding in findings
-            if finding.gate.claims and finding.gate.primary is primary
-        ]
+        places = [n for n, each in enumerate(findings) if each.gate.claims and each.gate.primary is primary]
+        tests = [[each for each in findings[place].examined if not each.fault] for place in places]
         tests = [group for group in tests if group]
+        among = {files[place] for place in places if files}
+        unjudged = sum(is_unjudged_claim(findings[place]) for place in places) if len(among) > 1 else 0
         within = [
             (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([each.p_value for each in group])
             for group in tests
-        ]
+        ] + [[1.0]] * unjudged
         adjusted |= {
-            id(each): Adjusted(p_value, len(group), len(tests))
-            for group, p_values in zip(tests, adjusted_gates(within), strict=True)
+            id(each): Adjusted(p_value, len(group), len(within), len(among), unjudged)
+            for group, p_values in zip(tests, adjusted_gates(within), strict=False)
             for each, p_value in zip(group, p_values, strict=True)
         }
     return [_judged(finding, adjusted) for finding in findings]
+
+
+def is_unjudged_claim(finding: GateEvidence) -> bool:
+    """Return whether a claim that is adjusted for others has no test, since a part of its suite did not run."""
+    return finding.gate.claims and not finding.examined and finding.outcome == "not_judged"
 
 
 def _judged(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:

@@ -206,6 +206,7 @@ def run_terms(config: pytest.Config) -> "RunTerms":
         is_kept=any(path.suffix == SHARD_SUFFIX for path in report_paths(config)),
         compares=any(path.suffix == ".html" for path in report_paths(config)),
         mutate=option_value(config, "mutate-seed") if config.getoption("llmeval_mutate") else None,
+        family=option_value(config, "family"),
     )
 
 

@@ -150,6 +150,7 @@ def _options(config: pytest.Config) -> "ShardOptions":
         predictions_mode="auto" if recordings is None else recordings.mode,
         selection=repr(selecting) if selecting else "",
         stop=config.option.llmeval_stop,
+        family=terms.family,
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from pytest_llmeval.baselines.comparable import head_commit
 from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
-from pytest_llmeval.plugin.options import shard_of_run
+from pytest_llmeval.plugin.options import option_value, shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, case_of
 from pytest_llmeval.plugin.pytest_private import worker_process
 from pytest_llmeval.run.run_record import Item
@@ -58,7 +58,7 @@ def ordered(suite: Suite, config: pytest.Config, *, judges_off: bool) -> Suite:
     approves = config.getoption("update_snapshots", False) or config.getoption("update_new_snapshots_only", False)
     if suite.stop is None or approves or shard_of_run(config) is not None or (judges_off and suite.judged):
         return suite
-    return in_order(suite, _seed(config))
+    return in_order(suite, _seed(config), option_value(config, "family"))
 
 
 def _seed(config: pytest.Config) -> str | None:

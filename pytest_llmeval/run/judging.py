@@ -1,15 +1,16 @@
 """The second stage of a run's end: verdicts on collected suites."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.baselines.runs import (
     CollectedSuite,
     JudgedSuite,
-    Keeper,
     MeasuredSuite,
-    RunWatch,
     SnapshotJudgement,
     SnapshotMode,
 )
@@ -20,7 +21,7 @@ from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdic
 from pytest_llmeval.reports.making import fill_buckets, fill_tables
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.run.stages import Collected, Judged, RunScope, RunTerms, SuiteVerdict, fault_of
+from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, RunTerms, SuiteVerdict, fault_of
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey, stop_fault
@@ -37,16 +38,22 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
     A suite that cannot be judged, because its file or one of its evaluators fails, has its own failed verdict and does
     not affect other suites.
     """
-    suites: list[JudgedSuite] = []
+    examined: list[JudgedSuite] = []
     failures = dict(collected.faults)
+    claims: list[_Claims] = []
     for each in collected.suites:
         try:
-            suites.append(judge_suite(each, scope))
+            judged, own = _examine_suite(each, scope)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
             failures[each.key] = fault_of(error)
-    between = [verdicts for variants in variants_of(suites) for verdicts in _judge_between(variants).items()]
-    for key, gates in between:
-        suites = [replace(each, gates=[*each.gates, *gates]) if each.key == key else each for each in suites]
+        else:
+            examined.append(judged)
+            claims += own
+    claims += [each for variants in variants_of(examined) for each in _claims_between(variants)]
+    if scope.terms.family == "project":
+        claims += _left_out(scope, {each.key.path for each in examined})
+    gates = _judge_claims(claims, scope.terms.family)
+    suites = [replace(each, gates=[*each.gates, *gates.get(each.key, ())]) for each in examined]
     verdicts: list[SuiteVerdict] = [
         (key, GateResult("summary", "failed", None, None, f"not judged: {why}")) for key, why in failures.items()
     ]
@@ -55,23 +62,103 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
     notes = [
         f"{key.display_path}: not judged: {why}" for key, why in sorted(failures.items(), key=lambda each: each[0][1:])
     ]
-    return Judged(suites, verdicts, [*notes, *_notes(suites, scope.keeper)])
+    notes += _family_notes(claims, scope.terms.family)
+    return Judged(suites, verdicts, [*notes, *_notes(suites, scope)])
 
 
-def _notes(suites: Sequence[JudgedSuite], keeper: Keeper) -> Iterator[str]:
+class _Claims(NamedTuple):
+    """Gates whose verdicts depend on which gates are judged together: those of a suite, or between its systems.
+
+    Attributes:
+        key: The suite, or the first of its systems.
+        evidence: On each gate.
+        settled: Returns the final verdicts, each with the key of the suite that it is about.
+    """
+
+    key: SuiteKey
+    evidence: "Sequence[GateEvidence]"
+    settled: Callable[[Sequence[GateResult]], Iterable[tuple[SuiteKey, GateResult]]]
+
+
+def _left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
+    """Yield the gates of the suites that were collected and left out: they belong to the family of the project."""
+    from pytest_llmeval.gates.change import GateEvidence
+
+    for file in sorted({nodeid.partition("::")[0] for nodeid in scope.run.deselected}):
+        path = scope.suites.root / file
+        if str(path) in known or path.suffix == ".py":  # which suites a test would have run is not known
+            continue
+        with suppress(Exception):  # of a faulty suite, which the run reports, no gate is known
+            suite = scope.suites.read(path)
+            variants = [suite.for_variant(name) for name in suite.systems or [""]]
+            gates = [*suite.between, *(gate for each in variants for gate in each.regressions)]
+            evidence = [GateEvidence(gate, outcome="not_judged", reason="not selected") for gate in gates]
+            yield _Claims(SuiteKey(str(path), file), evidence, lambda _: ())
+
+
+def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[SuiteKey, list[GateResult]]:
+    """Return the verdicts on gates that are judged together, by suite."""
+    if not claims:
+        return {}
+    from pytest_llmeval.gates.drop import judge_together
+
+    gates: dict[SuiteKey, list[GateResult]] = {}
+    families = [claims] if family == "project" else [[each] for each in claims]
+    for together in families:
+        files = [each.key.display_path for each in together for _ in each.evidence]
+        try:
+            verdicts = iter(judge_together([each for own in together for each in own.evidence], files))
+            settled = [pair for each in together for pair in each.settled(list(islice(verdicts, len(each.evidence))))]
+        except Exception as error:  # noqa: BLE001 (numbers of one family, which cost no other)
+            fault = GateResult("gates on changes", "failed", None, None, f"not judged: {fault_of(error)}")
+            settled = [(each.key, fault) for each in together]
+        for key, verdict in settled:
+            gates.setdefault(key, []).append(verdict)
+    return gates
+
+
+_OFTEN = 0.2
+"""With so large a chance that an equally good run fails, families of single suites are mentioned."""
+
+
+def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[str]:
+    """Yield how many gates are one family, or how often equally good runs fail since each suite is one."""
+    gates = [
+        (number, each.key.display_path, finding.gate)
+        for number, each in enumerate(claims)
+        for finding in each.evidence
+        if finding.gate.claims and (finding.examined or finding.outcome == "not_judged")
+    ]
+    files = counted(len({file for _, file, _ in gates}), "file")
+    if family == "project" and gates:
+        yield f"{counted(len(gates), 'gate')} in {files} are one family (llmeval_family = project)"
+    levels: dict[tuple[int, bool], float] = {}
+    for number, _, gate in gates:
+        if gate.refutes:
+            of_family = (number, gate.primary)
+            levels[of_family] = max(levels.get(of_family, 0.0), (1 - gate.confidence) / gate.sides)
+    chance = 1 - math.prod(1 - each for each in levels.values())
+    if family is None and chance > _OFTEN:
+        yield (
+            f"gates in {files} are {len(levels)} families, judged apart: up to {chance:.0%} of equally good runs fail. "
+            "llmeval_family = project makes them one family; = suite keeps them, without this line"
+        )
+
+
+def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     """Yield lines about suites that pass whatever they score, or not as their files say."""
     toothless = (
         each.key.display_path
         for each in suites
         # A Python test has assertions of its own.
-        if not (each.key.test or each.suite.can_fail or keeper.settings(each.suite))
+        if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite))
     )
     yield from (f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless))
     yield from dict.fromkeys(note for each in suites for note in _idle_thresholds(each))
     yield from dict.fromkeys(
         f"{each.key.display_path}: runs to its end: {fault}"
         for each in suites
-        if each.suite.stop is not None and (fault := stop_fault(each.suite))
+        if each.suite.stop is not None and (fault := stop_fault(each.suite, scope.terms.family))
     )
     for each in suites:
         for name, moved in each.snapshot.moved_limits.items():
@@ -117,8 +204,8 @@ def measure(collected: CollectedSuite) -> MeasuredSuite:
     return MeasuredSuite(collected, result)
 
 
-def judge_suite(collected: CollectedSuite, scope: RunScope) -> JudgedSuite:
-    """Return a suite with the verdicts of its gates and its snapshot; those between systems need the other systems."""
+def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSuite, list[_Claims]]:
+    """Return a suite with its verdicts, and the evidence on gates against a baseline, which are judged together."""
     measured = measure(collected)
     suite, terms = collected.suite, scope.terms
     off = _switched_off(suite, collected.records) if terms.judge == "off" and suite.judged else frozenset()
@@ -130,7 +217,7 @@ def judge_suite(collected: CollectedSuite, scope: RunScope) -> JudgedSuite:
         buckets=fill_buckets(suite.metrics, measured.result.cases),
     )
     if collected.stop is not None:  # scores of some cases are no scores of the suite
-        return replace(judged, gates=collected.stop.gates)
+        return replace(judged, gates=collected.stop.gates), []
     unjudged = JUDGES_OFF if off else ""
     snapshot = _snapshot(measured, scope, judged.incomplete or unjudged)
     gates = [
@@ -141,8 +228,21 @@ def judge_suite(collected: CollectedSuite, scope: RunScope) -> JudgedSuite:
         )
         for gate in suite.score_gates
     ]
-    regressions, watch = _regressions(measured, scope.keeper, snapshot, judged.incomplete, unjudged)
-    return replace(judged, snapshot=snapshot, gates=[*gates, *regressions], watch=watch)
+    judged = replace(judged, snapshot=snapshot, gates=gates)
+    if not suite.regressions:
+        return judged, []
+    from pytest_llmeval.baselines.baselines import examine_regressions
+
+    evidence, watch = examine_regressions(measured, scope.keeper, snapshot, judged.incomplete, unjudged)
+
+    def settled(verdicts: Sequence[GateResult]) -> Iterator[tuple[SuiteKey, GateResult]]:
+        for each, verdict in zip(evidence, verdicts, strict=True):
+            moved = snapshot.moved_limits.get(each.gate.metric)
+            change = f"; limits changed since the approval: {moved}" if moved else ""
+            marked = replace(verdict, reason=f"{verdict.reason}{change}")
+            yield collected.key, qualified(collected, each.gate.max_skipped, marked)
+
+    return replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
 
 
 def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> SnapshotJudgement:
@@ -163,25 +263,6 @@ def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> Snapsh
     from pytest_llmeval.baselines.baselines import judge_snapshot
 
     return judge_snapshot(measured, settings, scope.keeper.mode, scope.stamp)
-
-
-def _regressions(
-    measured: MeasuredSuite, keeper: Keeper, snapshot: SnapshotJudgement, incomplete: str, unjudged: str
-) -> tuple[list[GateResult], RunWatch | None]:
-    """Judge the gates against a baseline; what compares runs is loaded if there are any."""
-    if not measured.suite.regressions:
-        return [], None
-    from pytest_llmeval.baselines.baselines import examine_regressions
-    from pytest_llmeval.gates.drop import judge_together
-
-    evidence, watch = examine_regressions(measured, keeper, snapshot, incomplete, unjudged)
-    gates = []
-    for each, verdict in zip(evidence, judge_together(evidence), strict=True):
-        moved = snapshot.moved_limits.get(each.gate.metric)
-        change = f"; limits changed since the approval: {moved}" if moved else ""
-        marked = replace(verdict, reason=f"{verdict.reason}{change}")
-        gates.append(qualified(measured.collected, each.gate.max_skipped, marked))
-    return gates, watch
 
 
 def _incomplete(measured: MeasuredSuite, scope: RunScope, *, is_part: bool) -> str:
@@ -240,51 +321,54 @@ def _ordered(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
     return {name: variants[name] for name in dict.fromkeys([*declared, *sorted(variants)])}
 
 
-def _judge_between(variants: Mapping[str, JudgedSuite]) -> Mapping[SuiteKey, Sequence[GateResult]]:
-    """Return the verdicts of the gates between the systems of a suite, by the key of the system that they are about."""
+def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
+    """Yield the evidence on the gates between the systems of a suite, which are judged together."""
+    first = next(iter(variants.values()))
+    if not (first.suite.named_gates or first.suite.between):
+        return
     if any(each.collected.stop is not None for each in variants.values()):
-        return {}  # they were judged with the others
+        return  # they were judged with the others
+
     try:
-        results = judge_between(variants)
+        compared = list(_compared(variants))
     except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
         gate = GateResult("between systems", "failed", None, None, f"not judged: {fault_of(error)}")
-        results = {next(iter(variants)): [gate]}
-    return {variants[name].key: gates for name, gates in results.items()}
+        yield _Claims(first.key, [], lambda _: [(first.key, gate)])
+        return
+
+    def settled(verdicts: Sequence[GateResult]) -> Iterator[tuple[SuiteKey, GateResult]]:
+        for name, gate in _waiting(variants):
+            yield variants[name].key, gate
+        for (name, text, evidence), result in zip(compared, verdicts, strict=True):
+            verdict = replace(result, gate=text)
+            for each in (name, evidence.gate.against):
+                if each in variants:
+                    verdict = qualified(variants[each].collected, evidence.gate.max_skipped, verdict)
+            yield variants[name].key, verdict
+
+    yield _Claims(first.key, [each for *_, each in compared], settled)
 
 
-def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateResult]]:
-    """Judge the gates between the systems of a suite together.
-
-    Returns:
-        System to the verdicts on it. A gate that names a system that did not run is not judged.
-    """
-    first, compared = next(iter(variants)), []
+def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateResult]]:
+    """Yield the gates that name a system that did not run, each with the system that they are reported with."""
+    first = next(iter(variants))
     suite = variants[first].suite
-    if not (suite.named_gates or suite.between):
-        return {}
-    from pytest_llmeval.gates.drop import judge_together
-
-    results: dict[str, list[GateResult]] = {}
     for gate in suite.named_gates:
         missing = [name for name in (gate.system, gate.against) if name and name not in variants]
-        if not missing or gate.system in suite.systems.keys() - variants.keys():
-            continue
-        place = gate.system if gate.system in variants else first
-        waiting = gate.result("not_judged", None, f"not judged: no system {missing[0]!r} ran")
-        results.setdefault(place, []).append(waiting)
+        if missing and gate.system not in suite.systems.keys() - variants.keys():
+            place = gate.system if gate.system in variants else first
+            yield place, gate.result("not_judged", None, f"not judged: no system {missing[0]!r} ran")
+
+
+def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, GateEvidence]]":
+    """Yield the gates between two systems that ran: the system, the gate as its file has it, and the evidence."""
+    suite = next(iter(variants.values())).suite
     for gate in suite.between:
         named = [gate.system] if gate.system else [name for name in variants if name != gate.against]
         if gate.against in variants:
-            compared += [
-                (each, str(gate), _between(gate, variants[each], variants)) for each in named if each in variants
-            ]
-    for (system, name, evidence), result in zip(compared, judge_together([each for *_, each in compared]), strict=True):
-        verdict = replace(result, gate=name)
-        for each in (system, evidence.gate.against):
-            if each in variants:
-                verdict = qualified(variants[each].collected, evidence.gate.max_skipped, verdict)
-        results.setdefault(system, []).append(verdict)
-    return results
+            for each in named:
+                if each in variants:
+                    yield each, str(gate), _between(gate, variants[each], variants)
 
 
 def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> GateResult:

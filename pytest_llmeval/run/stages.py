@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.reports.tables import Line
 
+Family: TypeAlias = Literal["suite", "project"]
+"""Gates on changes that are judged together."""
+
 SuiteVerdict: TypeAlias = tuple[SuiteKey, GateResult | SnapshotVerdict]
 """A verdict on a suite: of a gate, of its snapshot, or that something failed as a whole."""
 
@@ -48,6 +51,8 @@ class RunTerms(Struct, frozen=True):
         is_kept: Whether the results are written to a shard file.
         compares: Whether a report shows what changed since scores were approved.
         mutate: Seed of mutants of the answers; ``None`` if none are made.
+        family: Whose gates on changes are judged together: those of each suite, or of the whole project; ``None`` if
+            the user has not said.
     """
 
     judge: JudgeMode = "auto"
@@ -58,6 +63,7 @@ class RunTerms(Struct, frozen=True):
     is_kept: bool = False
     compares: bool = False
     mutate: int | None = None
+    family: Family | None = None
 
 
 class Suites(Protocol):

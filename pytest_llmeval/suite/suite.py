@@ -320,13 +320,20 @@ def group_of(key: SuiteKey, suite: Suite) -> StopGroup:
     return StopGroup(key.display_path, key.test, "" if suite.systems and not key.test else key.variant)
 
 
-def stop_fault(suite: Suite) -> str:
-    """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing."""
+def stop_fault(suite: Suite, family: str | None = None) -> str:
+    """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing.
+
+    Args:
+        suite: The suite.
+        family: Whose gates are judged together.
+    """
     gates = suite.ordered_gates
     if not gates:
         return "it has no gates"
     if suite.bulk:
         return "mode bulk runs all cases in one item"
+    if family == "project" and any(gate.claims for gate in gates):
+        return "its gates are judged together with those of other suites"
     if suite.all_faults:
         return "its files have faults"
     if suite.sample is not None and suite.sample.weights:
@@ -352,7 +359,7 @@ def _cluster_label(suite: Suite) -> str | None:
     return suite.cluster_by or next(own, None)
 
 
-def in_order(suite: Suite, seed: str | None) -> Suite:
+def in_order(suite: Suite, seed: str | None, family: str | None = None) -> Suite:
     """Return a suite with the order of its cases, if it stops when its gates are decided and they can be.
 
     Cases have the order of the digests of their ids, or of the names of their clusters, with the seed: a case that is
@@ -361,8 +368,9 @@ def in_order(suite: Suite, seed: str | None) -> Suite:
     Args:
         suite: The suite.
         seed: Such as the commit that is checked out; ``None``: a fingerprint of the suite's cases.
+        family: Whose gates are judged together.
     """
-    if suite.stop is None or stop_fault(suite):
+    if suite.stop is None or stop_fault(suite, family):
         return suite
     if seed is None:
         seed = _digest("\n".join(case.id for case in _every_case(suite)))

@@ -193,6 +193,7 @@ class ShardOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         predictions_mode: What to do with it.
         selection: Options of pytest that leave out tests.
         stop: When suites stop, in place of what they say.
+        family: Whose gates are judged together.
     """
 
     judge: JudgeMode = "auto"
@@ -204,6 +205,7 @@ class ShardOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     predictions_mode: RecordingMode = "auto"
     selection: str = ""
     stop: Literal["decided", "never"] | None = None
+    family: Literal["suite", "project"] | None = None
 
 
 class SuitePrint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

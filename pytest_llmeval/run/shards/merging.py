@@ -59,7 +59,7 @@ def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = Fa
     def ordered(suite: Suite) -> Suite:
         if approves or (ran.judge == "off" and suite.judged):
             return suite
-        return in_order(stopping(suite, ran.stop), commit)
+        return in_order(stopping(suite, ran.stop), commit, ran.family)
 
     suites = Checkout(root, plugins, known, ordered)
     faults = [*_other_checkouts(shards, suites), *_other_runs(shards), *_incomplete(shards)]
