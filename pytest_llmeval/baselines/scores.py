@@ -138,6 +138,7 @@ class Score:
     errored: int
     missing: int
     signature: str = ""
+    abstained: int = 0
 
     @classmethod
     def from_value(cls, metric: MetricValue, *, of_group: bool = False) -> "Score":
@@ -151,6 +152,7 @@ class Score:
             metric.errored,
             metric.missing,
             "" if of_group else metric.signature,
+            metric.abstained,
         )
 
 
@@ -362,8 +364,9 @@ def line_of(score: Score) -> str:
 
 def _line(value: Any) -> str:
     if isinstance(value, Mapping) and value.keys() == _SCORE:
-        # The value first, and the signature only where there is one: this is the line that people compare.
-        return json.dumps({name: each for name, each in value.items() if each != ""}, allow_nan=False)
+        # The value first, signature and abstentions only where there are some: this is the line that people compare.
+        shown = {name: each for name, each in value.items() if each != "" and not (name == "abstained" and each == 0)}
+        return json.dumps(shown, allow_nan=False)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
 
 
@@ -448,7 +451,7 @@ def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Ite
             )
     if isinstance(scores, SuiteScores):
         for name, score in scores.metrics.items():
-            if min(score.scored, score.undefined, score.errored, score.missing) < 0:
+            if min(score.scored, score.undefined, score.errored, score.missing, score.abstained) < 0:
                 yield document.fault(("metrics", name), "found a negative count, expected at least 0")
 
 

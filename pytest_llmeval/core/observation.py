@@ -37,6 +37,8 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         errored: Metric name to the reason why its value could not be computed (a judge failed); the case then counts
             as errored for that metric.
         malformed: Why the prediction is not what the evaluator can read; the case then fails with this text.
+        abstained: Undefined metrics for which the case would have a value if the answer had said something else: the
+            answer makes no claim, or names nothing to compare. Other undefined metrics are so whatever is answered.
     """
 
     counts: Mapping[str, JsonNumber]
@@ -44,6 +46,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
     undefined: Mapping[str, str] = msgspec.field(default_factory=dict)
     malformed: str | None = None
     errored: Mapping[str, str] = msgspec.field(default_factory=dict)
+    abstained: tuple[str, ...] = ()
 
     def fault(self) -> str | None:
         """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
@@ -58,6 +61,8 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
                 finite = False
             if not finite:
                 return f"found {count!r} as count {name!r}, expected a finite number"
+        if unknown := [name for name in self.abstained if name not in self.undefined]:
+            return f"found {unknown[0]!r} in abstained, expected the name of an undefined metric"
         try:
             if self.details:
                 json.dumps(self.details, allow_nan=False)
@@ -70,7 +75,9 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         # float() unwraps the number types of numpy, which JSON does not know.
         counts = {name: count if type(count) is int else float(count) for name, count in self.counts.items()}
         details = plain(self.details) if self.details else {}
-        return Observation(counts, details, dict(self.undefined), self.malformed, dict(self.errored))
+        return Observation(
+            counts, details, dict(self.undefined), self.malformed, dict(self.errored), tuple(self.abstained)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data; empty parts are left out."""
@@ -228,7 +235,8 @@ def fits_a_byte(values: "FloatArray") -> bool:
 def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
     """Return the mean of the counts of all repeats of a case, with the details of the first.
 
-    A metric is undefined if it is undefined in all of them, and errored if it is errored in one.
+    A metric is undefined if it is undefined in all of them, and then abstained if one abstains; it is errored if it is
+    errored in one.
     """
     undefined = {
         name: why
@@ -237,7 +245,13 @@ def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
     }
     counts = {name: total / len(observations) for name, total in Totals.add_up(observations).items()}
     errored = _reasons(observations, "errored")
-    return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored)
+    abstained = abstained_of(undefined, observations)
+    return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored, abstained)
+
+
+def abstained_of(undefined: Iterable[str], observations: Sequence[Observation]) -> tuple[str, ...]:
+    """Return the metrics, undefined in all of some observations, for which one of these abstains."""
+    return tuple(name for name in undefined if any(name in each.abstained for each in observations))
 
 
 def _reasons(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:

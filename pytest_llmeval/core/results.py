@@ -176,11 +176,12 @@ class MetricValue(Struct, frozen=True):
         low: Lower bound of the interval of `value`.
         high: Upper bound.
         scored: Cases with a value.
-        undefined: Cases measured that have none (ground truth absent, nothing to judge).
+        undefined: Cases measured that have none whatever is answered (ground truth absent).
         errored: Cases that could not be measured.
         missing: Cases that did not run.
         signature: How the metric is computed.
         reason: Why there is no value, or what it leaves out; empty where cases alone say so.
+        abstained: Cases measured that have none because their answers leave nothing to score.
     """
 
     value: AnyNumber | None
@@ -193,6 +194,7 @@ class MetricValue(Struct, frozen=True):
     missing: int
     signature: str = ""
     reason: Annotated[str, WrittenField.IF_KNOWN] = ""
+    abstained: Annotated[int, WrittenField.IF_KNOWN] = 0
 
 
 class CaseResult(msgspec.Struct, frozen=True):
@@ -330,15 +332,18 @@ class Result:
     def _repr_html_(self) -> str:
         """Return the metrics as a table, for notebooks; every text in it is escaped."""
         metrics = {**self.metrics, PASS_RATE: self.pass_rate}
-        head = "".join(f"<th>{name}</th>" for name in ("metric", "value", "interval", "scored", "undefined", "errored"))
+        head = "".join(f"<th>{name}</th>" for name in _HTML_COLUMNS)
         rows = "".join(f"<tr>{_html_cells(name, each)}</tr>" for name, each in metrics.items())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+_HTML_COLUMNS = ("metric", "value", "interval", "scored", "abstained", "undefined", "errored")
 
 
 def _html_cells(name: str, each: MetricValue) -> str:
     interval = "" if each.low is None or each.high is None else f"{each.low:.4f}..{each.high:.4f}"
     value = "-" if each.value is None else f"{each.value:.4f}"
-    cells = (name, value, interval, each.scored, each.undefined, each.errored)
+    cells = (name, value, interval, each.scored, each.abstained, each.undefined, each.errored)
     return "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
 
 

@@ -55,7 +55,7 @@ class Conversation(Evaluator):
         if not isinstance(turns, int) or stop not in self._stops:
             names = [metric.name for metric in self.describe()]
             malformed = f"found {describe_found(case.prediction)}, expected a conversation with turns and stop"
-            return Observation({}, undefined=dict.fromkeys(names, "no conversation"), malformed=malformed)
+            return Observation({}, {}, dict.fromkeys(names, "no conversation"), malformed, abstained=tuple(names))
         details = {"turns": turns, "stop": stop}
         for name, kind in (("stop_reason", str), ("stop_comment", str), ("unrecorded_from", int)):
             if isinstance(value := prediction.get(name), kind):
@@ -128,7 +128,8 @@ class UserDrift(JudgedEvaluator):
         """
         if _conversation(case) is None:
             description = describe_found(case.prediction)
-            return Observation({}, undefined={_METRIC: f"found {description}, which no simulated user has led"})
+            why = f"found {description}, which no simulated user has led"
+            return Observation({}, undefined={_METRIC: why}, abstained=(_METRIC,))
         (verdict,) = verdicts
         if isinstance(verdict, JudgeError):
             raise verdict

@@ -64,8 +64,6 @@ class _Family(Struct, frozen=True):
             if not reference.strip():
                 results.append(blank)
             elif expected_words := self.split(reference):
-                if not words and any(map(str.isalnum, prediction)):
-                    return f"tokenizer {self.tokenizer!r} finds no token in the prediction"
                 results.append(self.score(words, expected_words) if words else blank)
         if not results:
             return f"tokenizer {self.tokenizer!r} finds no token in the expected answer"
@@ -80,9 +78,8 @@ class TextEvaluator(Evaluator):
     text. With several references the best score counts, for each metric on its own. All metrics are in [0, 1], and
     the value of a suite is the mean over its cases. A blank side scores 0 (exact match: two blank sides are equal).
 
-    A metric whose tokenizer cannot see a text is undefined instead of 0: when no reference that has text gives a
-    token (a reference without token is left out if others have some), or when a prediction that holds letters or
-    digits gives none. A prediction of punctuation alone scores 0.
+    A metric whose tokenizer cannot see any reference that has text is undefined; a reference without token is left out
+    if others have some. A prediction without token scores 0, whatever its script: it shares no word with a reference.
 
     Attributes:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.

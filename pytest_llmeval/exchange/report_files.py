@@ -66,7 +66,7 @@ def _results(suite: SuiteReport) -> Iterator[dict[str, Any]]:
         bounds = {} if low is None else {"score_type": "continuous", "min_score": low, "max_score": high}
         details = {
             "mean_of_cases": metric.mean,
-            **{each: getattr(metric, each) for each in ("scored", "undefined", "errored", "missing")},
+            **{each: getattr(metric, each) for each in ("scored", "abstained", "undefined", "errored", "missing")},
             "signature": metric.signature or None,
         }
         yield {

@@ -64,7 +64,7 @@ TEXTS: tuple[ReportedTexts, ...] = get_args(ReportedTexts)
 _WORST = 5
 _MOST_ROWS = 50
 _LONGEST = 60
-_OWN_DETAILS = ("repeats", "undefined")
+_OWN_DETAILS = ("repeats", "undefined", "abstained")
 """Details of the run itself, which quote nothing but where repeats part."""
 
 _PARTING = "parts_at"

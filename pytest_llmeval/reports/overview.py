@@ -18,7 +18,8 @@ MOST_LINES = 3
 _HEADERS = ("suite", "cases", "gates")
 _CHANGES = ("fell", "vanished", "cannot tell", "rose", "new", "approved")
 
-_COUNTS = ("scored", "undefined", "errored", "missing")
+_COUNTS = {"scored": "scored", "abstained": "abst", "undefined": "undef", "errored": "err", "missing": "miss"}
+"""Counts of cases to the headers of their columns."""
 _MEAN = 3
 _FIRST_COUNT = 4
 _FEW_CASES = 20
@@ -115,10 +116,11 @@ def _forms(value: MetricValue | None) -> Iterator[str]:
     if value is None:
         yield number(None)
         return
+    silent = f" ({value.abstained} abstained)" if value.abstained else ""
     if value.low is not None and value.high is not None:
-        yield f"{number(value.value)} {interval(value.low, value.high)}"
-        yield f"{number(value.value)} {value.low:.2f}..{value.high:.2f}"
-    yield number(value.value)
+        yield f"{number(value.value)} {interval(value.low, value.high)}{silent}"
+        yield f"{number(value.value)} {value.low:.2f}..{value.high:.2f}{silent}"
+    yield f"{number(value.value)}{silent}"
 
 
 def _changes(suite: SuiteReport, room: int) -> list[str]:
@@ -354,19 +356,20 @@ def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bo
 def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> TextTable:
     """Return the table of metrics with intervals, means and counts.
 
-    To save room, counts that are all zero are dropped first, then the mean.
+    To save room, counts that are all zero are dropped first, then the mean. The column of abstentions needs some.
     """
+    chosen = [name for name in _COUNTS if name != "abstained" or any(each.abstained for each in metrics.values())]
     rows = [
         (
             name,
             number(each.value),
             interval(each.low, each.high),
             number(each.mean),
-            *(str(getattr(each, count)) for count in _COUNTS),
+            *(str(getattr(each, count)) for count in chosen),
         )
         for name, each in metrics.items()
     ]
-    headers = ("metric", "value", suite.interval_name, "mean", "scored", "undef", "err", "miss")
+    headers = ("metric", "value", suite.interval_name, "mean", *(_COUNTS[count] for count in chosen))
     counts = range(len(headers) - 1, _FIRST_COUNT - 1, -1)
     empty = [place for place in counts if all(row[place] == "0" for row in rows)]
     return TextTable("", headers, rows, spare=[*empty, _MEAN, *(place for place in counts if place not in empty), 2])

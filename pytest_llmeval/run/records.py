@@ -94,7 +94,7 @@ def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
     types = tuple(map(type, numbers))  # 1, 1.0 and True are equal
     if not _PLAIN.issuperset(types):
         return None
-    undefined = repr(measured.undefined) if measured.undefined else None
+    undefined = repr((measured.undefined, measured.abstained)) if measured.undefined else None
     return (*measured.counts, *numbers, types, undefined, measured.malformed)
 
 

@@ -19,7 +19,7 @@ from pytest_llmeval.core.errors import (
     format_error,
 )
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.observation import Observation, Totals
+from pytest_llmeval.core.observation import Observation, Totals, abstained_of
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.run.records import SharedRecords
@@ -388,6 +388,7 @@ def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exce
         undefined={name: observations[0].undefined[name] for name in nowhere},
         malformed=wrong[0] if wrong else None,
         errored={name: why for each in observations for name, why in each.errored.items()},
+        abstained=abstained_of(nowhere, observations),
     )
 
 

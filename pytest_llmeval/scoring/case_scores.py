@@ -178,14 +178,18 @@ class CaseResults(Sequence[CaseResult]):
         record = self._records[row]
         details: dict[str, Any] = {}
         undefined: dict[str, str] = {}
+        abstained: list[str] = []
         errors = {label or "prediction": why for label, why in record.errors.items()}
         for label, seen in record.observations.items():
             if seen.details:
                 details[label] = seen.details
             undefined.update({self._index.full_name(label, name): why for name, why in seen.undefined.items()})
+            abstained += [self._index.full_name(label, name) for name in seen.abstained]
             errors.update({self._index.full_name(label, name): why for name, why in seen.errored.items()})
         if undefined:
             details["undefined"] = undefined
+        if abstained:
+            details["abstained"] = abstained
         if errors:
             details["errors"] = errors
         if record.repeats is not None:

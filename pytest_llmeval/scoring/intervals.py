@@ -115,6 +115,7 @@ class CountedMetric:
         scored: Cases with a score of their own.
         errored: Cases that could not be measured.
         missing: Cases that did not run.
+        abstained: Cases whose answers leave nothing to score.
         units: Clusters of the judged cases; ``None`` if each case is drawn alone.
         basis: What the value rests on, if only a part of the cases.
     """
@@ -128,6 +129,7 @@ class CountedMetric:
     scored: int
     errored: int
     missing: int
+    abstained: int = 0
     units: int | None = None
     basis: Basis | None = None
 
@@ -161,11 +163,12 @@ class CountedMetric:
             low=low,
             high=high,
             scored=self.scored,
-            undefined=self.cases - self.scored - self.errored - self.missing,
+            undefined=self.cases - self.scored - self.abstained - self.errored - self.missing,
             errored=self.errored,
             missing=self.missing,
             signature=self.signature,
             reason=(self.basis.fault or self.basis.note) if self.basis else "",
+            abstained=self.abstained,
         )
 
 

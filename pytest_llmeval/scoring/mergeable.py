@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = ("cases", "unmeasured", "absent", "failed", "unjudged", "scored", "binary")
+_LATER_NUMBERS = ("abstained",)  # statistics of earlier versions lack them
 
 _STEP = 1e-5
 """Step of the central differences, relative to a total."""
@@ -50,6 +51,7 @@ class Moments:
         scores: Metric name to the sum of the cases' own scores.
         scored: Metric name to the cases that have a score.
         binary: Metric name to the cases whose score is 0 or 1.
+        abstained: Metric name to the cases whose answers leave nothing to score.
     """
 
     cases: int
@@ -62,6 +64,7 @@ class Moments:
     scores: Totals = field(default_factory=Totals)
     scored: Mapping[str, int] = field(default_factory=dict)
     binary: Mapping[str, int] = field(default_factory=dict)
+    abstained: Mapping[str, int] = field(default_factory=dict)
 
     def with_sums(
         self, names: Sequence[str], matrix: "FloatArray", scores: "Mapping[str, FloatArray]", weights: Sequence[int]
@@ -96,6 +99,7 @@ class Moments:
             Totals({name: _weighted(column[finite[name]], number[finite[name]]) for name, column in scores.items()}),
             {name: int(number[rows].sum()) for name, rows in finite.items()},
             {name: int(number[np.isin(column, (0.0, 1.0))].sum()) for name, column in scores.items()},
+            self.abstained,
         )
 
     def __add__(self, other: "Moments") -> "Moments":
@@ -112,6 +116,7 @@ class Moments:
             self.scores + other.scores,
             _added(self.scored, other.scored),
             _added(self.binary, other.binary),
+            _added(self.abstained, other.abstained),
         )
 
     def deviations(
@@ -147,6 +152,7 @@ class Moments:
         """Return plain JSON data."""
         return {
             **{name: getattr(self, name) for name in _NUMBERS},
+            **{name: number for name in _LATER_NUMBERS if (number := getattr(self, name))},
             "totals": self.totals.to_json(),
             "products": {name: row.to_json() for name, row in self.products.items()},
             "scores": self.scores.to_json(),
@@ -155,7 +161,7 @@ class Moments:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Moments":
         """Read what `to_json` wrote; the round trip is identity."""
-        numbers = {name: data[name] for name in _NUMBERS}
+        numbers = {name: data[name] for name in (*_NUMBERS, *(each for each in _LATER_NUMBERS if each in data))}
         return cls(
             totals=Totals.from_json(data["totals"]),
             products={name: Totals.from_json(row) for name, row in data["products"].items()},
@@ -206,12 +212,12 @@ def _slopes(
 FEW = 250
 """Up to this many distinct rows are kept; more are reduced to sums."""
 
-CountsRow: TypeAlias = tuple[tuple[tuple[str, float], ...], tuple[str, ...], tuple[str, ...]]
-"""The parts of an observation that metrics depend on: counts, undefined and errored metrics, sorted."""
+CountsRow: TypeAlias = tuple[tuple[tuple[str, float], ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""The parts of an observation that metrics depend on: counts, undefined, errored and abstained metrics, sorted."""
 
 Formula: TypeAlias = "Callable[[FloatArray], Mapping[str, FloatArray]]"
 
-_UNMEASURED: CountsRow = ((), (), ("",))
+_UNMEASURED: CountsRow = ((), (), ("",), ())
 """The row of a case without an observation; no metric has an empty name."""
 
 
@@ -239,8 +245,8 @@ class Statistics:
         counts: Counter[Any] = Counter()
         for number, cases in Counter(map(id, listed)).items():
             seen = shared[number]
-            key = None if seen is None else (tuple(seen.counts.items()), tuple(seen.undefined), tuple(seen.errored))
-            counts[key] += cases
+            parts = () if seen is None else (seen.undefined, seen.errored, seen.abstained)
+            counts[None if seen is None else (tuple(seen.counts.items()), *map(tuple, parts))] += cases
         rows: Counter[CountsRow] = Counter()
         for each, cases in counts.items():
             rows[_UNMEASURED if each is None else _sorted_row(*each)] += cases
@@ -262,7 +268,7 @@ class Statistics:
         """The names of the counts, sorted."""
         if self.moments is not None:
             return list(self.moments.totals)
-        return sorted({name for counts, _, _ in self.rows for name, _ in counts})
+        return sorted({name for counts, *_ in self.rows for name, _ in counts})
 
     def summed(self, label: str, evaluator: Evaluator, names: Sequence[str] = ()) -> Moments:
         """Return sums.
@@ -284,20 +290,23 @@ class Statistics:
         """Return the numbers of cases."""
         failed: Counter[str] = Counter()
         unjudged: Counter[str] = Counter()
+        silent: Counter[str] = Counter()
         unmeasured = self.rows.get(_UNMEASURED, 0)
         absent = unmeasured
         for row, cases in self.rows.items():
             if row == _UNMEASURED:
                 continue
-            counts, undefined, errored = row
+            counts, undefined, errored, abstained = row
             for name in errored:
                 failed[index.full_name(label, name)] += cases
+            for name in abstained:
+                silent[index.full_name(label, name)] += cases
             if undefined and not counts:
                 absent += cases
                 continue
             for name in {*errored, *(() if pools else undefined)}:
                 unjudged[index.full_name(label, name)] += cases
-        return Moments(sum(self.rows.values()), unmeasured, absent, failed, unjudged)
+        return Moments(sum(self.rows.values()), unmeasured, absent, failed, unjudged, abstained=silent)
 
     def resampled(self, formula: Formula, names: Sequence[str]) -> "Mapping[str, FloatArray]":
         """Return metrics of bootstrap resamples, drawn as numbers of cases of each distinct row."""
@@ -308,7 +317,7 @@ class Statistics:
         rows, cases = self._listed()
         place = {name: column for column, name in enumerate(names)}
         matrix = np.zeros((len(rows), len(names)))
-        for number, (counts, _, _) in enumerate(rows):
+        for number, (counts, *_) in enumerate(rows):
             for name, count in counts:
                 matrix[number, place[name]] = count
         return formula(multinomial_totals(matrix, np.array(cases)))
@@ -324,8 +333,8 @@ class Statistics:
         rows, cases = self._listed()
         return {
             "rows": [
-                [dict(counts), list(undefined), list(errored), number]
-                for (counts, undefined, errored), number in zip(rows, cases, strict=True)
+                [dict(counts), list(undefined), list(errored), number, *([list(abstained)] if abstained else [])]
+                for (counts, undefined, errored, abstained), number in zip(rows, cases, strict=True)
             ]
         }
 
@@ -336,8 +345,8 @@ class Statistics:
             return cls({}, Moments.from_json(data["moments"]))
         return cls(
             {
-                _sorted_row(tuple(counts.items()), undefined, errored): int(cases)
-                for counts, undefined, errored, cases in data["rows"]
+                _sorted_row(tuple(counts.items()), undefined, errored, *abstained): int(cases)
+                for counts, undefined, errored, cases, *abstained in data["rows"]
             }
         )
 
@@ -411,6 +420,7 @@ def merged_values(
             scored=sums.scored.get(name, 0),
             errored=sums.failed.get(name, 0) + (0 if label == OUTCOME else sums.unmeasured - missing),
             missing=missing,
+            abstained=sums.abstained.get(name, 0),
             basis=rests.get(name),
         )
         interval, method = None, None
@@ -440,19 +450,30 @@ def _of_suite(label: str, evaluator: Evaluator) -> Mapping[str, Evaluator]:
     return {} if label == OUTCOME else {label: evaluator}
 
 
-def _sorted_row(counts: Iterable[tuple[str, float]], undefined: Iterable[str], errored: Iterable[str]) -> CountsRow:
+def _sorted_row(
+    counts: Iterable[tuple[str, float]],
+    undefined: Iterable[str],
+    errored: Iterable[str],
+    abstained: Iterable[str] = (),
+) -> CountsRow:
     return (
         tuple(sorted((name, float(count)) for name, count in counts)),
         tuple(sorted(undefined)),
         tuple(sorted(errored)),
+        tuple(sorted(abstained)),
     )
 
 
 def _record(label: str, row: CountsRow) -> CaseRecord:
     if row == _UNMEASURED:
         return CaseRecord("", errors={label: ""})
-    counts, undefined, errored = row
-    seen = Observation(dict(counts), undefined=dict.fromkeys(undefined, ""), errored=dict.fromkeys(errored, ""))
+    counts, undefined, errored, abstained = row
+    seen = Observation(
+        dict(counts),
+        undefined=dict.fromkeys(undefined, ""),
+        errored=dict.fromkeys(errored, ""),
+        abstained=abstained,
+    )
     return CaseRecord("", observations={label: seen})
 
 

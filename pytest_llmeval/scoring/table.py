@@ -114,6 +114,7 @@ class Table:
             for label, observations in seen.items()
         }
         self.failed = {name: self.errored[label] for name, label in self.owner.items()}
+        self.abstained: dict[str, npt.NDArray[np.bool_]] = {}
         self.undefined = self._leave_out(records)
         self.of_family = {name for name, owned in self.owned.items() if "[" in owned.metric.name}
 
@@ -233,6 +234,8 @@ class Table:
                     if undefined[full] is nowhere:
                         undefined[full], self.failed[full] = nowhere.copy(), self.failed[full].copy()
                     self.scores.erase(full, row)
+                    if name in observation.abstained:
+                        self.abstained.setdefault(full, nowhere.copy())[row] = True
                     if name in observation.errored:
                         undefined[full][row] = self.failed[full][row] = True
                     else:
@@ -292,6 +295,7 @@ class Table:
                 scored=int(finite.size),
                 errored=int(self.failed[name][rows].sum()),
                 missing=missing + faulty,
+                abstained=int(self.abstained[name][rows].sum()) if name in self.abstained else 0,
                 basis=rests.get(name),
                 units=None if cluster_by is None else len(set(units[judged[rows]].tolist())),
             )

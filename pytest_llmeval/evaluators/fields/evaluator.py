@@ -379,8 +379,7 @@ class FieldsEvaluator(Evaluator):
             "extra_fields": len(out.extra),
         }
         counts |= _by_path(out)
-        undefined = {} if counts["fields.expected"] or not counts["fields.found"] else {_RATES[1]: "no expected fields"}
-        return Observation(counts, wrong_details(out.lines()), undefined, malformed)
+        return Observation(counts, wrong_details(out.lines()), malformed=malformed)
 
     def _read(self, prediction: Any) -> tuple[Any, str | None]:
         """Return the structure that was answered, or ``None``; with why it cannot be read."""

@@ -41,6 +41,7 @@ class ClaimTexts:
         malformed: What is wrong with the prediction.
         fault: What is wrong with the expected answer, or with the passages of the input.
         language: Of the instructions.
+        retrieved: Whether the passages are a part of the prediction.
     """
 
     question: str | None
@@ -51,6 +52,7 @@ class ClaimTexts:
     malformed: str | None
     fault: str | None
     language: str
+    retrieved: bool
 
     @cached_property
     def sentences(self) -> Mapping[Side, Sequence[str]]:
@@ -107,7 +109,8 @@ def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
         contexts = None
     if language == "auto":
         language = instruction_language(question or answer, case.labels.get("language"))
-    return ClaimTexts(question, answer, reference, contexts, why, malformed, fault, language)
+    retrieved = passages is not MISSING
+    return ClaimTexts(question, answer, reference, contexts, why, malformed, fault, language, retrieved)
 
 
 def _question(value: Any) -> str | None:
@@ -198,10 +201,12 @@ class Unknown:
     Attributes:
         reason: Why.
         errored: Whether something failed; otherwise there is nothing to judge.
+        abstained: Whether it is the answer that leaves nothing to judge.
     """
 
     reason: str
     errored: bool = False
+    abstained: bool = False
 
 
 Items: TypeAlias = Sequence[Mapping[str, Any]]
@@ -270,8 +275,10 @@ class Findings:
         if "contexts" in read and texts.contexts is None:
             return Unknown(texts.no_contexts, errored=True)
         if step.kind == "citations" and not texts.citations:
-            return Unknown(_NO_CITATIONS)
-        return Unknown(_NO_CONTEXTS) if step.subject == "contexts" and not texts.contexts else None
+            return Unknown(_NO_CITATIONS, abstained=True)
+        if step.subject == "contexts" and not texts.contexts:
+            return Unknown(_NO_CONTEXTS, abstained=texts.retrieved)
+        return None
 
     def _without_claims(self, step: Step) -> Question | None:
         texts = self.texts
@@ -313,7 +320,8 @@ class Findings:
         if isinstance(claims, Unknown):
             return claims
         if not claims:
-            return Unknown(f"the {'expected ' if step.side == 'reference' else ''}answer makes no claims")
+            of_answer = step.side == "answer"
+            return Unknown(f"the {'' if of_answer else 'expected '}answer makes no claims", abstained=of_answer)
         if step in self.later:
             return self._reply_items(step, "verdicts")
         return [{"supported": False, "passages": [], "reason": ""}] * len(claims)

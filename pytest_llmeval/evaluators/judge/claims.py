@@ -93,8 +93,8 @@ class Claims(JudgedEvaluator):
     * ``citation_support``: citations, such as ``[2]``, whose passage supports the sentence that cites it.
 
     All are in [0, 1]; all but ``context_precision`` are sums over the claims, passages or citations of all cases. What
-    a case lacks (a question, a right answer, claims, citations) makes its metrics undefined. Without a passage, no
-    claim is supported. That nothing says what the passages are is an error.
+    a case lacks (a question, a right answer) makes its metrics undefined. An answer without claims or citations
+    abstains. Without a passage, no claim is supported. That nothing says what the passages are is an error.
 
     Attributes:
         metrics: Which to compute; only the questions that they need are asked.
@@ -161,14 +161,17 @@ class Claims(JudgedEvaluator):
         findings = self._findings(case, verdicts)
         counts: dict[str, float] = {}
         reasons: dict[bool, dict[str, str]] = {True: {}, False: {}}
+        abstained: list[str] = []
         for name in self.metrics:
             result = _counts(name, findings)
             if isinstance(result, Unknown):
                 reasons[result.errored][name] = result.reason
+                abstained += [name] if result.abstained else []
             else:
                 counts |= {f"{name}.{part}": value for part, value in result.items()}
         details = claim_details(findings)
-        return Observation(counts, details, reasons[False], findings.texts.malformed, reasons[True])
+        malformed = findings.texts.malformed
+        return Observation(counts, details, reasons[False], malformed, reasons[True], tuple(abstained))
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return ratios of sums."""

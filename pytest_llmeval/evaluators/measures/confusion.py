@@ -206,7 +206,7 @@ def precision_recall_f1(
     """Return precision, recall and F1 of summed counts.
 
     Where nothing is expected and nothing found, all three are 1; where something is expected and nothing found,
-    precision is 0; where nothing is expected but something found, recall is undefined.
+    precision is 0; where nothing is expected but something found, nothing is missed: recall is 1, the others are 0.
 
     Args:
         right: How many are on both sides.
@@ -219,7 +219,7 @@ def precision_recall_f1(
     nothing = (answered + expected == 0) & (cases > 0)
     with np.errstate(all="ignore"):
         precision = np.where(nothing, 1.0, np.where((answered == 0) & (expected > 0), 0.0, right / answered))
-        recall = np.where(nothing, 1.0, right / expected)
+        recall = np.where((expected == 0) & (cases > 0), 1.0, right / expected)
         f1 = np.where(nothing, 1.0, 2 * right / (answered + expected))
     return precision, recall, f1
 

@@ -185,13 +185,16 @@ class Tools(Evaluator):
         }
         expected = read_expected(case.expected)
         undefined: dict[str, str] = {}
+        abstained: list[str] = []
         wrong: list[str] = []
         if expected is None:
             undefined = dict.fromkeys([*_COMPARED, _ACCURACY], "no expected tool calls")
         else:
             pairing = pair_calls(expected, considered, self._rules)
             counts |= _compared(expected, considered, pairing, self.order)
-            undefined = self._undefined(expected, considered, pairing)
+            if not pairing.stated:
+                undefined[_ACCURACY] = "no two calls with arguments are paired"
+                abstained += [_ACCURACY] if any(call.arguments is not None for call in expected) else []
             wrong = self._lines(expected, considered, pairing)
         faults = [f"tool_calls{call.fault}" for call in calls if call.fault]
         if self._limits or self._policies:
@@ -201,6 +204,7 @@ class Tools(Evaluator):
             if undecided and not unmet:
                 counts["limits.undecided"] = 1
                 undefined[_LIMITS] = "; ".join(undecided)
+                abstained.append(_LIMITS)
             # A rule that cannot be decided is not kept: the case fails, though its metric has no value.
             faults += [*unmet, *(f"undecided: {why}" for why in undecided)]
         if (schemas := self._schemas) is not None:
@@ -209,8 +213,16 @@ class Tools(Evaluator):
             wrong += [f"not valid: {fault}" for fault in invalid]
             if not calls:
                 undefined[_VALID] = "no tool calls"
+                abstained.append(_VALID)
         undefined = {name: why for name, why in undefined.items() if name in self._reported}
-        return Observation(counts, wrong_details(wrong), undefined, "; ".join(faults) or None)
+        malformed = "; ".join(faults) or None
+        return Observation(
+            counts,
+            wrong_details(wrong),
+            undefined,
+            malformed,
+            abstained=tuple(filter(self._reported.__contains__, abstained)),
+        )
 
     @cached_property
     def _reported(self) -> frozenset[str]:
@@ -223,16 +235,6 @@ class Tools(Evaluator):
         if len({(name, _scalars(arguments)) for name, arguments in counted}) == len(counted):
             return 0
         return len(counted) - len({(name, exact_key(arguments)) for name, arguments in counted})
-
-    def _undefined(
-        self, expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing
-    ) -> dict[str, str]:
-        undefined = {}
-        if calls and not expected:
-            undefined["tool_recall"] = "no tool call is expected"
-        if not pairing.stated:
-            undefined[_ACCURACY] = "no two calls with arguments are paired"
-        return undefined
 
     def _lines(self, expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing) -> list[str]:
         """Say which calls have no partner, which are out of order, and which arguments differ."""

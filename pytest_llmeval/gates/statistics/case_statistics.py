@@ -12,7 +12,7 @@ from msgspec import structs
 from pytest_llmeval.core.codec import JsonNumber, decode
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.observation import Observation, Totals
+from pytest_llmeval.core.observation import Observation, Totals, abstained_of
 from pytest_llmeval.core.results import CaseOutcome, CaseRecord
 from pytest_llmeval.scoring.table import OUTCOME, Table, outcome_of
 
@@ -132,6 +132,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     counts: dict[str, dict[str, JsonNumber]] = {}
     undefined: dict[str, list[str]] = {}
     errored: dict[str, list[str]] = {}
+    abstained: dict[str, list[str]] = {}
     errors: list[str] = []
     answered: str = ""
     weight: JsonNumber = 1.0
@@ -147,6 +148,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
             {label: dict(each.counts) for label, each in seen.items()},
             {label: list(each.undefined) for label, each in seen.items() if each.undefined},
             {label: list(each.errored) for label, each in seen.items() if each.errored},
+            {label: list(each.abstained) for label, each in seen.items() if each.abstained},
             list(record.errors),
             record.answered,
             record.weight,
@@ -158,13 +160,16 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
         Raises:
             ValueError: Counts are missing, or not finite.
         """
-        if strange := sorted((self.undefined.keys() | self.errored.keys()) - self.counts.keys()):
+        if strange := sorted(
+            (self.undefined.keys() | self.errored.keys() | self.abstained.keys()) - self.counts.keys()
+        ):
             raise ValueError(f"found no counts of {strange[0]!r}, expected counts of every evaluator listed")
         observations = {
             label: Observation(
                 counts,
                 undefined=dict.fromkeys(self.undefined.get(label, ()), ""),
                 errored=dict.fromkeys(self.errored.get(label, ()), ""),
+                abstained=tuple(self.abstained.get(label, ())),
             )
             for label, counts in self.counts.items()
         }
@@ -183,6 +188,7 @@ def _bare(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseRecord:
             {name: _rounded(count) for name, count in sorted(each.counts.items())},
             undefined=dict.fromkeys(sorted(each.undefined), ""),
             errored=dict.fromkeys(sorted(each.errored), ""),
+            abstained=tuple(sorted(each.abstained)),
         )
         for label, each in sorted(record.observations.items())
         if evaluators is None or label in evaluators
@@ -238,4 +244,5 @@ def _mean(observations: Sequence[Observation]) -> Observation:
     if not clean:
         return observations[0]
     undefined = {name: why for name, why in clean[0].undefined.items() if all(name in each.undefined for each in clean)}
-    return Observation({name: total / len(clean) for name, total in Totals.add_up(clean).items()}, undefined=undefined)
+    counts = {name: total / len(clean) for name, total in Totals.add_up(clean).items()}
+    return Observation(counts, undefined=undefined, abstained=abstained_of(undefined, clean))

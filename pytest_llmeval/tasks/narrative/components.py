@@ -78,7 +78,8 @@ class Relationships(NarrativeEvaluator):
             for level in _LEVELS
             if not tally.counts[level]
         }
-        return Observation(gap_counts(details) | tally.counts, details, undefined)
+        abstained = tuple(name for name in undefined if name.removesuffix("_accuracy") in tally.levels)
+        return Observation(gap_counts(details) | tally.counts, details, undefined, abstained=abstained)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all relationships pooled, and the shares of right levels."""
@@ -101,6 +102,7 @@ class _Tally:
     def __init__(self) -> None:
         self.counts = dict.fromkeys(("gold", "predicted", "paired", "labelled"), 0)
         self.counts |= {name: 0 for level in _LEVELS for name in (level, f"{level}.right")}
+        self.levels: set[str] = set()  # that gold has, in pairs or not
         self.judged_events = 0
         self.skipped_events = 0
         self.missing: list[dict[str, Any]] = []
@@ -128,6 +130,7 @@ class _Tally:
         self.counts["gold"] += len(pairs)
         self.counts["predicted"] += len(predicted) - excused
         for right, answer in pairs:
+            self.levels.update(level for level in _LEVELS if getattr(right, level))
             if answer is None:
                 self.missing.append(_relationship_detail(event, right))
             else:
@@ -405,7 +408,8 @@ class Characters(NarrativeEvaluator):
             "archetypes": len(judged),
         }
         undefined = {} if judged else {_ARCHETYPE: "no paired character has an archetype in the ground truth"}
-        return Observation(counts, details, undefined)
+        abstained = tuple(undefined) if any(each.archetype for each in gold) else ()
+        return Observation(counts, details, undefined, abstained=abstained)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """List characters that are missing or extra, or have another archetype."""

@@ -85,7 +85,9 @@ class OwnComponents:
         undefined = {} if scores.get(first) is not None else {f"narrative_{name}": reason or "nothing to judge"}
         counts = {f"{name}:{count}": value for count, value in observation.counts.items()}
         judged = {} if undefined else {f"{name}:judged stories": 1}
-        return Observation(counts | judged, {name: {**observation.details, **scores}}, undefined, observation.malformed)
+        details = {name: {**observation.details, **scores}}
+        abstained = tuple(undefined) if first in observation.abstained else ()
+        return Observation(counts | judged, details, undefined, observation.malformed, abstained=abstained)
 
     def summarize(self, sums: Sums) -> "dict[str, FloatArray]":
         """Return the scores of the components; NaN where no story could be judged."""
@@ -274,6 +276,7 @@ class Narrative(NarrativeEvaluator):
                 details={**observation.details, **own.details},
                 undefined=undefined,
                 malformed=observation.malformed or own.malformed,
+                abstained=(*observation.abstained, *own.abstained),
             )
         return observation
 
@@ -282,6 +285,7 @@ class Narrative(NarrativeEvaluator):
         counts: dict[str, float] = {}
         details: dict[str, Any] = {}
         undefined: dict[str, str] = {}
+        abstained: list[str] = []
         wrong: list[str] = []
         for component, evaluator in self._components.items():
             observation = evaluator.observe(stories)
@@ -289,6 +293,7 @@ class Narrative(NarrativeEvaluator):
             details[component] = observation.details
             wrong += observation.details.get("wrong", [])
             undefined |= observation.undefined
+            abstained += observation.abstained
             if reason := observation.undefined.get(self._parts[component][0]):
                 undefined[_score_name(component)] = reason
         judged = [name for name in COMPONENTS if _score_name(name) not in undefined and self._weights[name]]
@@ -298,13 +303,15 @@ class Narrative(NarrativeEvaluator):
             counts |= part.counts
             details |= part.details
             undefined |= part.undefined
-        return Observation(counts, details | ({"wrong": wrong} if wrong else {}), undefined)
+            abstained += part.abstained
+        details |= {"wrong": wrong} if wrong else {}
+        return Observation(counts, details, undefined, abstained=tuple(abstained))
 
     def _observe_labels(self, stories: Alignment) -> Observation:
         labels, invalid = check_labels(stories.predicted, self._taxonomy)
         undefined = {} if labels else {"taxonomy_validity": "the prediction gives no label"}
         counts = {"labels": labels, "labels.valid": labels - len(invalid)}
-        return Observation(counts, {"invalid_labels": invalid}, undefined)
+        return Observation(counts, {"invalid_labels": invalid}, undefined, abstained=tuple(undefined))
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """List missing and extra events, and the lines of every component."""

@@ -224,7 +224,8 @@ class Sentiment(NarrativeEvaluator):
         if not tally.judged:
             return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_SENTIMENT))
         no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
-        return Observation(gap_counts(details) | tally.counts, details, no_polarity)
+        abstained = tuple(no_polarity) if tally.has_polarity else ()
+        return Observation(gap_counts(details) | tally.counts, details, no_polarity, abstained=abstained)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""
@@ -242,6 +243,7 @@ class _Tally:
         names = ("true_positives", "false_positives", "false_negatives", "polarity_correct", "polarity_total")
         self.counts = dict.fromkeys(names, 0)
         self.judged = 0
+        self.has_polarity = False
         self.skipped = 0
         self.skipped_events = 0
         self.unjudged: list[dict[str, Any]] = []
@@ -264,6 +266,7 @@ class _Tally:
             if sentiments:
                 target.append(where | {"sentiment": sorted(sentiments)})
         expected = self._polarities(right.sentiments)
+        self.has_polarity = self.has_polarity or bool(expected)
         if answer and expected:
             self.counts["polarity_total"] += 1
             self.counts["polarity_correct"] += expected == self._polarities(predicted)

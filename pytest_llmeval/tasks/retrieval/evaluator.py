@@ -284,10 +284,11 @@ class Retrieval(Evaluator):
             task: n for task, each in judged.items() if (n := sum(relevance.unjudged for relevance in each))
         }:
             details["unjudged"] = unjudged
-        undefined = self._undefined(number, gold, retrieved, attributes=attributes)
-        for task in unknown:
-            undefined |= self._without(task, SET_MEASURES, f"no result has {' or '.join(self._others[task].paths)}")
-        return Observation(counts, details, undefined, entries.fault or self._malformed(entries, results, judged))
+        undefined = self._undefined(number, gold, attributes=attributes)
+        unanswered = self._unanswered(retrieved, unknown)
+        malformed = entries.fault or self._malformed(entries, results, judged)
+        abstained = tuple([name for name in unanswered if name not in undefined])
+        return Observation(counts, details, unanswered | undefined, malformed, abstained=abstained)
 
     def _malformed(self, entries: Entries, results: Results, judged: Mapping[str, Sequence[Relevance]]) -> str | None:
         """Return why a list of objects cannot be read as results."""
@@ -366,15 +367,10 @@ class Retrieval(Evaluator):
         return details
 
     def _undefined(
-        self, number: int | None, gold: Mapping[str, Mapping[str, float]], retrieved: int, *, attributes: bool
+        self, number: int | None, gold: Mapping[str, Mapping[str, float]], *, attributes: bool
     ) -> dict[str, str]:
-        """Return the metrics without a value for a query, with reasons."""
+        """Return the metrics without a value for a query whatever is retrieved, with reasons."""
         reasons: dict[str, str] = {}
-        if self.unfilled_ranks == "skip":
-            for k in self._cutoffs:
-                if retrieved < k:
-                    names = [f"{task}_{name}@{k}" for task in self._rules for name in SET_MEASURES]
-                    reasons |= dict.fromkeys(names, f"{retrieved} results, fewer than {k}")
         if number is None:
             for task in self._rules:
                 reasons |= self._without(task, SET_MEASURES if task in gold else LISTED_MEASURES, _ABSENT)
@@ -385,6 +381,18 @@ class Retrieval(Evaluator):
             if not gains:
                 why = _ABSENT if number is None else _NO_POSITIVE
                 reasons |= self._without(task, RANKED_MEASURES, why) | {f"{task}_mrr": why}
+        return reasons
+
+    def _unanswered(self, retrieved: int, unknown: Iterable[str]) -> dict[str, str]:
+        """Return the metrics without a value because of what was retrieved, with reasons."""
+        reasons: dict[str, str] = {}
+        if self.unfilled_ranks == "skip":
+            for k in self._cutoffs:
+                if retrieved < k:
+                    names = [f"{task}_{name}@{k}" for task in self._rules for name in SET_MEASURES]
+                    reasons |= dict.fromkeys(names, f"{retrieved} results, fewer than {k}")
+        for task in unknown:
+            reasons |= self._without(task, SET_MEASURES, f"no result has {' or '.join(self._others[task].paths)}")
         return reasons
 
     def _without(self, task: str, measures: Iterable[str], why: str) -> dict[str, str]:

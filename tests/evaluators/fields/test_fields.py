@@ -56,8 +56,8 @@ def test_nothing_expected_and_nothing_found_is_right() -> None:
     assert rates({}, {}) == (1, 1, 1, 1)
 
 
-def test_recall_is_undefined_where_nothing_is_expected() -> None:
-    assert rates({}, {"a": 1}) == (0, None, 0, 0)
+def test_recall_is_one_where_nothing_is_expected_whatever_was_found() -> None:
+    assert rates({}, {"a": 1}) == (0, 1, 0, 0)
 
 
 def test_precision_is_zero_where_nothing_was_found() -> None:

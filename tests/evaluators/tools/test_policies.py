@@ -160,7 +160,7 @@ def test_a_rule_about_messages_is_undecided_without_messages_and_the_case_fails(
     assert result.cases[0].absent["tool_limits"] == why
     assert result.cases[0].reason == f"undecided: {why}"
     metric = result.metrics["tool_limits"]
-    assert (metric.value, metric.scored, metric.undefined) == (1, 1, 1)
+    assert (metric.value, metric.scored, metric.abstained, metric.undefined) == (1, 1, 1, 0)
 
 
 def test_a_broken_rule_counts_though_another_is_undecided() -> None:

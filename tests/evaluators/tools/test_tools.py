@@ -57,9 +57,9 @@ def test_the_trajectory_matches_by_order(order: str, matching: set[str]) -> None
     assert found == matching
 
 
-def test_a_recall_without_expected_calls_is_undefined() -> None:
+def test_a_recall_without_expected_calls_is_one_whatever_was_called() -> None:
     result = evaluated([], [call("a")])
-    assert (result["tool_precision"], result["tool_recall"], result["tool_f1"]) == (0, None, 0)
+    assert (result["tool_precision"], result["tool_recall"], result["tool_f1"]) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("expected", [None, "an answer", {"answer": "x"}])

@@ -255,7 +255,7 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
     skipped = score(by_id(k=[1, 2], unfilled_ranks="skip"), cases, confidence=None)
     assert missed["gold_hit_rate@2"].value == 1
     assert (missed["gold_precision@2"].value, missed["gold_micro_precision@2"].value) == (0.5, 2 / 3)
-    assert (skipped.metrics["gold_precision@2"].scored, skipped.metrics["gold_precision@2"].undefined) == (1, 1)
+    assert (skipped.metrics["gold_precision@2"].scored, skipped.metrics["gold_precision@2"].abstained) == (1, 1)
     assert skipped.metrics["gold_precision@1"].value == 0.5
     assert skipped.metrics["gold_mrr"].value == 0.75
     assert skipped.cases[0].details["undefined"]["gold_recall@2"] == "1 results, fewer than 2"

@@ -21,18 +21,20 @@ function metricTable(number_) {
   const entry = head.entries[number_];
   const history = entry.history || [];
   const lines = Object.keys(entry.metrics || {}).some((name) => sparkline(history, name, 2));
+  const silent = Object.values(entry.metrics || {}).some((each) => each.abstained);
   const rows = Object.entries({ ...entry.metrics, pass_rate: entry.pass_rate }).map(([name, each]) => [
     h("span", { title: each.signature || null }, name),
     figure(each.value, digitsOf(number_, name)),
     intervalFigure(each.low, each.high, digitsOf(number_, name)),
     figure(each.mean, digitsOf(number_, name)),
     each.scored,
+    ...(silent ? [each.abstained ?? 0] : []),
     each.undefined ?? 0,
     each.errored ?? 0,
     each.missing,
     ...(lines ? [{ class: "drawn", cell: sparkline(history, name, digitsOf(number_, name)) }] : []),
   ]);
-  const headers = [t("metric"), t("value"), t("interval"), t("mean"), t("scored"), t("undefined"), t("errored"), t("missing")];
+  const headers = [t("metric"), t("value"), t("interval"), t("mean"), t("scored"), ...(silent ? [t("abstained")] : []), t("undefined"), t("errored"), t("missing")];
   return table([...headers, ...(lines ? [t("history")] : [])], rows, { caption: t("Metrics"), stacked: true });
 }
 

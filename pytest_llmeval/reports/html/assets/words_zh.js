@@ -72,6 +72,7 @@ const inChinese = {
   "What broke": "哪里出了问题",
   "What evaluators say": "评估器的说明",
   "What is wrong": "问题所在",
+  "abstained": "弃答",
   "all": "全部",
   "answered": "回答",
   "approved scores": "已批准的分数",
