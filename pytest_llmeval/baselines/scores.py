@@ -365,8 +365,8 @@ def line_of(score: Score) -> str:
 def _line(value: Any) -> str:
     if isinstance(value, Mapping) and value.keys() == _SCORE:
         # The value first, signature and abstentions only where there are some: this is the line that people compare.
-        shown = {name: each for name, each in value.items() if each != "" and not (name == "abstained" and each == 0)}
-        return json.dumps(shown, allow_nan=False)
+        known = {name: each for name, each in value.items() if each != "" and not (name == "abstained" and each == 0)}
+        return json.dumps(known, allow_nan=False)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
 
 
