@@ -228,22 +228,23 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
     from pytest_llmeval.run.case_runner import CaseRunner, Signals
 
     options = judge_options(config)
-    option_value(config, "mutate-seed")  # a fault is reported before anything runs
+    for name in ("mutate-seed", "family"):  # a fault is reported before anything runs
+        option_value(config, name)
     signals = Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,))
     in_turn = bool(config.getoption("usepdb", False))
     may_stop = any(config.getoption(name, None) for name in ("maxfail", "stepwise"))
     explains_all = _shows_passed_cases(config)
     approves = bool(config.getoption("update_snapshots", False))
     how = (signals, in_turn, may_stop, explains_all, approves, bool(config.getoption("llmeval_mutate")))
-    name = config.getoption("llmeval_predictions")
+    recorded_in = config.getoption("llmeval_predictions")
     mode = config.getoption("llmeval_predictions_mode")
-    if name is None:
+    if recorded_in is None:
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
         return CaseRunner(options, None, *how)
     from pytest_llmeval.targets.recordings import Journal, Recordings
 
-    path = config.invocation_params.dir / name
+    path = config.invocation_params.dir / recorded_in
     try:
         if mode != "replay":
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -50,6 +50,7 @@ BAD = {
     "judge-base-url": ("host", "found 'host', expected an address"),
     "shard": ("0/2", "found 0/2, expected I/N"),
     "stop": ("now", "now"),
+    "family": ("repository", "repository"),
     "texts": ("some", "some"),
     "otel": ("spans", "spans"),
     "predictions-mode": ("reply", "reply"),
