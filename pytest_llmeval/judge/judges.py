@@ -67,19 +67,15 @@ class SuiteJudges:
         """State that the calls of the run share, to judges and targets."""
         if not self.options.shares:
             return RunCalls(self.activity)
-        from pytest_llmeval.judge.run_store import RunNotes
-
-        return RunCalls(self.activity, Refusals(RunNotes(self._working, self.options.run)))
+        return RunCalls(self.activity, Refusals(self._working))
 
     @cached_property
     def limit(self) -> "CallLimit":
         """The limit on calls in flight, shared with the other processes of the run."""
-        from pytest_llmeval.judge.run_store import RunSlots
         from pytest_llmeval.judge.service import CallLimit
 
         options = self.options
-        shared = RunSlots(self._working, options.run, self.owner, options.concurrency) if options.shares else None
-        return CallLimit(options.concurrency, shared, self.activity)
+        return CallLimit(options.concurrency, self._working if options.shares else None, self.activity)
 
     @cached_property
     def service(self) -> "JudgeService":
@@ -94,13 +90,14 @@ class SuiteJudges:
         from pytest_llmeval.judge.run_store import RunStore
 
         options = self.options
-        return RunStore(options.mode, self.limit, self._working, options.run, self.owner, options.budget)
+        return RunStore(options.mode, self.limit, self._working, options.budget)
 
     @cached_property
     def _working(self) -> "WorkingCache":
         from pytest_llmeval.judge.run_store import WorkingCache
 
-        return WorkingCache(self.options.cache)
+        options = self.options
+        return WorkingCache(options.cache, options.run, self.owner, options.concurrency)
 
     def judge_of(
         self, asking: Path, spec: "JudgeSpec | PanelSpec", display_path: str, *, priced: bool = True

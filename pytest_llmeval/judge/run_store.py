@@ -37,13 +37,22 @@ _BYTES_PER_TOKEN = 3
 
 @dataclass
 class WorkingCache:
-    """The stored replies and the coordination of a process; each is opened on first use.
+    """The stored replies of a process, and what it shares with others of its run; each is opened on first use.
+
+    It keeps the notes of the run (`pytest_llmeval.services.retrying.Notes`) and its slots
+    (`pytest_llmeval.judge.service.SharedSlots`).
 
     Attributes:
         place: The place of both.
+        run: Id of the run, the same in all its processes.
+        owner: Id of the process.
+        ceiling: Most calls at a time, over all processes.
     """
 
     place: "CachePlace"
+    run: str
+    owner: str
+    ceiling: int = 1
     _replies: "ReplyStore | None" = None
     _coordination: "Coordination | None" = None
 
@@ -82,6 +91,31 @@ class WorkingCache:
         """True if this process has shared anything with others of a run."""
         return self._coordination is not None
 
+    def get(self, key: str) -> str | None:
+        """Return a text that a process of the run has put."""
+        return self.coordination.get_answer(self.run, key)
+
+    def put(self, key: str, text: str) -> None:
+        """Store a text until the run ends."""
+        self.coordination.put_answer(self.run, key, text)
+
+    def take(self, calls: int) -> Sequence[int]:
+        """Return free slots, at most one per call."""
+        limit = self.coordination.limit(self.run, self.ceiling)
+        return self.coordination.take_slots(self.run, self.owner, limit, LEASE_S, calls)
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Give slots back."""
+        self.coordination.free_slots(self.run, slots, self.owner)
+
+    def slow_down(self) -> None:
+        """Halve the number of slots."""
+        self.coordination.lower_limit(self.run, self.ceiling)
+
+    def speed_up(self) -> None:
+        """Allow one slot more, up to the ceiling."""
+        self.coordination.raise_limit(self.run, self.ceiling)
+
     def close(self) -> None:
         """Close what is open."""
         for each in (self._replies, self._coordination):
@@ -91,61 +125,6 @@ class WorkingCache:
 
 def _with_option(error: LlmevalError) -> LlmevalError:
     return LlmevalError(f"{error} (--llmeval-cache=PATH)")
-
-
-@dataclass(frozen=True)
-class RunNotes:
-    """Notes of a run (`pytest_llmeval.services.retrying.Notes`), kept in its coordination.
-
-    Attributes:
-        cache: The working cache.
-        run: Id of the run.
-    """
-
-    cache: WorkingCache
-    run: str
-
-    def get(self, key: str) -> str | None:
-        """Return a text that a process of the run has put."""
-        return self.cache.coordination.get_answer(self.run, key)
-
-    def put(self, key: str, text: str) -> None:
-        """Store a text until the run ends."""
-        self.cache.coordination.put_answer(self.run, key, text)
-
-
-@dataclass(frozen=True)
-class RunSlots:
-    """The slots of a run (`pytest_llmeval.judge.service.SharedSlots`), kept in its coordination.
-
-    Attributes:
-        cache: The working cache.
-        run: Id of the run.
-        owner: Id of the process.
-        ceiling: Most calls at a time, over all processes.
-    """
-
-    cache: WorkingCache
-    run: str
-    owner: str
-    ceiling: int
-
-    def take(self, calls: int) -> Sequence[int]:
-        """Return free slots, at most one per call."""
-        shared = self.cache.coordination
-        return shared.take_slots(self.run, self.owner, shared.limit(self.run, self.ceiling), LEASE_S, calls)
-
-    def free(self, slots: Sequence[int]) -> None:
-        """Give slots back."""
-        self.cache.coordination.free_slots(self.run, slots, self.owner)
-
-    def slow_down(self) -> None:
-        """Halve the number of slots."""
-        self.cache.coordination.lower_limit(self.run, self.ceiling)
-
-    def speed_up(self) -> None:
-        """Allow one slot more, up to the ceiling."""
-        self.cache.coordination.raise_limit(self.run, self.ceiling)
 
 
 @dataclass
@@ -158,8 +137,6 @@ class RunStore:
         mode: Which stores are read, and whether a model may be asked.
         limit: On calls in flight.
         working: The working cache.
-        run: Id of the run, the same in all its processes.
-        owner: Id of the process.
         budget: Of the run.
         lease_s: Seconds after which a killed process holds up no other.
     """
@@ -167,8 +144,6 @@ class RunStore:
     mode: JudgeMode
     limit: CallLimit
     working: WorkingCache
-    run: str
-    owner: str
     budget: Budget = field(default_factory=Budget)
     lease_s: float = LEASE_S
     _fresh: set[str] = field(default_factory=set)
@@ -194,12 +169,12 @@ class RunStore:
     @cached_property
     def spending(self) -> "Spending":
         """The budget of the run."""
-        return Spending(self.budget, self.working, self.run, self.owner)
+        return Spending(self.budget, self.working)
 
     @cached_property
     def heart(self) -> "Heartbeat":
         """Keeps what this process holds."""
-        return Heartbeat(self.limit, self.working, self.run, self.owner, self.lease_s)
+        return Heartbeat(self.limit, self.working, self.lease_s)
 
     @cached_property
     def leases(self) -> "LeaseWatch":
@@ -233,7 +208,7 @@ class RunStore:
         """Return whether another process of the run asked for it, whose cost is the run's too."""
         if self.limit.shared is None:
             return False
-        return self.coordination.get_answer(self.run, _fresh_key(entry)) is not None
+        return self.working.get(_fresh_key(entry)) is not None
 
     async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         """Return the verdict, asked for here or in another process of the run.
@@ -266,10 +241,11 @@ class RunStore:
         """Call the judge, or wait for the verdict if another process is calling it."""
         self.heart.beat()
         with self.limit.activity.waiting() as waits:
-            while not self.coordination.lease(question.key, self.owner, self.lease_s):
+            while not self.coordination.lease(question.key, self.working.owner, self.lease_s):
                 if (settled := self._settled(question, again=again)) is not None:
                     return settled
-                if not (self.coordination.holder(question.key) or self.run).startswith(self.run):
+                run = self.working.run
+                if not (self.coordination.holder(question.key) or run).startswith(run):
                     waits(
                         f"waiting for another run that has asked the same (up to {self.lease_s:g} s if it was killed)"
                     )
@@ -287,7 +263,7 @@ class RunStore:
             # Raised by the judge or mode; Ctrl-C reaches the main thread only. They would end the event loop.
             return self.keep_failure(question, JudgeError(f"the judge raised {format_error(error)}"), None)
         finally:
-            self.coordination.release(question.key, self.owner)
+            self.coordination.release(question.key, self.working.owner)
 
     def _settled(self, question: JurorQuestion, *, again: bool) -> JurorVerdict | None:
         """Return the verdict or error that this run or an earlier one has for a question, if any."""
@@ -300,7 +276,7 @@ class RunStore:
         """Return why a question of this run has no verdict, and what the call cost if a reply came."""
         if self.limit.shared is None:
             return self._failures.get(key)
-        text = self.coordination.get_answer(self.run, key)
+        text = self.working.get(key)
         if text is None:
             return None
         message, reply, call = json.loads(text)
@@ -309,11 +285,11 @@ class RunStore:
     def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
         """Keep why there is no verdict until the run ends."""
         if call is not None:  # a later request makes a call of its own
-            call = call._replace(id=f"{question.key} {self.owner} {time.perf_counter()}")
+            call = call._replace(id=f"{question.key} {self.working.owner} {time.perf_counter()}")
         if self.limit.shared is None:
             self._failures[_failure_key(question)] = error, call
         else:
-            self.coordination.put_answer(self.run, _failure_key(question), json.dumps((str(error), error.reply, call)))
+            self.working.put(_failure_key(question), json.dumps((str(error), error.reply, call)))
         return JurorVerdict(error, call)
 
     def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> StoredJudgement:
@@ -330,7 +306,7 @@ class RunStore:
             call.cost_usd,
         )
         if self.limit.shared is not None:  # before the verdict, which may be the last that a killed process does
-            self.coordination.put_answer(self.run, _fresh_key(entry), "")
+            self.working.put(_fresh_key(entry), "")
         self.replies.put([entry])
         self._fresh.add(question.key)
         return entry
@@ -382,15 +358,11 @@ class Spending:
 
     Attributes:
         budget: Of the run.
-        working: The working cache, which has what was spent.
-        run: Id of the run.
-        owner: Id of the process.
+        working: The working cache.
     """
 
     budget: Budget
     working: WorkingCache
-    run: str
-    owner: str
 
     async def reserve_call(
         self, messages: Iterable[Message], parameters: Mapping[str, Any], price: Price | None, calls: int = 1
@@ -411,7 +383,7 @@ class Spending:
         """
         while True:
             reservation = self.working.coordination.reserve(
-                self.run, self.budget, self.owner, calls=calls, tokens=tokens, usd=usd
+                self.working.run, self.budget, self.working.owner, calls=calls, tokens=tokens, usd=usd
             )
             if reservation.granted:
                 return reservation
@@ -441,15 +413,11 @@ class Heartbeat:
     Attributes:
         limit: On calls in flight; it counts them.
         working: The working cache.
-        run: Id of the run.
-        owner: Id of the process.
         lease_s: Seconds for which anything is held without being renewed.
     """
 
     limit: CallLimit
     working: WorkingCache
-    run: str
-    owner: str
     lease_s: float = LEASE_S
     _task: "asyncio.Task[None] | None" = None
     _published: Snapshot | None = None
@@ -465,14 +433,14 @@ class Heartbeat:
             for _ in range(int(self.lease_s / 4 / pause)):
                 await asyncio.sleep(pause)
                 self._publish()
-            self.working.coordination.renew(self.owner, self.lease_s)
+            self.working.coordination.renew(self.working.owner, self.lease_s)
 
     def _publish(self) -> None:
         """Show the process that watches the run what this one does."""
         snapshot = self.limit.activity.snapshot()
         if self.limit.shared is not None and snapshot != self._published:
             self._published = snapshot
-            self.working.coordination.put_answer(self.run, f"{ACTIVITY}{self.owner}", json.dumps(snapshot))
+            self.working.put(f"{ACTIVITY}{self.working.owner}", json.dumps(snapshot))
 
 
 @dataclass

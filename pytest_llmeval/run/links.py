@@ -150,7 +150,7 @@ class Shared:
             return await ask(job)
         case = job.case
         parts = (
-            self.store.run,
+            self.store.working.run,
             job.key.display_path,
             job.key.variant,
             case.id,
@@ -170,24 +170,24 @@ class Shared:
         store = self.store
         store.heart.beat()
         shared = store.coordination
-        while not shared.lease(key, store.owner, store.lease_s, inherit=False):
-            if (stored := shared.get_answer(store.run, key)) is not None:
+        while not shared.lease(key, store.working.owner, store.lease_s, inherit=False):
+            if (stored := store.working.get(key)) is not None:
                 return _decoded(job, stored)
             if shared.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
             await store.leases.ended(key)
         try:
-            if (stored := shared.get_answer(store.run, key)) is not None:  # stored since the first look
+            if (stored := store.working.get(key)) is not None:  # stored since the first look
                 return _decoded(job, stored)
             answers: Answers | PredictionError
             try:
                 answers = await ask(job)
             except PredictionError as error:
                 answers = PredictionError(str(error))
-            shared.put_answer(store.run, key, _encoded(answers))
+            store.working.put(key, _encoded(answers))
             return answers
         finally:
-            shared.release(key, store.owner)
+            shared.release(key, store.working.owner)
 
 
 def _encoded(answers: Answers | PredictionError) -> str:

@@ -35,8 +35,8 @@ def serve(path: Path) -> Iterator[Callable[..., OneJudge]]:
     made: list[WorkingCache] = []
 
     def make(mode: JudgeMode = "auto", owner: str = "me", run: str = "run", **more: Any) -> OneJudge:
-        made.append(WorkingCache(CachePlace(path)))
-        return OneJudge(RunStore(mode, more.pop("limit", CallLimit(4)), made[-1], run, owner, **more))
+        made.append(WorkingCache(CachePlace(path), run, owner))
+        return OneJudge(RunStore(mode, more.pop("limit", CallLimit(4)), made[-1], **more))
 
     yield make
     for each in made:

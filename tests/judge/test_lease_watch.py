@@ -48,7 +48,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(module, "_POLL_S", 0)
     clock = Clock()
     with Coordination(tmp_path / "cache.sqlite3", ticks=clock) as cache:
-        made = World(cache, clock, LeaseWatch(WorkingCache(CachePlace(cache.path), _coordination=cache)))
+        made = World(cache, clock, LeaseWatch(WorkingCache(CachePlace(cache.path), "run", "me", _coordination=cache)))
         held = cache.held
 
         def looked() -> set[str]:

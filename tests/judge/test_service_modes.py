@@ -95,8 +95,8 @@ def test_nobody_to_ask_is_an_error_that_says_how_to_name_someone(serve: Callable
 
 
 def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(juror: Juror, tmp_path: Path) -> None:
-    folder = WorkingCache(CachePlace(tmp_path))  # no database
-    service = OneJudge(RunStore("auto", CallLimit(1), folder, "run", "me"))
+    folder = WorkingCache(CachePlace(tmp_path), "run", "me")  # no database
+    service = OneJudge(RunStore("auto", CallLimit(1), folder))
     assert str(fault(run(service.judge(asked(juror))))).endswith("(--llmeval-cache=PATH)")
 
 

@@ -182,7 +182,7 @@ class Store:
     def coordination(self) -> Any:
         return self
 
-    heart = spending = coordination
+    heart = spending = working = coordination
 
     def beat(self) -> None:
         """Keep nothing alive."""
@@ -202,10 +202,10 @@ class Store:
         del key
         return self.orphaned
 
-    def get_answer(self, run: str, key: str) -> str | None:
+    def get(self, key: str) -> str | None:
         return self.answers.get(f"{run} {key}")
 
-    def put_answer(self, run: str, key: str, text: str) -> None:
+    def put(self, key: str, text: str) -> None:
         self.answers[f"{run} {key}"] = text
 
     async def reserve(self, **amounts: Any) -> str:
