@@ -202,11 +202,17 @@ class Store:
         del key
         return self.orphaned
 
-    def get(self, key: str) -> str | None:
+    def get_answer(self, run: str, key: str) -> str | None:
         return self.answers.get(f"{run} {key}")
 
-    def put(self, key: str, text: str) -> None:
+    def put_answer(self, run: str, key: str, text: str) -> None:
         self.answers[f"{run} {key}"] = text
+
+    def get(self, key: str) -> str | None:
+        return self.get_answer(self.run, key)
+
+    def put(self, key: str, text: str) -> None:
+        self.put_answer(self.run, key, text)
 
     async def reserve(self, **amounts: Any) -> str:
         del amounts
