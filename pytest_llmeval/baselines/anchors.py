@@ -188,7 +188,8 @@ def drift_findings(
         if isinstance(pairing, str):
             yield GateEvidence(gate, reason=pairing)
         elif anchor is not None:
-            yield replace(gate.examine(pairing), doubt=_since(gate, approved, anchor))
+            doubts = [_since(gate, approved, anchor), pairing.matching.content_note]
+            yield replace(gate.examine(pairing), doubt="; ".join(filter(None, doubts)))
 
 
 def anchored_gates(

@@ -149,8 +149,10 @@ def _verdicts(
     verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
     if part is not None:
         over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
+        over = ", ".join(filter(None, [over, part.matching.content_note]))
         verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
-        verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
+        if not part.matching.whole:
+            verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
     if writes:
         return [*warned, *map(_approved, verdicts)]
     command = mode.command(measured.key.runs)
@@ -459,6 +461,8 @@ def _examined(
     pooled = None if gate.weighs_runs else baseline.pooled
     evidence = gate.examine(pooled or baseline.pairing, incomplete, baseline.absent)
     notes = [f"the baseline is the mean of the last {baseline.runs} approved runs"] if pooled else []
+    compared = pooled or baseline.pairing
+    notes += [compared.matching.content_note] if compared is not None and compared.matching.by_content else []
     return replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -367,6 +368,9 @@ def _line(row: Mapping[str, Any]) -> str:
     return text
 
 
+_NO_INPUT = input_digest(None)
+
+
 @dataclass(frozen=True)
 class ApprovedAnswers:
     """The approved answers of one suite, or of one of its systems.
@@ -412,11 +416,24 @@ class ApprovedAnswers:
         if self.rows is None:
             return NoAnswer(_NONE)
         row = self.rows.get((case.id, repeat))
+        if row is not None and row["input"] == input_digest(case.input):
+            return row["prediction"]
+        moved = self.by_input.get(input_digest(case.input), {})
+        if case.input is not None and repeat in moved:
+            return moved[repeat]
         if row is None:
             return NoAnswer("no answer to this case is approved")
-        if row["input"] != input_digest(case.input):
-            return NoAnswer("the approved answer is one to another input")
-        return row["prediction"]
+        return NoAnswer("the approved answer is one to another input")
+
+    @cached_property
+    def by_input(self) -> Mapping[str, Mapping[int, Any]]:
+        """Digest of an input to the answers of the first case that has it, by repeat; for cases with other ids now."""
+        answers: dict[str, dict[int, Any]] = {}
+        first: dict[str, str] = {}
+        for (case, repeat), row in sorted((self.rows or {}).items(), key=lambda each: each[0]):
+            if first.setdefault(row["input"], case) == case:
+                answers.setdefault(row["input"], {})[repeat] = row["prediction"]
+        return answers
 
     def by_case(self, cases: Iterable[Case]) -> dict[str, list[Any]]:
         """Return the approved answers to cases by id, those of repeats in order; none where the input has changed."""
@@ -425,4 +442,7 @@ class ApprovedAnswers:
         for (case, _), row in sorted((self.rows or {}).items(), key=lambda each: each[0]):
             if inputs.get(case) == row["input"]:
                 answers.setdefault(case, []).append(row["prediction"])
+        for case in inputs.keys() - answers.keys():
+            if inputs[case] != _NO_INPUT and (moved := self.by_input.get(inputs[case])):
+                answers[case] = list(moved.values())
         return answers

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import structs
 
+from pytest_llmeval.baselines.comparable import fingerprint
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.gates.statistics.pairing import RunPairing, matched_by_content
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class PairedScores(NamedTuple):
         evaluator: Their metrics, as an evaluator.
         pairing: Their scores, paired.
         cluster_by: The label of clusters; ``None`` if there is none.
+        by_content: How many cases have another id in the baseline, and are matched by their content.
     """
 
     here: SuiteReport
@@ -79,6 +81,7 @@ class PairedScores(NamedTuple):
     evaluator: RecordedScores
     pairing: RunPairing
     cluster_by: str | None
+    by_content: int = 0
 
     @property
     def vanished(self) -> list[str]:
@@ -98,6 +101,7 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
         there: The baseline.
         metrics: Names of metrics; default: all.
     """
+    there, by_content = with_ids_of(here, there)
     left, right = ({case.id for case in suite.cases if case.ran} for suite in (here, there))
     here, there = _only(here, left & right), _only(there, left & right)
     every = dict.fromkeys([*here.metrics, *there.metrics])
@@ -106,10 +110,33 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
     evaluator = RecordedScores(chosen, lower, {**there.ranges, **here.ranges})
     run, baseline = (CaseStatistics.exact(_records(suite, evaluator)) for suite in (here, there))
     pairing = RunPairing(run, baseline, {evaluator.name: evaluator})
-    clusters = here.clusters
-    return PairedScores(
-        here, there, (left - right, right - left), evaluator, pairing, clusters.label if clusters else None
-    )
+    cluster_by = here.clusters.label if here.clusters else None
+    return PairedScores(here, there, (left - right, right - left), evaluator, pairing, cluster_by, by_content)
+
+
+def with_ids_of(here: SuiteReport, there: SuiteReport) -> tuple[SuiteReport, int]:
+    """Return a suite of a baseline with the ids that its cases have in the run, by their content.
+
+    Args:
+        here: The run.
+        there: The baseline. Other cases of it whose ids the run gives to different cases get a mark.
+
+    Returns:
+        The suite, and how many of its cases have another id now.
+    """
+    moved = matched_by_content(_contents(here), _contents(there))
+    names = {before: now for now, before in moved.items()}
+    names |= {case.id: f"{case.id} (before)" for case in there.cases if case.id in moved and case.id not in names}
+    cases = [structs.replace(case, id=names.get(case.id, case.id)) for case in there.cases]
+    return (structs.replace(there, cases=cases), len(moved)) if moved else (there, 0)
+
+
+def _contents(suite: SuiteReport) -> dict[str, str]:
+    """Return the content of the cases that ran; nothing unless the report shows the inputs of all of them."""
+    cases = [case for case in suite.cases if case.ran]
+    if any(case.input is None for case in cases):
+        return {}
+    return {case.id: fingerprint([case.input, case.expected, case.labels]) for case in cases}
 
 
 def _only(suite: SuiteReport, ids: AbstractSet[str]) -> SuiteReport:

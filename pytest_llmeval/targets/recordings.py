@@ -73,6 +73,7 @@ class Recordings:
     mode: RecordingMode
     journal: "Journal | None" = None
     _rows: RecordedRows = field(default_factory=dict)
+    _by_input: RecordedRows = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -111,12 +112,13 @@ class Recordings:
             PredictionError: Nothing is recorded for the case, or for another input, and the mode is ``replay``.
         """
         replays, asks = recording_mode(self.mode)
-        row = self._rows.get((suite, variant, case.id, repeat)) if replays else None
-        if row is not None and row["input"] == _case_digest(case):
+        row = self._row(suite, variant, case, repeat) if replays else None
+        if row is not None:
             return row["prediction"]
         if asks:
             return MISSING
-        why = "was recorded for another input" if row is not None else "is not recorded"
+        by_id = (suite, variant, case.id, repeat) in self._rows
+        why = "was recorded for another input" if by_id else "is not recorded"
         raise PredictionError(
             f"case {case.id!r} {why} in {self.path.name}; "
             "run once with --llmeval-predictions-mode=auto to call the target"
@@ -124,8 +126,22 @@ class Recordings:
 
     def figures(self, suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, float]:
         """Return what a recorded prediction took; nothing for recordings of earlier versions."""
-        figures: dict[str, float] = self._rows[suite, variant, case.id, repeat].get("figures", {})
+        row = self._row(suite, variant, case, repeat) or self._rows[suite, variant, case.id, repeat]
+        figures: dict[str, float] = row.get("figures", {})
         return figures
+
+    def _row(self, suite: str, variant: str, case: Case, repeat: int) -> Mapping[str, Any] | None:
+        """Return the row of a case, by its id; where that is a position, which an edit moves, also by its input."""
+        digest = _case_digest(case)
+        row = self._rows.get((suite, variant, case.id, repeat))
+        if row is not None and row["input"] == digest:
+            return row
+        if case.input is None or not case.id.isdecimal():
+            return None
+        if not self._by_input:
+            for place, each in sorted(self._rows.items()):
+                self._by_input.setdefault((*place[:2], each["input"], place[3]), each)
+        return self._by_input.get((suite, variant, digest, repeat))
 
     def rows_of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
         """Yield all rows of a suite or of one variant of it, whatever the mode."""

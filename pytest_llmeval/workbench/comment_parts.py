@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
+from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, with_ids_of
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import as_line, counted, excerpt, number
 from pytest_llmeval.gates.statistics.compare import Difference, differences
@@ -111,7 +111,7 @@ def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[
     """Yield each suite with its cases that ran in the baseline, by id."""
     pairs, (alone, _) = pair_suites(run.suites, () if baseline is None else baseline.suites, named=False)
     for here, there in pairs:
-        yield here, {case.id: case for case in there.cases if case.ran}
+        yield here, {case.id: case for case in with_ids_of(here, there)[0].cases if case.ran}
     for here in alone:
         yield here, {}
 
@@ -144,6 +144,8 @@ def compare_runs(run: RunReport, baseline: RunReport) -> ReportComparison:
 
 
 def _left_out(pair: PairedScores) -> Iterator[str]:
+    if pair.by_content:
+        yield f"{counted(pair.by_content, 'case')} matched by content"
     for ids, where in zip(pair.alone, ("this run", "the baseline"), strict=True):
         if ids:
             yield f"{counted(len(ids), 'case')} ran only in {where}"

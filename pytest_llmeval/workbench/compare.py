@@ -133,10 +133,11 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
     if (here.path, here.suite) != (there.path, there.suite):
         title += f" against {there.suite} ({there.path})"
     paired = paired_scores(here, there, options.metric)
-    here, there, ran_alone, evaluator, pairing, label = paired
+    here, there, ran_alone, evaluator, pairing, label, by_content = paired
     counts = [counted(len(here.cases), "case") + " in both reports"]
     alone = zip((options.report, options.baseline), ran_alone, strict=True)
     counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
+    counts += [f"{counted(by_content, 'case')} matched by content"] if by_content else []
     heading = f"{title}: {', '.join(counts)}; means of case scores"
     if not here.cases:
         return _ComparedSuite(title, [heading])

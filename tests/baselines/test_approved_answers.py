@@ -86,3 +86,10 @@ def test_a_folder_in_its_place_is_a_fault(tmp_path: Path) -> None:
     answers_file(score_file(key)).mkdir(parents=True)
     with pytest.raises(SuiteError, match=r"__llmeval__/s.answers.jsonl  found a directory, expected a file"):
         ApprovedAnswers.read(key)
+
+
+def test_an_answer_is_found_by_its_input_under_another_id(tmp_path: Path) -> None:
+    found = read(tmp_path, answers_text(CASES, [row("a", "x"), row("b", "y")]))
+    moved = [Case("b", input=CASES[0].input), Case("c", input=CASES[1].input), Case("d", input="new")]
+    assert [found.find(case, 0) for case in moved[:2]] == ["x", "y"]
+    assert found.by_case(moved) == {"b": ["x"], "c": ["y"]}

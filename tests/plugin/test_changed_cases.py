@@ -1,6 +1,8 @@
 """Snapshots and gates of suites whose cases were added, edited or removed since they were approved."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -97,3 +99,54 @@ def test_a_baseline_of_an_earlier_version_is_not_comparable_as_a_whole(project: 
     ran = project.run(without=WITHOUT)
     assert verdicts(ran) == {"*": ("failed", f"not comparable: different cases (6, 5 when approved); {COMMAND}")}
     assert counted(ran) == "1 snapshot failed."
+
+
+ROWS = [f"{n} ?,red,{'blue' if n % 6 == 0 else 'red'}" for n in range(61)]
+
+
+def write_rows(project: "Project", rows: list[str]) -> None:
+    table = "\n".join(["input,expected,prediction", *rows])
+    (project.path / "rows.csv").write_text(f"{table}\n", encoding="utf-8")
+    source = {"format": "csv", "path": "rows.csv"}
+    project.suite("s.eval.yaml", [], source=source, snapshot={"metrics": ["f1"]}, gates=GATES)
+
+
+GATES = [{"metric": "f1", "max_drop": 0.1}]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_row_inserted_at_the_top_moves_no_pair(project: "Project", workers: int) -> None:
+    write_rows(project, ROWS)
+    project.run("--snapshot-update", without=WITHOUT)
+    write_rows(project, ["new ?,red,red", *ROWS])
+    ran = project.run(workers=workers, without=WITHOUT)
+    (gate,) = ran.suites["s"]["gates"]
+    assert "61 paired cases" in gate["reason"]
+    assert "61 cases matched by content" in gate["reason"]
+    assert gate["outcome"] == "passed"
+    reason = verdicts(ran)["*"][1]
+    assert reason == (f"not comparable: 61 unchanged cases compared; 61 cases matched by content; 1 new (1); {COMMAND}")
+
+
+def test_reordered_rows_are_no_other_cases(project: "Project") -> None:
+    write_rows(project, ROWS)
+    project.run("--snapshot-update", without=WITHOUT)
+    write_rows(project, ROWS[::-1])
+    ran = project.run(without=WITHOUT)
+    assert verdicts(ran)["f1"] == (
+        "passed",
+        f"is {50 / 61:.6g}, as approved; over the 61 unchanged cases, 60 cases matched by content",
+    )
+    assert "*" not in verdicts(ran)
+    assert ran.suites["s"]["gates"][0]["outcome"] == "passed"
+
+
+def test_reports_with_texts_are_compared_by_content(project: "Project") -> None:
+    write_rows(project, ROWS)
+    project.run("--llmeval-texts=all", report="before.json", without=WITHOUT)
+    write_rows(project, ["new ?,red,red", *ROWS])
+    project.run("--llmeval-texts=all", report="after.json", without=WITHOUT)
+    command = [sys.executable, "-m", "pytest_llmeval", "compare", "after.json", "before.json"]
+    done = subprocess.run(command, cwd=project.path, capture_output=True, text=True, check=True)
+    heading = "61 cases in both reports, 1 only in after.json, 61 cases matched by content; means of case scores"
+    assert heading in done.stdout

@@ -74,6 +74,25 @@ class CaseStatistics:
         """Return the statistics of some of the cases."""
         return CaseStatistics(tuple(record for record in self.records if record.id in ids), self.digests)
 
+    def renamed(self, previous: Mapping[str, str]) -> "CaseStatistics":
+        """Return the statistics with other ids; cases whose id another case takes are left out.
+
+        Args:
+            previous: New id to the id so far.
+        """
+        if not previous:
+            return self
+        names = {old: new for new, old in previous.items()}
+        records = [
+            structs.replace(each, id=names.get(each.id, each.id))
+            for each in self.records
+            if each.id in names or each.id not in previous
+        ]
+        digests = {
+            names.get(case, case): each for case, each in self.digests.items() if case in names or case not in previous
+        }
+        return CaseStatistics(tuple(sorted(records, key=lambda record: record.id)), digests)
+
     def table(self, evaluators: Mapping[str, Evaluator]) -> Table:
         """Return the matrix of the cases, which gives the metrics."""
         return Table(evaluators, self.records)

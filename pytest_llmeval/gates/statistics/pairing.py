@@ -1,7 +1,9 @@
-"""Two runs, matched case by case: the same ids with the same input, expectation and labels, and what is left out."""
+"""Two runs, matched case by case: by id, or by equal input, expectation and labels; and what is left out."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -118,6 +120,8 @@ class CaseMatching(NamedTuple):
         edited: In both, with another input, expectation or label, or skipped in one of them only.
         known: Whether both runs say what their cases were, so that edits can be seen.
         same_limits: Whether the unchanged cases have the thresholds that they had.
+        by_content: Id of a case to its id in the baseline, where the ids differ and the content is equal.
+        repeated: How many of those share their content with other cases, and are matched in order.
     """
 
     unchanged: tuple[str, ...]
@@ -126,34 +130,93 @@ class CaseMatching(NamedTuple):
     edited: tuple[str, ...]
     known: bool
     same_limits: bool
+    by_content: Mapping[str, str] = {}
+    repeated: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether every case of either run is compared."""
+        return not (self.new or self.gone or self.edited)
+
+    @property
+    def content_note(self) -> str:
+        """How many cases are matched by content, in words; empty if all have their ids."""
+        if not self.by_content:
+            return ""
+        text = f"{counted(len(self.by_content), 'case')} matched by content"
+        return f"{text}, {self.repeated} of them in order among equal ones" if self.repeated else text
 
     def __str__(self) -> str:
-        parts = [_named("new", self.new), _named("gone", self.gone), _named("edited", self.edited)]
+        parts = [self.content_note, _named("new", self.new), _named("gone", self.gone), _named("edited", self.edited)]
         text = "; ".join(filter(None, parts))
         return f"{counted(len(self.unchanged), 'unchanged case')} compared" + (f"; {text}" if text else "")
 
 
 def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
-    """Match the cases of two runs by id and digest; without a digest on either side, the id decides."""
-    here = {record.id for record in current.records}
-    there = {record.id for record in baseline.records}
-    common = sorted(here & there)
+    """Match the cases of two runs by id and digest, then by digest; without a digest on either side, the id decides."""
+    here, there = ({record.id for record in run.records} for run in (current, baseline))
+    contents = [
+        {case: run.digests[case].data for case in ids if case in run.digests}
+        for run, ids in ((current, here), (baseline, there))
+    ]
+    by_content = matched_by_content(*contents)
+    before_of = {case: case for case in here & there - set(by_content.values()) if case not in by_content}
+    before_of |= by_content
     digests = {
-        each: (current.digests[each], baseline.digests[each])
-        for each in common
-        if each in current.digests and each in baseline.digests
+        case: (current.digests[case], baseline.digests[before])
+        for case, before in before_of.items()
+        if case in current.digests and before in baseline.digests
     }
     edited = {case for case, (now, before) in digests.items() if now.data != before.data}
-    skipped, before = ({each.id for each in run.records if each.outcome == "skipped"} for run in (current, baseline))
-    edited |= (skipped ^ before).intersection(common)
+    skipped, skipped_before = (
+        {each.id for each in run.records if each.outcome == "skipped"} for run in (current, baseline)
+    )
+    edited |= {case for case, before in before_of.items() if (case in skipped) != (before in skipped_before)}
+    by_content = {case: by_content[case] for case in sorted(by_content.keys() - edited)}
+    frequent = _frequent(contents[0].values()) | _frequent(contents[1].values())
     return CaseMatching(
-        tuple(each for each in common if each not in edited),
-        tuple(sorted(here - there)),
-        tuple(sorted(there - here)),
+        tuple(sorted(before_of.keys() - edited)),
+        tuple(sorted(here - before_of.keys())),
+        tuple(sorted(there - set(before_of.values()))),
         tuple(sorted(edited)),
         bool(current.digests and baseline.digests),
         all(now.limits == before.limits for case, (now, before) in digests.items() if case not in edited),
+        by_content,
+        sum(contents[0][case] in frequent for case in by_content),
     )
+
+
+def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) -> dict[str, str]:
+    """Match cases whose ids disagree by their content, such as rows that are named by their position.
+
+    Cases with equal id and content stay together. Of other cases with equal content, the first of one run belongs to
+    the first of the other, and so on, as many as both have; numbers within ids are ordered as numbers.
+
+    Args:
+        current: Id to content.
+        baseline: As above.
+
+    Returns:
+        Id in the current run to id in the baseline.
+    """
+    same = {case for case, content in current.items() if baseline.get(case) == content}
+    waiting: dict[str, list[str]] = {}
+    for case in sorted(current.keys() - same, key=_natural, reverse=True):
+        waiting.setdefault(current[case], []).append(case)
+    out = {}
+    for case in sorted(baseline.keys() - same, key=_natural):
+        if cases := waiting.get(baseline[case]):
+            out[cases.pop()] = case
+    return out
+
+
+def _natural(case: str) -> tuple[list[str | int], str]:
+    parts = re.split(r"(\d+)", case)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)], case
+
+
+def _frequent(contents: Iterable[str]) -> set[str]:
+    return {content for content, count in Counter(contents).items() if count > 1}
 
 
 def _named(word: str, ids: Sequence[str]) -> str:
@@ -194,7 +257,8 @@ class RunPairing:
         same = frozenset(self.matching.unchanged)
         self.paired = bool(same) or not (current.records or baseline.records)
         if self.paired:
-            current, baseline = current.only(same), baseline.only(same)
+            current = current.only(same)
+            baseline = baseline.renamed(self.matching.by_content).only(same)
         weights = {each.id: each.weight for each in current.records if each.weight != 1}
         before = baseline.records
         if weights and self.paired:  # of the run, which may be a sample of what was approved
