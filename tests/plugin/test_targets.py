@@ -120,7 +120,7 @@ def test_what_a_target_does_concerns_its_case_only(project: "Project", workers: 
         "mapping": ("passed", None),
         "a_set": (
             "errored",
-            "the target returned set, expected text or JSON data (Object of type set is not JSON serializable)",
+            "the target returned set, expected text or JSON data (found set, expected JSON data)",
         ),
         "leaves": ("errored", "the target called sys.exit(3)"),
         "leaves_async": ("errored", "the target called sys.exit('bye')"),

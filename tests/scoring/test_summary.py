@@ -53,7 +53,7 @@ def counts(metric: MetricValue) -> tuple[int, int, int, int]:
 
 @dataclass(frozen=True)
 class Scripted(Evaluator):
-    """Does with each case what its prediction says."""
+    """Does with each case what the script says at the place that its prediction names."""
 
     name = "scripted"
     columns: tuple[str, ...] = ("value",)
@@ -62,16 +62,22 @@ class Scripted(Evaluator):
         return [Metric(name, signature=f"signed {name}") for name in self.columns]
 
     def measure(self, case: Case) -> Observation:
-        if isinstance(case.prediction, Exception):
-            raise case.prediction
-        return case.prediction  # type: ignore[no-any-return]  # a test may return something else on purpose
+        scene = SCRIPT[case.prediction] if isinstance(case.prediction, int) else case.prediction
+        if isinstance(scene, Exception):
+            raise scene
+        return scene  # type: ignore[no-any-return]  # a test may return something else on purpose
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         return {name: sums[name] for name in {*sums, *(each for each in self.columns if "[" not in each)}}
 
 
-def scripted(*predictions: Any) -> list[Case]:
-    return [Case(str(number), prediction=each) for number, each in enumerate(predictions)]
+SCRIPT: list[Any] = []
+
+
+def scripted(*scenes: Any) -> list[Case]:
+    start = len(SCRIPT)
+    SCRIPT.extend(scenes)
+    return [Case(str(number), prediction=start + number) for number in range(len(scenes))]
 
 
 def test_the_value_is_pooled_and_the_mean_is_over_cases() -> None:
@@ -333,7 +339,7 @@ def test_an_error_in_a_batch_falls_back_to_single_cases() -> None:
 
 def test_a_batch_of_the_wrong_length_is_measured_case_by_case() -> None:
     cases = scripted(*(Observation({"value": number}) for number in range(5)))
-    assert measure_each(Batched(lost=1), cases, Reading()) == [case.prediction for case in cases]
+    assert measure_each(Batched(lost=1), cases, Reading()) == SCRIPT[-len(cases) :]
 
 
 def test_formulas_applied_to_some_rows_at_a_time_give_the_same_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
