@@ -129,9 +129,9 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
         for finding in each.evidence
         if finding.gate.claims and (finding.examined or finding.outcome == "not_judged")
     ]
-    files = counted(len({file for _, file, _ in gates}), "file")
-    if family == "project" and gates:
-        yield f"{counted(len(gates), 'gate')} in {files} are one family (llmeval_family = project)"
+    files = len({file for _, file, _ in gates})
+    if family == "project" and files > 1:
+        yield f"{len(gates)} gates in {files} files are one family (llmeval_family = project)"
     levels: dict[tuple[int, bool], float] = {}
     for number, _, gate in gates:
         if gate.refutes:
@@ -140,8 +140,9 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
     chance = 1 - math.prod(1 - each for each in levels.values())
     if family is None and chance > _OFTEN:
         yield (
-            f"gates in {files} are {len(levels)} families, judged apart: up to {chance:.0%} of equally good runs fail. "
-            "llmeval_family = project makes them one family; = suite keeps them, without this line"
+            f"gates in {counted(files, 'file')} are {len(levels)} families, judged apart: up to {chance:.0%} of "
+            "equally good runs fail. llmeval_family = project makes them one family; = suite keeps them, without this "
+            "line"
         )
 
 

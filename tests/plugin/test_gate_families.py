@@ -113,6 +113,9 @@ def test_suites_that_did_not_run_make_no_verdict_bolder(project: "Project") -> N
     assert " by Holm over 4 gates in 4 files, 3 of them not judged; " in reason(selected, "s01")
     assert adjusted(selected, "s01") >= adjusted(whole, "s01")
     assert "4 gates in 4 files are one family" in selected.text
+    assert gates(project.run("-k", "s01", workers=2, without=WITHOUT)) == gates(selected)
+    alone = project.run("s01.eval.yaml", without=WITHOUT)
+    assert ("Holm" in reason(alone, "s01"), "one family" in alone.text) == (False, False)
 
     project.write("test_first.py", "def test_that_fails():\n    assert False\n")
     stopped = project.run("-x", "s00.eval.yaml", "test_first.py", "s01.eval.yaml", without=WITHOUT)
