@@ -88,7 +88,7 @@ def next_anchors(
             text = _text(old, anchor, scores)
             if anchor.statistics not in pairings:
                 approved = CaseStatistics.from_lines(StringIO(text), "anchor")
-                pairings[anchor.statistics] = RunPairing(measured.statistics, approved, suite.metrics)
+                pairings[anchor.statistics] = measured.pair(approved)
         except (OSError, UnicodeDecodeError, SuiteError) as error:
             return Anchored(fault=_lost(metric, anchor, error))
         pairing = pairings[anchor.statistics]
@@ -228,7 +228,7 @@ def _paired(
         return f"the anchor cannot be used: {error.faults[0]}: restore it from version control"
     except (OSError, UnicodeDecodeError) as error:
         return f"the anchor {path.name} cannot be read: {error}"
-    return RunPairing(measured.statistics, baseline, measured.suite.metrics, measured.shifts(approved))
+    return measured.pair(baseline, measured.shifts(approved))
 
 
 def _measured(pairing: RunPairing, label: str) -> bool:

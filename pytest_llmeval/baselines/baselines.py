@@ -27,11 +27,13 @@ from pytest_llmeval.baselines.verdicts import (
     changed_cases,
     changed_measure,
     changed_signature,
+    describe_falls,
     first_approved,
     judge_scores,
     not_comparable,
     told_shifts,
     unchanged_part,
+    with_falls,
 )
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
@@ -136,6 +138,8 @@ def _verdicts(
     part = _unchanged_part(old, new, settings, measured)
     if part is not None:
         old, new = part.old, part.new
+    elif measured.pairing is not None:
+        new = with_falls(new, measured.pairing, settings)
     verdicts = judge_scores(
         old,
         new,
@@ -147,6 +151,7 @@ def _verdicts(
         display_path=measured.key.display_path,
     )
     verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
+    verdicts = describe_falls(verdicts, measured.pairing, old, new)
     if part is not None:
         over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
         over = ", ".join(filter(None, [over, part.matching.content_note]))
@@ -488,7 +493,7 @@ def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
     shifts = measured.shifts(approved)
-    pooled = None if pool is None else RunPairing(measured.statistics, pool, measured.suite.metrics, shifts)
+    pooled = None if pool is None else measured.pair(pool, shifts)
     doubts = list(_doubts(measured, approved, last.pairing.matching, settings))
     return _Baseline(last.pairing, pooled, doubts=doubts, approved=approved, runs=1 + earlier)
 

@@ -250,13 +250,17 @@ class MeasuredSuite:
             UnicodeDecodeError: As above.
             SuiteError: They, or the scores, are damaged.
         """
-        from pytest_llmeval.gates.statistics.pairing import RunPairing
-
         scores = self.approved_scores
         if scores is None:
             return None
         statistics = approved_statistics(self.key, scores)
-        return ApprovedRun(statistics, RunPairing(self.statistics, statistics, self.suite.metrics, self.shifts(scores)))
+        return ApprovedRun(statistics, self.pair(statistics, self.shifts(scores)))
+
+    def pair(self, baseline: "CaseStatistics", shifts: "Mapping[str, Shift] | None" = None) -> "RunPairing":
+        """Return the run with another, by the metrics of the suite."""
+        from pytest_llmeval.gates.statistics.pairing import RunPairing
+
+        return RunPairing(self.statistics, baseline, self.suite.metrics, shifts, self.suite.abstained)
 
     @property
     def pairing(self) -> "RunPairing | None":

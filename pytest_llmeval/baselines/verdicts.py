@@ -83,6 +83,38 @@ def _scores(pairing: "RunPairing", rows: Sequence[int], settings: SnapshotSettin
     }
 
 
+def with_falls(scores: SuiteScores, pairing: "RunPairing", settings: SnapshotSettings) -> SuiteScores:
+    """Return the scores of a run in which cases that abstain since the approval count as fallen, if any do."""
+    if not pairing.fallen:
+        return scores
+    counted_scores = _scores(pairing, list(pairing.everything().current), settings)
+    values = {name: counted_scores[name].value for name in pairing.fallen if name in scores.metrics}
+    fallen = {name: replace(scores.metrics[name], value=value) for name, value in values.items()}
+    return replace(scores, metrics={**scores.metrics, **fallen})
+
+
+def describe_falls(
+    verdicts: Iterable[SnapshotVerdict], pairing: "RunPairing | None", old: SuiteScores, new: SuiteScores
+) -> list[SnapshotVerdict]:
+    """Return verdicts with the number of cases that abstain since the approval.
+
+    Which cases do is known from their statistics alone; without these, more abstentions than approved fail.
+    """
+    if pairing is None:
+        return [_more_abstain(each, old.metrics.get(each.metric), new.metrics.get(each.metric)) for each in verdicts]
+    everything = pairing.everything()
+    described = ((each, pairing.describe_falls(each.metric, everything)) for each in verdicts)
+    return [replace(each, reason=f"{each.reason}; {falls}") if falls else each for each, falls in described]
+
+
+def _more_abstain(verdict: SnapshotVerdict, approved: Score | None, score: Score | None) -> SnapshotVerdict:
+    # Files of earlier versions count those that abstain as undefined.
+    if approved is None or score is None or score.abstained <= approved.abstained + approved.undefined:
+        return verdict
+    worse = f"{counted(score.abstained, 'case')} abstained, {approved.abstained} when approved; {verdict.reason}"
+    return replace(verdict, kind="fell_beyond", outcome="failed", reason=worse)
+
+
 _UNIT = 1.5 * 10**-DIGITS
 """Two machines may round to neighbouring last digits."""
 

@@ -109,7 +109,7 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
     lower = frozenset({*here.lower_is_better, *there.lower_is_better})
     evaluator = RecordedScores(chosen, lower, {**there.ranges, **here.ranges})
     run, baseline = (CaseStatistics.exact(_records(suite, evaluator)) for suite in (here, there))
-    pairing = RunPairing(run, baseline, {evaluator.name: evaluator})
+    pairing = RunPairing(run, baseline, {evaluator.name: evaluator}, abstained=here.abstained)
     cluster_by = here.clusters.label if here.clusters else None
     return PairedScores(here, there, (left - right, right - left), evaluator, pairing, cluster_by, by_content)
 
@@ -156,8 +156,11 @@ def _record(case: CaseReport, evaluator: RecordedScores) -> CaseRecord:
         if score is not None:
             counts |= {f"sum {name}": score, f"cases {name}": 1}
     absent = {name: "" for name in evaluator.metrics if case.metrics.get(name) is None}
-    is_error = case.outcome == "errored"
-    seen = Observation(counts, undefined={} if is_error else absent, errored=absent if is_error else {})
+    if case.outcome == "errored":
+        seen = Observation(counts, errored=absent)
+    else:
+        abstained = tuple(name for name in case.details.get("abstained", ()) if name in absent)
+        seen = Observation(counts, undefined=absent, abstained=abstained)
     return CaseRecord(case.id, case.labels, case.outcome, {evaluator.name: seen}, reason=case.reason)
 
 

@@ -31,6 +31,7 @@ Statistic: TypeAlias = Literal["value", "mean"]
 Undecided: TypeAlias = Literal["observed", "pass", "fail"]
 Alternative: TypeAlias = Literal["two_sided", "less"]
 Adjustment: TypeAlias = Literal["familywise", "fdr"]
+Abstention: TypeAlias = Literal["fell", "allowed"]
 GateSource: TypeAlias = Literal["scores", "baseline", "systems"]
 
 STATISTICS = ("mean", "median", "min", "max", "low", "high")

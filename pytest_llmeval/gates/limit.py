@@ -404,7 +404,8 @@ class LimitGate(ScoreGate):
             return "failed", self._statistic(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
         value = self._statistic(metric, scores)
         # Skipped cases do not prevent judging, but the reader should see them.
-        absent = f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
+        absent = f"; {counted(metric.abstained, 'case')} abstained" if metric.abstained else ""
+        absent += f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
         if value is None:
             scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined{absent}"
             why = f"undefined: {metric.reason}" if metric.reason else scored

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, Clusters, MetricValue
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import Abstention, GateResult, SnapshotVerdict
 from pytest_llmeval.reports.mutation import Survival
 from pytest_llmeval.reports.tables import FilledTable, SystemsReport
 from pytest_llmeval.scoring.usage import Money, UsageReport, total_money
@@ -318,6 +318,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
         shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
         left_out: Number of cases without a prediction, skipped by option.
+        abstained: What cases count as, in comparisons, that had a score and abstain now: ``fell`` or ``allowed``.
         sample: Of how many cases its cases are a sample; ``None`` if they are all.
         stop: Its early stop; ``None`` if all cases ran.
         usage: Calls of judges and targets; ``None`` if there were none.
@@ -348,6 +349,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     clusters: Clusters | None = None
     shared_inputs: int = 0
     left_out: int = 0
+    abstained: Abstention = "fell"
     sample: SampleReport | None = None
     stop: StopReport | None = None
     usage: UsageReport | None = None

@@ -127,6 +127,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
+        abstained=suite.abstained,
         worst=worst_cases(result, suite.metrics, suite.judged_metrics),
         variant=key.variant,
         changes=approved_changes(judged.measured) if compares else None,
@@ -196,7 +197,12 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     reference = suite.reference if suite.reference in ran else next(iter(ran))
     results = {name: each.result for name, each in ran.items()}
     table = compare_systems(
-        results, reference, suite.metrics, confidence=suite.confidence or _CONFIDENCE, cluster_by=suite.cluster_by
+        results,
+        reference,
+        suite.metrics,
+        confidence=suite.confidence or _CONFIDENCE,
+        cluster_by=suite.cluster_by,
+        abstained=suite.abstained,
     )
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
     joined = join_tables({name: each.tables for name, each in ran.items()})

@@ -408,6 +408,6 @@ def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, Judge
         if each.incomplete
     )
     run, baseline = (CaseStatistics.exact(each.records) for each in (system, other))
-    pairing = RunPairing(run, baseline, system.suite.metrics)
+    pairing = RunPairing(run, baseline, system.suite.metrics, abstained=system.suite.abstained)
     absent = f"no case is answered by both {system.key.variant!r} and {gate.against!r}"
     return gate.examine(pairing if pairing.paired else None, incomplete, absent)

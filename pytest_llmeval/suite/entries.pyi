@@ -21,6 +21,7 @@ class SuiteArguments(TypedDict, total=False):
     conversation: Mapping[str, Any] | None
     group_by: Sequence[str] | None
     cluster_by: str | None
+    abstained: Literal["fell", "allowed"] | None
     mode: Literal["items", "bulk", "test"] | None
     repeats: int | Mapping[str, Any] | None
     judge: str | Mapping[str, Any] | None

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core.case import Parts
 from pytest_llmeval.data.files.validation import STRICT
+from pytest_llmeval.gates.contract import Abstention
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec, Reduce
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.model_settings import ConversationSpec
@@ -167,6 +168,14 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "every case is on its own",
         ),
     ] = None
+    abstained: Annotated[
+        Abstention,
+        Key(
+            "what a case counts as, in comparisons, that had a score in the baseline and whose answer "
+            "[leaves nothing to score](regressions.md#what-is-compared) now: `fell`, the worst value; `allowed`: left out",
+            "`fell`",
+        ),
+    ] = "fell"
     mode: Annotated[
         SuiteMode,
         Key(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex, MetricValue, Result
-from pytest_llmeval.gates.contract import Statistic
+from pytest_llmeval.gates.contract import Abstention, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import Estimate, estimate
 from pytest_llmeval.gates.statistics.inference import (
@@ -102,6 +102,7 @@ def compare(
     method: Method = "percentile",
     statistic: Statistic = "value",
     cluster_by: str | None = None,
+    abstained: Abstention = "fell",
 ) -> Comparison:
     """Compare two runs metric by metric.
 
@@ -117,6 +118,8 @@ def compare(
         statistic: ``value``, over summed counts, or ``mean``, over the scores of the cases.
         cluster_by: A label; cases with the same value of it are drawn together, such as those of one conversation.
             Default: the clusters of the current run.
+        abstained: ``fell``: a case that had a score in the baseline, and whose answer leaves nothing to score now, has
+            the worst value of the metric. ``allowed``: it has no part in the current value.
 
     Returns:
         The differences. Equal data give equal numbers, in any order of the cases.
@@ -124,7 +127,7 @@ def compare(
     Raises:
         ValueError: An argument is not one of the above, or no case has the label.
     """
-    pairing = RunPairing(*_runs(result, baseline), result.evaluators)
+    pairing = RunPairing(*_runs(result, baseline), result.evaluators, abstained=abstained)
     if cluster_by is None and result.clusters is not None:
         cluster_by = result.clusters.label
     if not 0 < confidence < 1:
@@ -290,6 +293,7 @@ def compare_systems(
     *,
     confidence: float = 0.95,
     cluster_by: str | None = None,
+    abstained: Abstention = "fell",
 ) -> SystemTable:
     """Compare systems that answered the same cases.
 
@@ -299,13 +303,14 @@ def compare_systems(
         metrics: What they were measured with.
         confidence: Of the intervals of differences.
         cluster_by: A label; cases with the same value of it are drawn together.
+        abstained: As of `compare`, about cases of which the reference has a score.
     """
     baseline = CaseStatistics.exact(results[reference].records)
     names = [*dict.fromkeys(name for each in results.values() for name in each.metrics), PASS_RATE]
     comparisons = {}
     for system, result in results.items():
         if system != reference:
-            pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics)
+            pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics, abstained=abstained)
             comparisons[system] = _against(pairing, names, confidence, cluster_by)
     tested = [each for row in comparisons.values() for each in row.values() if each.difference.p_value is not None]
     adjusted = dict(zip(map(id, tested), holm([each.difference.p_value or 0.0 for each in tested]), strict=True))

@@ -47,6 +47,7 @@ class Estimate:
         fault: Why one of the runs has no value, if its cases do not say so.
         apart: Why the runs cannot be compared by the metric.
         shift: How far a change of judge moves the metric, which baseline and resamples take into account.
+        falls: How many cases had a score in the baseline and abstain now, in words; empty for none.
     """
 
     value: float | None
@@ -66,6 +67,7 @@ class Estimate:
     fault: str = ""
     apart: str = ""
     shift: Shift | None = None
+    falls: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -273,6 +275,7 @@ class _Resampling:
             lost_resamples=lost,
             fault="; ".join(faults),
             apart=next((each.apart for each in rests if each.apart), ""),
+            falls=self.pairing.describe_falls(name, rows),
         )
 
     def _contributions(

@@ -206,6 +206,8 @@ def least_tail(estimate: Estimate) -> float:
 def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> Iterator[str]:
     """Yield what to keep in mind when reading an estimate."""
     noun = "case" if cluster_by is None else "cluster"
+    if estimate.falls:
+        yield estimate.falls
     if not pairing.paired:
         yield (
             f"unpaired: {counted(pairing.common, 'case')} in common, {pairing.only_current} only in this run, "

@@ -310,7 +310,8 @@ def _pair(system: _GatesSoFar, other: _GatesSoFar) -> "RunPairing":
         CaseStatistics.exact([*each.records, *(CaseRecord(name, outcome="not_run") for name in sorted(_to_come(each)))])
         for each in (system, other)
     )
-    return RunPairing(run, baseline, system.run.suite.metrics)
+    suite = system.run.suite
+    return RunPairing(run, baseline, suite.metrics, abstained=suite.abstained)
 
 
 def _to_come(state: _GatesSoFar) -> set[str]:

@@ -1,0 +1,167 @@
+"""A case that had a score in the baseline and abstains now is a case that fell."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+from builders import gate, pairing
+from builders import judge as judged
+from judges import ClaimJudge
+
+from pytest_llmeval import (
+    Case,
+    Evaluator,
+    Metric,
+    Observation,
+    PartialResult,
+    Result,
+    Sums,
+    compare,
+    get_evaluator,
+    score,
+)
+from pytest_llmeval.cli.paired import paired_scores
+from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.gates.drop import judge_together
+from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.compare import compare_systems, differences
+from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.reports.form import CaseReport, SuiteReport
+
+FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
+CONTEXTS = ["Refunds take 30 days at most."]
+
+
+@cache
+def rag(answers: tuple[str, ...], metric: str = "faithfulness") -> Result:
+    question = {"question": "How long do refunds take?"}
+    cases = [
+        Case(f"{number:03}", input=question, prediction={"answer": each, "contexts": CONTEXTS})
+        for number, each in enumerate(answers)
+    ]
+    return score(get_evaluator("claims", metrics=[metric]), cases, judge=ClaimJudge())
+
+
+BEFORE = (*[FAITHFUL] * 180, *[UNFAITHFUL] * 20)
+HALF_SILENT = (*[FAITHFUL] * 100, *[SILENT] * 100)
+"""All unfaithful answers are among those that say nothing."""
+
+
+def on(metric: str, here: Result, there: Result, **options: Any) -> GateResult:
+    return judged(gate(metric=metric, **options), here, there)
+
+
+def test_answers_that_abstain_have_a_count_of_their_own() -> None:
+    value = rag(HALF_SILENT).metrics["faithfulness"]
+    assert (value.value, value.scored, value.abstained, value.undefined) == (1.0, 100, 100, 0)
+    limited = parse_gate("faithfulness >= 0.8").judge(rag(HALF_SILENT))
+    assert (limited.outcome, limited.reason) == ("passed", "faithfulness is 1.0000; 100 cases abstained")
+
+
+@pytest.mark.parametrize("rule", ["proven_drop", "proven_safe"])
+@pytest.mark.parametrize("metric", ["faithfulness", "hallucination_rate"])
+@pytest.mark.parametrize("statistic", ["value", "mean"])
+def test_half_of_the_answers_that_abstain_are_a_drop(rule: str, metric: str, statistic: str) -> None:
+    here, there = rag(HALF_SILENT, metric), rag(BEFORE, metric)
+    found = on(metric, here, there, max_drop=0.05, rule=rule, statistic=statistic)
+    assert found.outcome == "failed"
+    assert found.value == pytest.approx(0.4)
+    worst = 0 if metric == "faithfulness" else 1
+    assert f"100 cases abstain that had a score, counted as {worst}" in found.reason
+
+
+def test_a_suite_may_allow_abstentions() -> None:
+    here, there = (CaseStatistics.exact(each.records) for each in (rag(HALF_SILENT), rag(BEFORE)))
+    pairs = RunPairing(here, there, rag(BEFORE).evaluators, abstained="allowed")
+    (found,) = judge_together([gate(0.05, metric="faithfulness").examine(pairs)])
+    assert found.outcome == "passed"
+    assert "100 cases abstain that had a score, which the suite allows" in found.reason
+    assert compare(rag(HALF_SILENT), rag(BEFORE), abstained="allowed").metrics["faithfulness"].value == 1
+
+
+def test_a_case_that_abstained_before_is_no_fall_and_neither_is_one_that_has_a_score_now() -> None:
+    found = on("faithfulness", rag(HALF_SILENT), rag(HALF_SILENT), max_drop=0.02)
+    assert (found.outcome, found.value) == ("passed", 0)
+    assert "abstain" not in found.reason
+    assert on("faithfulness", rag(BEFORE), rag(HALF_SILENT), max_drop=0.02).value == pytest.approx(0.1)
+
+
+def test_comparisons_and_systems_count_abstentions_as_falls() -> None:
+    there, here = rag(BEFORE), rag(HALF_SILENT)
+    change = compare(here, there).metrics["faithfulness"]
+    assert (change.value, change.baseline) == (0.5, 0.9)
+    assert change.high is not None
+    assert change.high < 0
+    assert change.notes[0] == "100 cases abstain that had a score, counted as 0"
+    index = pairing(here, there).table.index
+    rows = compare_systems({"app": there, "new": here}, "app", index).rows
+    against = rows[1].against["faithfulness"]
+    assert (against.difference.value, against.wins, against.losses) == (0.5, 0, 80)
+
+
+def test_abstentions_survive_files_of_statistics() -> None:
+    kept = CaseStatistics.from_records(rag(HALF_SILENT).records)
+    read = CaseStatistics.from_lines(json.loads(json.dumps(list(kept.to_lines()))))
+    assert read.table(rag(HALF_SILENT).evaluators).metrics(range(200), None)["faithfulness"].abstained == 100
+    older = [json.dumps({n: v for n, v in json.loads(line).items() if n != "abstained"}) for line in kept.to_lines()]
+    before = CaseStatistics.from_lines(older)
+    assert before.table(rag(HALF_SILENT).evaluators).metrics(range(200), None)["faithfulness"].undefined == 100
+
+
+@pytest.mark.parametrize(("abstained", "value"), [("fell", 0.5), ("allowed", 1.0)])
+def test_reports_are_compared_as_runs_are(abstained: Any, value: float) -> None:
+    def report(answers: tuple[str, ...]) -> SuiteReport:
+        result = rag(answers)
+        cases = [
+            CaseReport(id=each.id, outcome=each.outcome, metrics=dict(each.metrics), details=each.details)
+            for each in result.cases
+        ]
+        ranges = {"faithfulness": (0.0, 1.0)}
+        return SuiteReport(
+            suite="s", path="s", counts={}, metrics=result.metrics, cases=cases, ranges=ranges, abstained=abstained
+        )
+
+    pairs = paired_scores(report(HALF_SILENT), report(BEFORE))
+    (change,) = differences(pairs.pairing, pairs.pairing.everything(), ["faithfulness"], confidence=0.95).values()
+    assert (change.value, change.baseline) == (value, 0.9)
+
+
+class Counted(Evaluator):
+    """The number of words, unbounded, of which fewer are better, and a second metric."""
+
+    name = "counted"
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("words", higher_is_better=False, high=None), Metric("other")]
+
+    def measure(self, case: Case) -> Observation:
+        if case.prediction is None:
+            return Observation({}, undefined={"words": "none", "other": "no gold"}, abstained=("words",))
+        return Observation({"words": case.prediction, "n": 1, "other": 1, "m": 1})
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        return {"words": sums["words"] / sums["n"], "other": sums["other"] / sums["m"]}
+
+
+def counted(*words: int | None) -> Result:
+    return score(Counted(), [Case(str(n), prediction=each) for n, each in enumerate(words)], confidence=None)
+
+
+def test_a_case_falls_to_the_worst_score_of_an_unbounded_metric_and_others_stay_undefined() -> None:
+    pairs = pairing(counted(2, 2, None), counted(2, 7, 2))
+    assert pairs.fallen.keys() == {"words"}
+    here = pairs.table.metrics(pairs.everything().current.tolist(), None)
+    assert (here["words"].value, here["words"].scored) == (11 / 3, 3)
+    assert (here["other"].value, here["other"].scored, here["other"].undefined) == (1, 2, 1)
+
+
+def test_partial_results_add_abstentions_up() -> None:
+    cases = [Case(str(n), prediction=each) for n, each in enumerate((1, None, 3, None, 2))]
+    parts = [score(Counted(), part, partial=True) for part in (cases[:2], cases[2:])]
+    merged = PartialResult.from_json(json.loads(json.dumps((parts[0] + parts[1]).to_json())), {"counted": Counted()})
+    value = merged.result().metrics["words"]
+    assert (value.scored, value.abstained, value.undefined) == (3, 2, 0)

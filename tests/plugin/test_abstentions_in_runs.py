@@ -1,0 +1,72 @@
+"""Complete runs in which answers turn into ones that make no claim."""
+
+from typing import Any
+
+import pytest
+from judges import ClaimJudge, Judged
+from servers import Call, Sent, reply
+
+FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
+GATES = [
+    "faithfulness >= 0.8",
+    {"metric": "faithfulness", "max_drop": 0.02},
+    {"metric": "faithfulness", "max_drop": 0.05, "rule": "proven_safe"},
+]
+BEFORE, HALF_SILENT = [FAITHFUL] * 36 + [UNFAITHFUL] * 4, [FAITHFUL] * 20 + [SILENT] * 20
+
+
+def serve(judged: Judged, answers: list[str], **top: Any) -> None:
+    judge = ClaimJudge()
+
+    def answer(call: Call) -> Sent:
+        system, user = (each["content"] for each in call.body["messages"])
+        return reply(judge.reply(system, user))(call)
+
+    judged.server.script(answer)
+    cases = [
+        {
+            "id": f"q{number:02}",
+            "input": {"question": "How long do refunds take?"},
+            "prediction": {"answer": each, "contexts": ["Refunds take 30 days at most."]},
+        }
+        for number, each in enumerate(answers)
+    ]
+    options = {"evaluators": [{"claims": {"metrics": ["faithfulness"]}}], "confidence": 0.95, "snapshot": True}
+    judged.suite("s.eval.yaml", cases, **{**options, **top})
+
+
+@pytest.mark.parametrize("abstained", ["fell", "allowed"])
+def test_answers_that_claim_nothing_any_more_do_not_pass(judged: Judged, abstained: str, workers: int | None) -> None:
+    serve(judged, BEFORE, gates=GATES, abstained=abstained)
+    assert judged.project.run("--snapshot-update", workers=workers).code == 0
+    approved = (judged.project.path / "__llmeval__" / "s.scores.json").read_text(encoding="utf-8")
+    assert "abstained" not in approved.replace('"abstained": "', "")
+    serve(judged, HALF_SILENT, gates=GATES, abstained=abstained)
+    ran = judged.project.run("-v", workers=workers)
+    suite = ran.suites["s"]
+    value = suite["metrics"]["faithfulness"]
+    assert (value["value"], value["scored"], value["abstained"], value["undefined"]) == (1.0, 20, 20, 0)
+    outcomes = [each["outcome"] for each in suite["gates"]]
+    snapshot = next(each for each in suite["snapshot"] if each["metric"] == "faithfulness")
+    assert "20 cases abstained" in suite["gates"][0]["reason"]
+    assert " abst " in ran.text
+    if abstained == "allowed":
+        assert (ran.code, outcomes) == (0, ["passed"] * 3)
+        return
+    assert (ran.code, outcomes) == (1, ["passed", "failed", "failed"])
+    assert all("20 cases abstain that had a score, counted as 0" in each["reason"] for each in suite["gates"][1:3])
+    assert (snapshot["outcome"], snapshot["value"]) == ("passed", 0.5)
+    assert "fell from 0.9 to 0.5" in snapshot["reason"]
+    assert "the gate with max_drop decides" in snapshot["reason"]
+    assert "approve improved" not in ran.text
+
+
+def test_a_snapshot_alone_fails_where_answers_claim_nothing_any_more(judged: Judged) -> None:
+    serve(judged, BEFORE)
+    assert judged.project.run("--snapshot-update").code == 0
+    serve(judged, HALF_SILENT)
+    ran = judged.project.run()
+    snapshot = next(each for each in ran.suites["s"]["snapshot"] if each["metric"] == "faithfulness")
+    assert (ran.code, snapshot["outcome"]) == (1, "failed")
+    assert "20 cases abstain that had a score, counted as 0" in snapshot["reason"]
+    assert "approve improved" not in ran.text
