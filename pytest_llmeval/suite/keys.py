@@ -171,8 +171,8 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     abstained: Annotated[
         Abstention,
         Key(
-            "what a case counts as, in comparisons, that had a score in the baseline and whose answer "
-            "[leaves nothing to score](regressions.md#what-is-compared) now: `fell`, the worst value; `allowed`: left out",
+            "in comparisons, what a case counts as that had a score in the baseline and whose answer "
+            "[leaves nothing to score](regressions.md#what-is-compared): `fell`, the worst value; `allowed`: left out",
             "`fell`",
         ),
     ] = "fell"
