@@ -62,6 +62,9 @@ OUTCOME: Final = "outcome"
 PARTS: Final = ("answer", "contexts", "messages", "tool_calls", OUTCOME, "usage")
 """The names of the parts."""
 
+TRACE: Final = "trace"
+"""The key of the spans of a traced answer, next to its parts."""
+
 WHOLE: Final = "prediction"
 """Stands for the prediction as a whole."""
 
@@ -166,12 +169,48 @@ class PredictionParts(Mapping[str, Any]):
         return sum(1 for _ in self)
 
 
-def has_parts(prediction: Mapping[str, Any]) -> bool:
-    """Return whether an object consists of parts, and is not itself the answer.
+def without_parts(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any]:
+    """Return an object without the parts of a prediction, unless they are expected as its fields."""
+    fields = expected if isinstance(expected, Mapping) else ()
+    extra = [name for name in prediction if name in (*PARTS, TRACE) and name not in fields]
+    return {name: value for name, value in prediction.items() if name not in extra} if extra else prediction
 
-    A field ``outcome`` alone says nothing: records have one, too.
+
+def own_fields(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any] | None:
+    """Return the fields of an object that is itself the answer, without what an application tells of itself.
+
+    Returns:
+        ``None`` if the answer is elsewhere in it: it has nothing but parts, or passages next to fields that nobody
+        expects.
+
+    >>> own_fields({"total": 3, "usage": {}}, {"total": 3})
+    {'total': 3}
+    >>> own_fields({"text": "Paris", "contexts": []}, "Paris") is None
+    True
     """
-    return any(name in prediction for name in PARTS if name != OUTCOME)
+    fields = without_parts(prediction, expected)
+    expects_fields = isinstance(expected, Mapping) and not expected.keys().isdisjoint(fields)
+    is_answer = expects_fields or "contexts" not in prediction
+    return fields if (fields and is_answer) or not prediction else None
+
+
+def record_in(prediction: Any, expected: Mapping[str, Any]) -> Any:
+    """Return the record that a prediction is, or has as its answer, where a field of the record is called ``answer``.
+
+    >>> record_in({"answer": {"answer": "yes", "n": 1}, "usage": {}}, {"answer": "yes", "n": 1})
+    {'answer': 'yes', 'n': 1}
+    >>> record_in({"answer": "yes", "n": 1, "usage": {}}, {"answer": "yes", "n": 1})
+    {'answer': 'yes', 'n': 1}
+    """
+    if not isinstance(prediction, Mapping):
+        return prediction
+    answer = prediction.get("answer")
+    other_fields = expected.keys() - {"answer"}
+    lacks_fields = bool(other_fields) and not prediction.keys() & other_fields
+    holds_record = isinstance(answer, Mapping) or (isinstance(answer, str) and lacks_fields)
+    if holds_record and all(name in (*PARTS, TRACE) for name in prediction):
+        return answer
+    return without_parts(prediction, expected)
 
 
 def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts()) -> Any:

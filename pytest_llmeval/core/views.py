@@ -20,8 +20,9 @@ from pytest_llmeval.core.case import (
     PredictionParts,
     describe_prediction,
     expectation,
-    has_parts,
+    own_fields,
     own_or_answer,
+    record_in,
     search,
 )
 from pytest_llmeval.core.errors import PredictionError
@@ -196,11 +197,12 @@ class Reading(Struct, frozen=True, dict=True):
             content = own_or_answer(case.prediction, self.reads.own_keys, self.parts)
             return case if content is case.prediction else replace(case, prediction=content)
         if self._is_record(case.expected):
-            return replace(case, origin=case.origin or PredictionParts(self.parts, case.prediction))
+            origin = case.origin or PredictionParts(self.parts, case.prediction)
+            return replace(case, prediction=record_in(case.prediction, case.expected), origin=origin)
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case
-        content = self._content(case.prediction)
+        content = self._content(case.prediction, case.expected)
         origin = case.origin or PredictionParts(self.parts, case.prediction)
         return replace(case, prediction=content, expected=self._expectation(case.expected), origin=origin)
 
@@ -236,7 +238,7 @@ class Reading(Struct, frozen=True, dict=True):
     def _finds_texts(self) -> bool:
         return self._name == "answer" and self.parts.answer is None
 
-    def _content(self, prediction: Any) -> Any:
+    def _content(self, prediction: Any, expected: Any) -> Any:
         if prediction is MISSING:
             return MISSING
         if self._name is None:
@@ -245,9 +247,9 @@ class Reading(Struct, frozen=True, dict=True):
             if content is MISSING:
                 raise PredictionError(f"{describe_prediction(prediction)}; nothing at {self.on!r}, which 'on' names")
             return content
-        takes_objects = self.reads.objects and self._finds_texts
-        if takes_objects and isinstance(prediction, Mapping) and not has_parts(prediction):
-            return prediction
+        finds_objects = self.reads.objects and self._finds_texts and isinstance(prediction, Mapping)
+        if finds_objects and "answer" not in prediction and (own := own_fields(prediction, expected)) is not None:
+            return own
         if self.reads.lists and isinstance(prediction, list) and getattr(self.parts, self._name) is None:
             return prediction
         if self.reads.second_part is not None and self.parts.find(self._name, prediction) is MISSING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.evaluators.answers import describe_found
@@ -58,6 +58,7 @@ class Segmentation(Evaluator):
     """
 
     name = "segmentation"
+    reads = Reads(own_keys=("boundaries",))
 
     tolerance: int = 2
 

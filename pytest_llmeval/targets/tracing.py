@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_llmeval.core.case import without_parts
 from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.data.traces.source import case_of_spans
 from pytest_llmeval.data.traces.spans import Event, TraceSpan
@@ -75,6 +76,8 @@ class TracedCall:
         parts["trace"].pop("notes", None)  # the span around the call is not among them
         parts.get("usage", {}).pop("latency_s", None)  # the call itself is measured
         own = answer if isinstance(answer, Mapping) else {} if answer is None else {"answer": answer}
+        if without_parts(own, None):  # a record, which is itself the answer
+            parts.pop("answer", None)
         return {**parts, **own}
 
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import make_dataclass
+from dataclasses import make_dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -136,3 +136,42 @@ def test_every_evaluator_scores_disguised_values_as_plain_ones(name: str) -> Non
         for one, two in zip(plain, others, strict=True):
             pairs = [(each.prediction, each.expected, each.input) for each in (one, two)]
             assert repr(evaluator.evaluate(*pairs[0])) == repr(evaluator.evaluate(*pairs[1]))
+
+
+def _reads_answers(name: str) -> bool:
+    reads = GENERATORS[name].build().reads
+    return reads.part == "answer" or bool(reads.own_keys)
+
+
+USAGE: Final = {"input_tokens": 3, "cost_usd": 0.01}
+
+
+@pytest.mark.parametrize("name", [*filter(_reads_answers, GENERATORS)])
+def test_what_stands_next_to_an_answer_changes_no_score(name: str) -> None:
+    generator = GENERATORS[name]
+    rng = random.Random(f"{name}, alone")
+    evaluator = generator.build()
+    alone = [
+        Case(str(number), generator.input(rng), generator.gold(rng), generator.answer(rng)) for number in range(ROUNDS)
+    ]
+    wrapped = [replace(each, prediction={"answer": each.prediction, "usage": USAGE}) for each in alone]
+    judge = answered if evaluator.asks else None
+    results = [score(evaluator, cases, confidence=None, judge=judge) for cases in (alone, wrapped)]
+    assert [case.metrics for case in results[0].cases] == [case.metrics for case in results[1].cases]
+
+
+RECORDS: Final[list[dict[str, Any]]] = [
+    {"total": 3, "to": {"city": "Orrin"}},
+    {"answer": "30 days", "order": 7},
+    {"answer": "30 days"},
+]
+
+
+@pytest.mark.parametrize("more", [{"usage": USAGE}, {"usage": USAGE, "messages": [], "tool_calls": [], "contexts": []}])
+@pytest.mark.parametrize("record", RECORDS)
+def test_parts_next_to_a_record_or_around_it_are_no_fields(record: dict[str, Any], more: dict[str, Any]) -> None:
+    evaluator = get_evaluator("fields")
+    forms = [record, {**record, **more}, {"answer": record, **more}]
+    results = [score(evaluator, [Case("a", expected=record, prediction=each)], confidence=None) for each in forms]
+    assert [each.metrics["field_f1"].value for each in results] == [1, 1, 1]
+    assert [each.metrics["extra_fields"].value for each in results] == [0, 0, 0]

@@ -36,6 +36,15 @@ def ask_later(question):
     return ask(question)
 
 
+async def record(question):
+    return {"answer": (await agent.run(question)).output, "order": 7}
+
+
+async def bare_record(question):
+    await agent.run(question)
+    return {"order": 7, "state": "shipped"}
+
+
 async def own(question):
     return {"answer": "mine", "tool_calls": [], "said": (await agent.run(question)).output}
 """
@@ -87,6 +96,20 @@ def test_what_a_target_says_itself_counts(project: "Project") -> None:
     (found,) = predictions(project)
     assert (found["answer"], found["tool_calls"], found["said"]) == ("mine", [], "It is shipped.")
     assert len(found["messages"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("record", {"answer": "It is shipped.", "order": 7}), ("bare_record", {"order": 7, "state": "shipped"})],
+)
+def test_spans_next_to_a_record_change_no_field(project: "Project", name: str, expected: Any) -> None:
+    project.write("bot.py", AGENT)
+    case = {"id": "a", "input": "Where?", "expected": expected}
+    target = {"python": f"bot:{name}", "traces": True}
+    project.suite("s.eval.yaml", [case], target=target, evaluators=[{"fields": {}}])
+    ran = project.run()
+    assert ran.suites["s"]["metrics"]["field_f1"]["value"] == 1, ran.text
+    assert ran.suites["s"]["metrics"]["extra_fields"]["value"] == 0
 
 
 def test_a_target_without_spans_answers_as_it_does(project: "Project") -> None:
