@@ -67,8 +67,8 @@ def paired(now: Array, before: Array, clusters: int = 0) -> RunPairing:
     return RunPairing(recorded(now, clusters), recorded(before, clusters), {"plain": Plain()})
 
 
-def passes(gate: ChangeGate, now: Array, before: Array, clusters: int = 0) -> bool:
-    return judge_together([gate.examine(paired(now, before, clusters))])[0].outcome == "passed"
+def outcome(gate: ChangeGate, now: Array, before: Array, clusters: int = 0) -> str:
+    return judge_together([gate.examine(paired(now, before, clusters))])[0].outcome
 
 
 def collapse(size: int, share: float, jitter: float) -> Callable[[np.random.Generator], Scores]:
@@ -146,7 +146,7 @@ def errs(gate: ChangeGate, now: Array, before: Array, clusters: int) -> bool:
     """Return whether a gate errs: it passes by ``proven_safe``, or fails by ``proven_drop``."""
     if clusters:
         gate = replace(gate, cluster_by="talk")
-    return passes(gate, now, before, clusters) == (gate.rule == "proven_safe")
+    return outcome(gate, now, before, clusters) == ("passed" if gate.rule == "proven_safe" else "failed")
 
 
 def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> bool:
@@ -189,7 +189,7 @@ def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: 
     drops = rule == "proven_drop"
     gate = DropGate("score", 0.0) if drops else SafeGate("score", drop)
     runs = (ordinary(kind, size, drop if drops else 0.0, rng) for _ in range(simulations))
-    return share((passes(gate, *each) != drops for each in runs), 2)
+    return share((outcome(gate, *each) == ("failed" if drops else "passed") for each in runs), 2)
 
 
 @table("power", "statistics.md", ("rule", "scores", "cases", *map(str, POWER_DROPS)), simulations=400, quick=40)
