@@ -220,7 +220,7 @@ def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[floa
     for number, (said, right) in enumerate(zip(judge, people, strict=True)):
         counts = {"score": float(said), "n": 1.0}
         if number < labels:
-            counts |= {"labelled": 1.0, "bound": 1.0, **excess_counts("excess", float(right - said))}
+            counts |= {"labelled": 1.0, "bound": 1.0, **excess_counts("excess", float(said), float(right))}
         records.append(CaseRecord(f"c{number:03}", {}, "passed", {"judge": Observation(counts)}))
     table = Table({"judge": Judge(mode="continuous", corrected=True)}, records)
     found = table.metrics(range(LABELLED_CASES), 0.95)["corrected(judge_score)"]

@@ -7,7 +7,7 @@ from tables import Row, mean, share, table
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.evaluators.judge.judged_case import corrected_mean
+from pytest_llmeval.evaluators.judge.judged_case import corrected_mean, excess_counts
 from pytest_llmeval.gates.drop import DropGate, judge_together
 from pytest_llmeval.gates.statistics.anytime import Watch, WatchedRun, watch
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
@@ -113,7 +113,7 @@ def _judged(rng: np.random.Generator, size: int, labelled: int) -> Array:
     judge = np.clip(people + 0.12 + rng.normal(0, 0.12, shape), 0, 1)
     chosen = rng.permuted(np.broadcast_to((np.arange(size) < labelled)[:, None], shape), axis=0)
     columns = {"score": judge, "n": np.ones(shape), "labelled": chosen.astype(float), "people": chosen * people}
-    columns["excess"] = np.where(chosen, people - judge, 0.0)
+    columns |= {name: np.where(chosen, column, 0.0) for name, column in excess_counts("excess", judge, people).items()}
     resampled = resampled_totals(np.hstack(list(columns.values())), RESAMPLES, seed=int(rng.integers(2**32)))
     parts = [each.ravel() for each in np.split(resampled, len(columns), axis=1)]
     sums = Sums(dict(zip(columns, parts, strict=True)), length=RESAMPLES * CHUNK)

@@ -4,7 +4,7 @@ A panel of three jurors scores 200 answers, and two people label 40 of them, eac
 what the two would say on average of all answers there could be.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from tables import SEED, Row, mean, share, table
 
 from pytest_llmeval import Observation
 from pytest_llmeval.core.case import ShownPrints
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.judged_case import excess_counts, weight_counts
+from pytest_llmeval.evaluators.judge.judged_case import excess_counts, missing_counts, weight_counts
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.workbench.reviews.items import ReviewItem, inclusion_probabilities, picked
 
@@ -109,10 +109,10 @@ def reviewed(kind: str, seed: tuple[int, int], *, even: bool = False, weighted: 
         counts: Mapping[str, float] = {"score": float(judge), "n": 1.0}
         if number in chosen:
             weight = 1 / probabilities[number] if weighted else 1.0
-            excess = float(history.people[number].mean() - judge)
-            mistakes += abs(excess) >= FAR
+            people = float(history.people[number].mean())
+            mistakes += abs(people - judge) >= FAR
             labelled = {"labelled": 1.0, "bound": 1.0, **weight_counts(weight)}
-            counts = {**counts, **labelled, **excess_counts("excess", excess, weight)}
+            counts = {**counts, **labelled, **excess_counts("excess", float(judge), people, weight)}
         records.append(CaseRecord(f"c{number:03}", {}, "passed", {"judge": Observation(counts)}))
     table = Table({"judge": Judge(mode="continuous", corrected=True)}, records)
     found = table.metrics(range(ANSWERS), 0.95)[NAME]
@@ -145,3 +145,69 @@ def reviews(simulations: int, seed: int) -> Iterator[Row]:
             width = mean(each.high - each.low for each in done)
             mistakes = mean((each.mistakes for each in done), 1)
             yield (kind, name, covered, mean(each.value - truth(kind) for each in done), width, mistakes)
+
+
+BETTER, WORSE = 0.8, 0.3
+"""How many of the answers are right, and of those that have changed."""
+
+MISTAKES = {"good": (0.03, 0.1), "bad": (0.5, 0.5), "likes changes": (0.03, 0.1), "none": (1.0, 0.0)}
+"""How often judges take a right answer for wrong, and a wrong one for right; none says always the same."""
+
+
+def changed(judge: str, parts: tuple[float, float], labels: int, rng: np.random.Generator) -> tuple[MetricValue, float]:
+    """Simulate labels of which some are of answers that have changed; return the corrected score, and the truth.
+
+    Args:
+        judge: Of `MISTAKES`; one that likes changes takes each changed answer for right.
+        parts: The share of the answers that change, and the share of these labels that people renew.
+        labels: How many of the answers were labelled, before any changed.
+        rng: Random numbers.
+    """
+    share_changed, renewed = parts
+    moved = rng.random(ANSWERS) < share_changed
+    right = rng.random(ANSWERS) < np.where(moved, WORSE, BETTER)
+    missed, passed = MISTAKES[judge]
+    said = np.where(right, rng.random(ANSWERS) >= missed, rng.random(ANSWERS) < passed)
+    if judge == "likes changes":
+        said |= moved
+    again = rng.random(ANSWERS) < renewed
+    records = []
+    for number in range(ANSWERS):
+        score = float(said[number])
+        counts: Mapping[str, float] = {"score": score, "n": 1.0}
+        if number < labels and (again[number] or not moved[number]):
+            own = excess_counts("excess", score, float(right[number]))
+            counts = {**counts, "labelled": 1.0, "bound": 1.0, **own}
+        elif number < labels:
+            counts = {**counts, **missing_counts({"excess": score}, 1.0)}
+        records.append(CaseRecord(f"c{number:03}", {}, "passed", {"judge": Observation(counts)}))
+    found = Table({"judge": Judge(mode="default_binary", corrected=True)}, records).metrics(range(ANSWERS), 0.95)[NAME]
+    return found, BETTER + share_changed * (WORSE - BETTER)
+
+
+def covers(found: MetricValue, true: float) -> bool:
+    """Return whether an interval holds the truth; a metric without a value promises nothing."""
+    return found.value is None or (found.low is not None and found.high is not None and found.low <= true <= found.high)
+
+
+@table(
+    "changed_answers",
+    "review.md",
+    ("judge", "answers changed", "labels renewed", "coverage", "width", "width of labels alone"),
+    simulations=1_000,
+    quick=40,
+)
+def changed_answers(simulations: int, seed: int) -> Iterator[Row]:
+    """Coverage and width of the intervals of corrected scores when answers have changed since people labelled 40."""
+    for judge in ("good", "bad", "likes changes"):
+        for parts in ((0.0, 0.0), (0.2, 0.0), (0.5, 0.0), (0.5, 1.0)):
+            rng = np.random.default_rng([seed, len(judge), *(round(10 * part) for part in parts)])
+            done, alone = ([changed(each, parts, PICKED, rng) for _ in range(simulations)] for each in (judge, "none"))
+            covered = share(covers(*each) for each in done)
+            renewed = "all" if parts[1] else "none"
+            yield (judge, f"{parts[0]:.0%}", renewed, covered, mean(widths(done)), mean(widths(alone)))
+
+
+def widths(done: Iterable[tuple[MetricValue, float]]) -> list[float]:
+    """Return the widths of the intervals."""
+    return [each.high - each.low for each, _ in done if each.low is not None and each.high is not None]

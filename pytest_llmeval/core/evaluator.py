@@ -76,6 +76,8 @@ class Basis(NamedTuple):
         fault: The reason why there is no value; empty if there is one.
         note: What the value leaves out.
         apart: Why two runs cannot be compared by it; empty where they can.
+        unknown: The share of the metric's range by which the value may be larger than it is: it takes what is not known
+            to be at its lowest, and its interval reaches as far as that may be at its highest.
     """
 
     cases: float
@@ -83,6 +85,7 @@ class Basis(NamedTuple):
     fault: str = ""
     note: str = ""
     apart: str = ""
+    unknown: float = 0.0
 
 
 class Reads(Struct, frozen=True):

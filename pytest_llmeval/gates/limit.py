@@ -406,6 +406,7 @@ class LimitGate(ScoreGate):
         # Skipped cases do not prevent judging, but the reader should see them.
         absent = f"; {counted(metric.abstained, 'case')} abstained" if metric.abstained else ""
         absent += f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
+        noted = f"{absent}; {metric.reason}" if metric.reason else absent
         if value is None:
             scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined{absent}"
             why = f"undefined: {metric.reason}" if metric.reason else scored
@@ -418,8 +419,8 @@ class LimitGate(ScoreGate):
         missed = [bound for bound in self.bounds if not bound.holds(value)]
         if missed:
             expected = " and ".join(map(str, missed))
-            return "failed", value, f"{self.subject} is {number(value)}, expected {expected}{absent}"
-        return "passed", value, f"{self.subject} is {number(value)}{absent}"
+            return "failed", value, f"{self.subject} is {number(value)}, expected {expected}{noted}"
+        return "passed", value, f"{self.subject} is {number(value)}{noted}"
 
     def _statistic(self, metric: MetricValue, scores: "FloatArray | None") -> float | None:
         match self.statistic:

@@ -21,6 +21,7 @@ from pytest_llmeval.reports.overview import (
     cluster_lines,
     group_table,
     listed_metrics,
+    metric_notes,
     metric_table,
     money_lines,
     rows_of,
@@ -175,7 +176,7 @@ def _suite(suite: SuiteReport) -> list[str]:
     """Return what failed, what changed, the tables of evaluators, and the rest folded."""
     lines = [text(suite.description, cell=False), ""] if suite.description else []
     lines += [f"{text(suite.path)}: {_counts(suite)}", ""]
-    for line in (*asking_lines(suite), *cluster_lines(suite)):
+    for line in (*asking_lines(suite), *metric_notes(suite), *cluster_lines(suite)):
         lines += [text(line), ""]
     gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
     if gates:

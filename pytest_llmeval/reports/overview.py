@@ -174,7 +174,7 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
         lines = _cascade_lines(suite, suite.usage)
         yield from (Line(f"{suite.suite}: {each}", "yellow") for each in lines if _WARNING.match(each))
     yield from (Line(printable(f"{suite.suite}: {line}")) for line in _scope_lines(suite))
-    for line in cluster_lines(suite):
+    for line in (*metric_notes(suite), *cluster_lines(suite)):
         if line.startswith("warning"):
             yield Line(printable(f"{suite.suite}: {line}"), "yellow")
 
@@ -314,6 +314,13 @@ def money_lines(money: Money | None) -> Iterator[str]:
 
 def _usd(amount: float | None) -> str:
     return "unknown" if amount is None else f"{amount:.4f}"
+
+
+def metric_notes(suite: SuiteReport) -> Iterator[str]:
+    """Yield what the values of metrics leave out, such as labels of answers that have changed."""
+    for name, metric in suite.metrics.items():
+        if metric.reason:
+            yield f"warning: {name}{' is undefined' if metric.value is None else ''}: {metric.reason}"
 
 
 def cluster_lines(suite: SuiteReport) -> Iterator[str]:

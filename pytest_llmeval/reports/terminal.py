@@ -16,6 +16,7 @@ from pytest_llmeval.reports.overview import (
     cluster_lines,
     group_table,
     listed_metrics,
+    metric_notes,
     metric_table,
     money_lines,
     not_judged,
@@ -121,7 +122,8 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     )
     yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.pass_rate.value)}")
     yield from map(Line, asking_lines(suite))
-    yield from (Line(printable(line), "yellow" * line.startswith("warning")) for line in cluster_lines(suite))
+    notes = (*metric_notes(suite), *cluster_lines(suite))
+    yield from (Line(printable(line), "yellow" * line.startswith("warning")) for line in notes)
     for table in suite.tables:
         if not table.title:
             yield Line("")

@@ -136,7 +136,9 @@ class CountedMetric:
     @property
     def value(self) -> float | None:
         """The formula over summed counts; ``None`` if it is undefined, or no case has a part in it."""
-        return present(self.pooled) if self.judged and not (self.basis and self.basis.fault) else None
+        if not self.judged or (self.basis and self.basis.fault):
+            return None
+        return present(self.pooled) if self.basis is None else present(in_range(self.pooled, self.ranged))
 
     @property
     def drawn(self) -> int:
@@ -396,6 +398,17 @@ def _alike_interval(value: float, low: float, high: float, units: int, confidenc
     return value - (value - low) * unseen, value + (high - value) * unseen
 
 
+def in_range(value: float, metric: Metric) -> float:
+    """Return the number in the range of a metric that is nearest to a value.
+
+    Corrected values may leave the range, in which the truth lies: the nearest number in it is never farther from the
+    truth, so that an interval about it holds the truth at least as often.
+    """
+    if metric.low is not None and value < metric.low:
+        return metric.low
+    return metric.high if metric.high is not None and value > metric.high else value
+
+
 def delta_interval(
     deviation: float, value: float, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
@@ -422,24 +435,35 @@ def delta_interval(
 
 
 def partial_interval(
-    resampled: FloatArray, floor: float, value: float, units: int, metric: Metric, confidence: float
+    deviation: float, basis: Basis, value: float, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return Student's interval of a value that rests on a part of the cases.
+    """Return Student's interval of a value that rests on a part of the cases, within the range of the metric.
 
     Args:
-        resampled: One value per resample of all cases.
-        floor: Standard deviation of what the part cannot have shown.
-        value: Of the data.
-        units: Cases of the part, whose degrees of freedom it has.
+        deviation: Of the value over samples.
+        basis: The part, whose degrees of freedom it has.
+        value: Of the data; it may be outside the range.
+        units: What was drawn independently, of the part.
         metric: Its range.
         confidence: Between 0 and 1, such as 0.95.
 
     Returns:
-        Lower and upper bound, or ``None`` if half of the resamples or more have no value.
+        Lower and upper bound, or ``None`` if the deviation is not finite.
     """
+    unlimited = structs.replace(metric, low=None, high=None, per_case=None)
+    centre = in_range(value, metric)
+    bounds = delta_interval(math.hypot(deviation, basis.floor), centre, units, unlimited, confidence)
+    if bounds is None:
+        return None
+    low, high = bounds
+    if basis.unknown and metric.low is not None and metric.high is not None:
+        high += basis.unknown * (metric.high - metric.low)
+    return in_range(low, metric), in_range(high, metric)
+
+
+def resampled_deviation(resampled: FloatArray) -> float:
+    """Return the standard deviation of resamples; NaN if half of them or more have no value."""
     import numpy as np
 
     finite = resampled[np.isfinite(resampled)]
-    if finite.size * 2 <= resampled.size:
-        return None
-    return delta_interval(math.hypot(Resampled(finite).deviation, floor), value, units, metric, confidence)
+    return Resampled(finite).deviation if finite.size * 2 > resampled.size else math.nan

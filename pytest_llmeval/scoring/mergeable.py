@@ -1,6 +1,5 @@
 """Statistics of one evaluator that merge by addition, whose size does not grow with the cases, and their metrics."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pytest_llmeval.scoring.intervals import (
     binary_interval,
     delta_interval,
     partial_interval,
+    resampled_deviation,
     value_interval,
 )
 from pytest_llmeval.scoring.table import OUTCOME, Table
@@ -396,8 +396,8 @@ def merged_values(
         known = each.pooled, each.drawn, each.ranged, level
         if each.basis is not None:
             if statistics.moments is None:
-                return partial_interval(resampled()[name], each.basis.floor, *known), "bootstrap"
-            return delta_interval(math.hypot(deviations()[name], each.basis.floor), *known), "delta"
+                return partial_interval(resampled_deviation(resampled()[name]), each.basis, *known), "bootstrap"
+            return partial_interval(deviations()[name], each.basis, *known), "delta"
         if each.scored and sums.binary[name] == each.scored:
             wilson = binary_interval(each.pooled, int(each.total), each.scored, *known[1:])
             if wilson is not None:

@@ -23,7 +23,14 @@ from pytest_llmeval.core.results import (
     Result,
 )
 from pytest_llmeval.scoring.case_scores import CaseResults, PackedColumns, ScoreColumns
-from pytest_llmeval.scoring.intervals import CountedMetric, corrected, partial_interval, share_interval, value_interval
+from pytest_llmeval.scoring.intervals import (
+    CountedMetric,
+    corrected,
+    partial_interval,
+    resampled_deviation,
+    share_interval,
+    value_interval,
+)
 from pytest_llmeval.scoring.resample import by_unit, design_effect, resample_count, resampled_totals, unit_numbers
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, successes_of, usage_of
 
@@ -348,7 +355,7 @@ class Table:
                 if each.basis is None:
                     bounds = value_interval(column, *known)
                 else:
-                    bounds = partial_interval(column, each.basis.floor, *known)
+                    bounds = partial_interval(resampled_deviation(column), each.basis, *known)
                 if bounds is not None:
                     yield name, bounds
 

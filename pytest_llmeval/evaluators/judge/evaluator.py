@@ -27,6 +27,7 @@ from pytest_llmeval.evaluators.judge.judged_case import (
     defect_rates,
     excess_counts,
     is_labelled,
+    missing_counts,
     people_fault,
     prompt_texts,
     reason_lines,
@@ -192,8 +193,8 @@ class Judge(JudgedEvaluator):
             metrics.append(Metric("defect[label]", higher_is_better=False, signature=signature))
         if self.form is not None and self.form.others:
             metrics.append(Metric("judge_field[name]", signature=signature))
-        powered = f"prediction-powered|{signature}"
-        metrics += [Metric(name, low=None, high=None, signature=powered) for name in self._corrected()]
+        tuned = f"power-tuned|{signature}"
+        metrics += [Metric(name, signature=tuned) for name in self._corrected()]
         return self._learning(metrics)
 
     def _learning(self, metrics: list[Metric]) -> list[Metric]:
@@ -367,7 +368,9 @@ class Judge(JudgedEvaluator):
             counts |= self._excess(judged, verdict.score, people)
             details["human"] = list(people.scores)
         elif people.stale:
-            counts["stale"], why = 1, OTHER_ANSWER
+            judged_scores = {excess: counts[total] for total, excess in _EXCESS if total in counts}
+            counts |= missing_counts(judged_scores, people.stale)
+            why = OTHER_ANSWER
         undefined = dict.fromkeys(self._corrected(), why)
         if judged.name == "explanation":
             undefined |= unnamed_defects(verdict.details)
@@ -389,11 +392,11 @@ class Judge(JudgedEvaluator):
         """Count what people add to the judge's score."""
         counts: dict[str, float] = {"labelled": 1, **weight_counts(people.weight), "bound": float(people.bound)}
         mean = math.fsum(map(judged.share, people.scores)) / len(people.scores)
-        counts |= excess_counts("excess", mean - judged.share(score), people.weight)
+        counts |= excess_counts("excess", judged.share(score), mean, people.weight)
         if self.rubric is not None:
             mark = self.rubric.pass_mark
             passed = sum(each >= mark for each in people.scores) / len(people.scores)
-            counts |= excess_counts("pass_excess", passed - (score >= mark), people.weight)
+            counts |= excess_counts("pass_excess", float(score >= mark), passed, people.weight)
         return counts
 
     def explain(self, case: Case, observation: Observation) -> list[str]:

@@ -299,6 +299,11 @@ OTHER_ANSWER = "the scores of people are of another answer"
 _OVER, _OVER_SQUARE = "overweight", "overweight_square"
 """Counts of labelled cases that stand for more than themselves: their weights and the squares of these, less 1 each."""
 
+_STALE_OVER = "stale_overweight"
+"""Count of cases whose labels are of other answers, by how much they stand for more than themselves."""
+
+REVIEW_AGAIN = "llmeval review --again"
+
 LEAST_LABELS = 10
 """With fewer labels, neither the mean of what people add nor its scatter is known well enough for an interval."""
 
@@ -349,13 +354,13 @@ class PeopleScores(NamedTuple):
         scores: One per person, on the scale of the mode; empty where nobody scored this answer.
         weight: How many cases it stands for: the inverse of the probability with which it was chosen.
         bound: Whether all of the scores name the answer.
-        stale: Whether there are scores, of another answer only.
+        stale: How many cases it stands for if all of its scores are of another answer; 0 if not.
     """
 
     scores: Sequence[float] = ()
     weight: float = 1.0
     bound: bool = False
-    stale: bool = False
+    stale: float = 0.0
 
     @classmethod
     def from_truth(cls, expected: Any, answer: Any) -> "PeopleScores":
@@ -363,7 +368,7 @@ class PeopleScores(NamedTuple):
         if not is_labelled(expected):
             return cls()
         if is_stale(expected, answer):
-            return cls(stale=True)
+            return cls(stale=1.0)
         return cls([float(score) for score in people_of(expected)], bound=expected.get(_ANSWER) is not None)
 
     def joined(self, other: "PeopleScores") -> "PeopleScores":
@@ -372,7 +377,9 @@ class PeopleScores(NamedTuple):
             scores = [*self.scores, *other.scores]
             return PeopleScores(scores, self.weight + other.weight, self.bound and other.bound)
         people = self if self.scores else other
-        return people if people.scores else PeopleScores(stale=self.stale or other.stale)
+        if people.scores:
+            return people._replace(weight=people.weight + self.stale + other.stale)
+        return PeopleScores(stale=self.stale + other.stale)
 
 
 class HumanLabels:
@@ -380,11 +387,12 @@ class HumanLabels:
 
     def __init__(self, labels: Iterable[HumanLabel]) -> None:
         self._by_answer: dict[tuple[str, str], list[HumanLabel]] = {}
-        self._named: set[str] = set()
+        self._by_case: dict[str, list[HumanLabel]] = {}
         for label in labels:
             if label.share is not None:
                 self._by_answer.setdefault((label.question, label.answer), []).append(label)
-                self._named.update(label.cases)
+                for case in label.cases:
+                    self._by_case.setdefault(case, []).append(label)
 
     @classmethod
     def read(cls, files: str | Sequence[str]) -> "HumanLabels":
@@ -408,8 +416,23 @@ class HumanLabels:
         named = [each for each in alike if not set(each.cases).isdisjoint(cases)]
         return named or [each for each in alike if each.reference in ("", prints.reference)]
 
+    def of_other_answers(self, cases: Sequence[str], prints: ShownPrints) -> list[HumanLabel]:
+        """Return the labels of answers that cases had before they changed.
+
+        Args:
+            cases: Ids of the cases.
+            prints: Of their texts today.
+        """
+        named = (each for case in cases for each in self._by_case.get(case, ()))
+        return [
+            each for each in named if (each.question, each.answer) != prints[:2] and prints.answer not in each.others
+        ]
+
     def scores_of(self, case: str, prints: ShownPrints, scale: tuple[float, float]) -> PeopleScores:
         """Return what people said of the answer to a case.
+
+        A case that a review picked stays picked when its answer changes: what people would say now is missing then,
+        until a label of the new answer fills the gap.
 
         Args:
             case: Its id.
@@ -417,16 +440,13 @@ class HumanLabels:
             scale: On which the scores are returned.
         """
         matches = self.matching([case], prints)
+        chosen = {each.choice: each.probability for each in (*self.of_other_answers([case], prints), *matches)}
+        weight = math.fsum(1 / probability for probability in chosen.values())
         if not matches:
-            return PeopleScores(stale=case in self._named)
+            return PeopleScores(stale=weight)
         low, high = scale
         shares = {each.annotator: each.share or 0.0 for each in matches}
-        chosen = {each.review: each.probability for each in matches}
-        return PeopleScores(
-            [low + (high - low) * share for share in shares.values()],
-            math.fsum(1 / probability for probability in chosen.values()),
-            bound=True,
-        )
+        return PeopleScores([low + (high - low) * share for share in shares.values()], weight, bound=True)
 
 
 def weight_counts(weight: float) -> dict[str, float]:
@@ -439,18 +459,64 @@ def _labels_weight(sums: "Sums") -> "FloatArray":
     return sums["labelled"] + sums[_OVER]
 
 
+def _missing_weight(sums: "Sums") -> "FloatArray":
+    """Return how many cases those stand for whose labels are of other answers."""
+    return sums["stale"] + sums[_STALE_OVER]
+
+
 def corrected_mean(sums: "Sums", total: str, excess: str) -> "FloatArray":
-    """Return the prediction-powered mean (Angelopoulos et al. 2023, "Prediction-powered inference").
+    """Return the power-tuned prediction-powered mean (PPI++: Angelopoulos, Duchi and Zrnic 2023).
 
-    It is the mean of the judge over all cases, plus the mean of what people add to it over those that they labelled,
-    each with its weight (Hájek 1971): labels may be chosen with unequal probabilities, if these are known.
+    It is a share of the mean of the judge over all cases, plus the mean of what people add to that share over those
+    that they labelled, each with its weight (Hájek 1971): labels may be chosen with unequal probabilities, if these are
+    known. The share is the slope of people's scores on the judge's, from 0 to 1: nothing is left of a judge that has
+    nothing to do with people.
+
+    Chosen cases whose labels are of other answers have no label. Their answers are taken to be as bad as possible.
     """
-    return ratio(sums[total], sums["n"]) + ratio(sums[excess], _labels_weight(sums))
+    import numpy as np
+
+    weight = _labels_weight(sums)
+    mean, added = ratio(sums[f"{excess}_judge"], weight), ratio(sums[excess], weight)
+    variance = ratio(sums[f"{excess}_judge_square"], weight) - mean**2
+    slope = ratio(sums[f"{excess}_cross"], weight) - mean * added
+    varied = variance > _ROUNDING
+    tuned = np.where(varied, np.clip(1 + ratio(slope, np.where(varied, variance, 1.0)), 0, 1), 1.0)
+    # What people give, less the share of the judge's scores.
+    own = sums[excess] + (1 - tuned) * sums[f"{excess}_judge"] - tuned * sums[f"{excess}_missing_judge"]
+    corrected: FloatArray = tuned * ratio(sums[total], sums["n"]) + ratio(own, weight + _missing_weight(sums))
+    return corrected
 
 
-def excess_counts(name: str, excess: float, weight: float = 1.0) -> dict[str, float]:
-    """Count what people add to the score of a judge, and how large such errors are."""
-    return {name: weight * excess, f"{name}_size": weight * abs(excess), f"{name}_square": weight * excess**2}
+def excess_counts(name: str, judge: float, people: float, weight: float = 1.0) -> dict[str, float]:
+    """Count what people add to the score of a judge, how large such errors are, and how they go with the score.
+
+    Args:
+        name: Of the counts.
+        judge: The judge's score, from 0 to 1.
+        people: That of people, from 0 to 1.
+        weight: How many cases the labelled one stands for.
+    """
+    excess = people - judge
+    return {
+        name: weight * excess,
+        f"{name}_size": weight * abs(excess),
+        f"{name}_square": weight * excess**2,
+        f"{name}_judge": weight * judge,
+        f"{name}_judge_square": weight * judge**2,
+        f"{name}_cross": weight * judge * excess,
+    }
+
+
+def missing_counts(scores: Mapping[str, float], weight: float) -> dict[str, float]:
+    """Count a chosen case whose labels are of another answer.
+
+    Args:
+        scores: Name of the counts of `excess_counts` to the judge's score of this answer, from 0 to 1.
+        weight: How many cases it stands for.
+    """
+    over = {} if weight == 1 else {_STALE_OVER: weight - 1}
+    return {"stale": 1, **over, **{f"{name}_missing_judge": weight * judge for name, judge in scores.items()}}
 
 
 def corrected_basis(sums: "Sums", excess: str) -> Basis:
@@ -461,23 +527,31 @@ def corrected_basis(sums: "Sums", excess: str) -> Basis:
     the variance of a mean of n labels, that adds 2 / n / (n + 2) times its square. Labels of unequal weights are worth
     the square of their sum over the sum of their squares (Kish 1965).
 
+    Labels that survive because their answers did not change say nothing about answers that did. For the share of
+    these, the scores of people may be anything.
+
     Args:
         sums: One row.
         excess: Name of the count of what people add.
     """
     labels, stale, bound = (float(sums[name][0]) for name in ("labelled", "stale", "bound"))
-    note = f"{counted(round(stale), 'label')} of other answers left out" if stale else ""
-    fault = ""
+    weight, missing = float(_labels_weight(sums)[0]), float(_missing_weight(sums)[0])
+    note = fault = apart = ""
+    if stale:
+        of_others = f"{round(stale)} of {counted(round(labels + stale), 'label')} are of answers that have changed"
+        note = f"{of_others} and count as the worst: label {'it' if stale == 1 else 'them'} again ({REVIEW_AGAIN})"
+        apart = f"{of_others}: label {'it' if stale == 1 else 'them'} again ({REVIEW_AGAIN})"
     if labels < LEAST_LABELS - _ROUNDING:
-        fault = "; ".join(filter(None, [f"{counted(round(labels), 'label')}, expected at least {LEAST_LABELS}", note]))
-    apart = ""
+        few = f"{counted(round(labels), 'label')}, expected at least {LEAST_LABELS}"
+        fault, apart = "; ".join(filter(None, [few, apart])), ""
     if bound < labels - _ROUNDING:
         apart = f"{counted(round(labels - bound), 'label')} without the answer that people scored (expected.{_ANSWER})"
     square_sum = labels + float(sums[_OVER_SQUARE][0])
-    worth = float(_labels_weight(sums)[0]) ** 2 / square_sum if labels else 0.0
+    worth = weight**2 / square_sum if labels else 0.0
     size, square = float(sums[f"{excess}_size"][0]), float(sums[f"{excess}_square"][0])
     floor = unseen_errors(square / size if size > _ROUNDING else 1.0, worth)
-    return Basis(worth, floor, fault, note, apart)
+    unknown = missing / (weight + missing) if stale else 0.0
+    return Basis(worth, floor, fault, note, apart, unknown)
 
 
 def unseen_errors(error: float, labels: float) -> float:

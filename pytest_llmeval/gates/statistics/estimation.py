@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing, Shift, left_out_of, subject_of
-from pytest_llmeval.scoring.intervals import present
+from pytest_llmeval.scoring.intervals import in_range, present
 from pytest_llmeval.scoring.mergeable import Formula
 from pytest_llmeval.scoring.resample import SEED, BoolArray, IntArray, by_unit, resample_count, resampled_totals
 from pytest_llmeval.scoring.table import Table
@@ -248,8 +248,10 @@ class _Resampling:
             f"{where}{each.fault}" for each, where in zip(rests, ("", "in the baseline "), strict=False) if each.fault
         ]
         if rests:
+            metric = table.metric(name)
             value, baseline = (
-                None if each.fault else number for each, number in zip(rests, (value, baseline), strict=True)
+                None if each.fault or number is None else in_range(number, metric)
+                for each, number in zip(rests, (value, baseline), strict=True)
             )
             units = min(units, *(int(each.cases) for each in rests))
             resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)

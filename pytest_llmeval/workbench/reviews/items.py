@@ -18,6 +18,7 @@ from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.data.formats.human_labels import SCALES, HumanLabel, LabelScale, label_line, read_labels
+from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, JudgingReport, SuiteReport
 from pytest_llmeval.services.loopback import RefusedError
@@ -104,6 +105,8 @@ class ReviewItem(Struct, frozen=True):
         scores: What judges gave it, from 0 to 1.
         near: How near its scores are to the limits of gates, from 0 to 1.
         probability: With which it was picked.
+        again: The review that picked its case, if the answer has changed since.
+        others: Fingerprints of the other answers of its cases, by other systems.
         outcomes: Id and outcome of each case, of every system.
     """
 
@@ -116,6 +119,8 @@ class ReviewItem(Struct, frozen=True):
     scores: tuple[float, ...] = ()
     near: float = 0.0
     probability: float = 1.0
+    again: str = ""
+    others: tuple[str, ...] = ()
     outcomes: tuple[tuple[str, CaseOutcome], ...] = ()
 
     @property
@@ -149,7 +154,7 @@ class Review(Struct, frozen=True):
     @property
     def id(self) -> str:
         """The name of the review: the same answers, probabilities, order and scale have the same."""
-        items = [[*each.prints, *each.cases, each.probability] for each in self.items]
+        items = [[*each.prints, *each.cases, each.probability, *filter(None, [each.again])] for each in self.items]
         return answer_print([self.scale, self.ask, items])
 
     def label(self, item: int, annotator: str, label: str | int | None, note: str = "") -> HumanLabel:
@@ -157,7 +162,18 @@ class Review(Struct, frozen=True):
         chosen = self.items[item]
         question, answer, reference = chosen.prints
         return HumanLabel(
-            question, answer, annotator, self.scale, label, note, chosen.cases, reference, chosen.probability, self.id
+            question,
+            answer,
+            annotator,
+            self.scale,
+            label,
+            note,
+            chosen.cases,
+            reference,
+            chosen.probability,
+            self.id,
+            chosen.again,
+            chosen.others,
         )
 
 
@@ -169,6 +185,7 @@ def review_of(
     evaluator: str | None = None,
     scale: LabelScale | None = None,
     ask: str | None = None,
+    again: Sequence[HumanLabel] | None = None,
 ) -> Review:
     """Return the review of a suite.
 
@@ -179,22 +196,43 @@ def review_of(
         evaluator: Label of the judge that is reviewed; ``None``: ``judge``, or else the first that asks about answers.
         scale: What people can say; ``None``: yes or no where the judge says nothing else, or else a grade from 1 to 5.
         ask: The question to people; ``None``: whether the answer is right, or how good it is.
+        again: Earlier labels: only the answers of their cases that have changed since are picked, each for the one that
+            it replaces.
 
     Raises:
         LlmevalError: The report has not the texts of all answers, or there is nothing to review.
     """
     items, cut = review_items(suites, evaluator)
+    if again is not None:
+        items = list(_changed(items, again))
+        if not items:
+            raise LlmevalError(
+                "found no changed answer of a labelled case, expected one: every label is of today's answer"
+            )
     if not items:
         raise LlmevalError(f"found no answer to review in suite {suites[0].base_name!r}, expected at least one")
     if scale is None:
         decided = {score for each in items for score in each.scores} <= {0.0, 1.0}
         scale = "yesno" if decided and any(each.scores for each in items) else "1-5"
     names = [each.name for each in items]
-    probabilities = inclusion_probabilities([each.worth for each in items], len(items) if pick is None else pick)
-    chosen = [replace(items[place], probability=probabilities[place]) for place in picked(probabilities, names, seed)]
+    if again is None:
+        probabilities = inclusion_probabilities([each.worth for each in items], len(items) if pick is None else pick)
+        places = picked(probabilities, names, seed)
+        chosen = [replace(items[place], probability=probabilities[place]) for place in places]
+    else:
+        chosen = [items[place] for place in shuffled(names, seed, "order")[:pick]]
     order = shuffled([each.name for each in chosen], seed, "shown")
     question = ask or ("Is the answer right?" if scale == "yesno" else "How good is the answer?")
     return Review(tuple(chosen[place] for place in order), scale, question, len(items), cut)
+
+
+def _changed(items: Iterable[ReviewItem], labels: Iterable[HumanLabel]) -> Iterator[ReviewItem]:
+    """Yield the answers without a label whose cases have labels of earlier answers, with the choice of these."""
+    human = HumanLabels(labels)
+    for each in items:
+        earlier = human.of_other_answers(each.cases, each.prints)
+        if earlier and not human.matching(each.cases, each.prints):
+            yield replace(each, again=earlier[0].choice, probability=earlier[0].probability)
 
 
 def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) -> tuple[list[ReviewItem], int]:
@@ -219,7 +257,15 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
                     cut.add(item.prints)
                 else:
                     by_prints[item.prints] = _joined(by_prints.get(item.prints), item)
-    return list(by_prints.values()), len(cut)
+    answers: dict[str, set[str]] = {}
+    for item in by_prints.values():
+        for case_id in item.cases:
+            answers.setdefault(case_id, set()).add(item.prints.answer)
+    items = []
+    for item in by_prints.values():
+        others = {answer for case_id in item.cases for answer in answers[case_id]} - {item.prints.answer}
+        items.append(replace(item, others=tuple(sorted(others))))
+    return items, len(cut)
 
 
 def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | None:

@@ -48,6 +48,8 @@ def _item(item: ReviewItem) -> dict[str, Any]:
             "cases": list(item.cases),
             "reference": reference,
             "probability": item.probability,
+            **({"again": item.again} if item.again else {}),
+            **({"others": list(item.others)} if item.others else {}),
         },
         "question": item.question,
         "answer": item.answer,

@@ -1,6 +1,7 @@
 """``corrected(judge_score)``: the judge on all cases, corrected by people on some of them."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,9 +150,10 @@ def test_an_interval_leaves_room_for_errors_that_so_few_labels_cannot_have_shown
         assert found.value == 1
         assert found.low is not None
         assert found.high is not None
-        widths.append(found.high - found.low)
+        assert found.high == 1
+        widths.append(found.value - found.low)
     # 0 of 10, 20 and 50: Wilson's bounds are 0.28, 0.16 and 0.07.
-    assert [round(width / 2, 2) for width in widths] == pytest.approx([0.31, 0.14, 0.06], abs=0.02)
+    assert [round(width, 2) for width in widths] == pytest.approx([0.31, 0.14, 0.06], abs=0.02)
 
 
 def test_labels_belong_to_the_answer_that_people_scored() -> None:
@@ -161,15 +163,67 @@ def test_labels_belong_to_the_answer_that_people_scored() -> None:
         assert found.value == pytest.approx(0.9)
         assert found.reason == ""
     stale = [case(f"s{n}", 0.4, 0.9, scored_answer=text) for n in range(3)]
-    found = scored(*people(12, 0.8, 0.9, answer=text), *stale).metrics[NAME]
-    assert found.value == pytest.approx((12 * 0.8 + 3 * 0.4) / 15 + 0.1)
-    assert found.reason == "3 labels of other answers left out"
+    result = scored(*people(12, 0.8, 0.9, answer=text), *stale, confidence=0.95)
+    found = result.metrics[NAME]
+    assert found.value == pytest.approx(12 * 0.9 / 15)
+    assert found.high == 1
+    again = "3 of 15 labels are of answers that have changed and count as the worst: label them again"
+    assert found.reason == f"{again} (llmeval review --again)"
+    for gate in (f"{NAME} >= 0.7", f"{NAME} >= 0.75"):
+        assert again in parse_gate(gate).judge(result).reason
+
+
+def fluent_and_wrong(changed: int) -> Result:
+    """100 answers of which 40 are labelled and right, until some become wrong and the judge likes them."""
+    named = {"scored_answer": "In Paris 1"}
+    cases = [case(f"c{n:03}", 1, 1 if n < 40 else None, **(named if n < 40 else {})) for n in range(100)]
+    worse = [
+        replace(each, prediction="Of course: In Paris 1") if n % 100 < changed else each for n, each in enumerate(cases)
+    ]
+    return scored(*worse, confidence=0.95)
+
+
+def test_a_judge_that_likes_changed_answers_is_not_believed() -> None:
+    assert parse_gate(f"{NAME} >= 0.9").judge(fluent_and_wrong(0)).outcome == "passed"
+    result = fluent_and_wrong(20)
+    found = result.metrics[NAME]
+    assert (found.value, found.high) == (pytest.approx(0.5), 1)
+    assert found.low is not None
+    assert 0.25 < found.low < 0.5
+    assert parse_gate(f"{NAME} >= 0.9").judge(result).outcome == "failed"
+    assert fluent_and_wrong(36).metrics[NAME].reason == (
+        "4 labels, expected at least 10; 36 of 40 labels are of answers that have changed: label them again "
+        "(llmeval review --again)"
+    )
+
+
+def test_values_and_intervals_stay_in_the_range() -> None:
+    strict = [case(f"l{n}", 0.1, 1.0) for n in range(20)]
+    found = scored(*strict, *(case(f"o{n}", 1.0) for n in range(20)), confidence=0.95).metrics[NAME]
+    assert (found.value, found.high) == (1, 1)
+    assert found.low is not None
+    assert 0 < found.low < 1
+
+
+def test_a_judge_that_has_nothing_to_do_with_people_is_left_out() -> None:
+    labelled = [
+        case(f"l{n}", judge, human) for n, (judge, human) in enumerate([(0, 0.4), (0, 0.8), (1, 0.4), (1, 0.8)] * 10)
+    ]
+    found = scored(*labelled, *(case(f"o{n}", 1) for n in range(160)), confidence=0.95).metrics[NAME]
+    assert found.value == pytest.approx(0.6)
+    alone = scored(*(replace(each, prediction="In Paris 0") for each in labelled), confidence=0.95).metrics[NAME]
+    assert found.low is not None
+    assert alone.low is not None
+    assert found.low >= alone.low - 0.01
 
 
 def test_labels_of_other_answers_are_no_longer_labels() -> None:
     result = scored(*people(50, 0.4, 0.7, answer="In Paris 0.8", others=150))
     assert result.metrics[NAME].value is None
-    assert result.metrics[NAME].reason == "0 labels, expected at least 10; 50 labels of other answers left out"
+    assert result.metrics[NAME].reason == (
+        "0 labels, expected at least 10; 50 of 50 labels are of answers that have changed: label them again "
+        "(llmeval review --again)"
+    )
     assert {each.observations["judge"].undefined[NAME] for each in result.records if each.id.startswith("l")} == {
         OTHER_ANSWER
     }

@@ -36,6 +36,28 @@ def test_the_same_answer_of_two_systems_is_labelled_once(tmp_path: Path) -> None
     assert cut == 0
 
 
+def test_answers_of_other_systems_are_named(tmp_path: Path) -> None:
+    suites = [*suites_of(tmp_path, answered(1, [0.5])), *suites_of(tmp_path, answered(1, [0.5], texts={"answer": "B"}))]
+    prints = [answer_print(each) for each in ("Answer 1", "B")]
+    assert [each.others for each in review_items(suites)[0]] == [(prints[1],), (prints[0],)]
+    assert review_of(suites).label(0, "ana", 5).others
+
+
+def test_changed_answers_are_picked_again_each_for_the_choice_that_it_replaces(tmp_path: Path) -> None:
+    before = review(tmp_path, *(answered(place, [place % 2]) for place in range(8)), pick=4)
+    labels = [before.label(place, "ana", "yes") for place in range(4)]
+    numbers = sorted(int(each.cases[0][1:]) for each in labels)
+    moved = numbers[:2]
+    cases = [answered(place, [0], texts={"answer": "New"} if place in moved else {}) for place in range(8)]
+    after = review_of(suites_of(tmp_path, *cases), again=labels)
+    assert sorted(each.cases[0] for each in after.items) == [f"c{place}" for place in moved]
+    new = [after.label(place, "ana", "no") for place in range(2)]
+    assert {(each.again, each.probability) for each in new} == {(before.id, 0.5)}
+    assert f'"again":"{before.id}"' in review_page(after).replace('": "', '":"')
+    with pytest.raises(LlmevalError, match="found no changed answer of a labelled case"):
+        review_of(suites_of(tmp_path, *cases), again=[*labels, *new])
+
+
 def test_equal_answers_of_two_cases_are_one_item_unless_the_right_answer_differs(tmp_path: Path) -> None:
     same = {"question": "Where?", "answer": "I do not know."}
     cases = [answered(place, [0.5], texts={**same, "reference": right}) for place, right in enumerate("AAB")]

@@ -196,6 +196,7 @@ function drawNotices(entry) {
   const said = (entry.snapshot || []).filter((each) => each.kind === "not_comparable" || each.outcome === "not_judged");
   const lines = [...new Set(said.map((each) => (each.metric === "*" ? each.reason : `${each.metric}: ${each.reason}`)))];
   lines.push(...(entry.changes?.notes || []));
+  for (const [name, metric] of Object.entries(entry.metrics || {})) if (metric.reason) lines.push(`${name}: ${metric.reason}`);
   if (entry.sample) lines.push(t("A sample of {cases} of {all} cases", { cases: entry.sample.cases, all: entry.sample.of }));
   if (entry.stop) lines.push(t("Stopped after {cases} of {all} cases, when all gates were decided", { cases: entry.stop.cases, all: entry.stop.cases + entry.stop.not_needed }));
   if (entry.left_out) lines.push(counted(entry.left_out, "{n} case left out: it has no prediction", "{n} cases left out: they have no prediction"));
