@@ -151,7 +151,8 @@ def _verdicts(
         display_path=measured.key.display_path,
     )
     verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
-    verdicts = describe_falls(verdicts, measured.pairing, old, new)
+    if measured.pairing is not None or measured.suite.abstained == "fell":
+        verdicts = describe_falls(verdicts, measured.pairing, old, new)
     if part is not None:
         over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
         over = ", ".join(filter(None, [over, part.matching.content_note]))

@@ -81,11 +81,17 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         yield from _mutants(report.mutation)
     if detailed or report.mutation:
         yield Line("")
-    if any(each.kind in ("improved", "new") for suite in report.suites for each in suite.snapshot):
+    if any(map(_may_be_approved, report.suites)):
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
     yield from map(Line, money_lines(report.money))
     if report.suites:
         yield totals(report.suites)
+
+
+def _may_be_approved(suite: SuiteReport) -> bool:
+    """Return whether scores are better than approved, or new, and an approval would not accept what failed as well."""
+    failed = any(each.outcome == "failed" for part in (suite.gates, suite.snapshot) for each in part)
+    return not failed and any(each.kind in ("improved", "new") for each in suite.snapshot)
 
 
 def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:

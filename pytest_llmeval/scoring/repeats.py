@@ -12,7 +12,7 @@ from msgspec import structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, FieldsError
 from pytest_llmeval.core.evaluator import Basis, ErrorBucket, Evaluator, Metric
-from pytest_llmeval.core.observation import Observation, Sums
+from pytest_llmeval.core.observation import Observation, Sums, abstained_of
 from pytest_llmeval.core.tables import ReportTable, has_counts
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
@@ -183,7 +183,8 @@ class Reduced(Evaluator):
                 counts[_COUNT + name] = 1
             elif known:
                 undefined.setdefault(name, f"fewer than {self.repeats.k} repeats have a score")
-        return structs.replace(mean, counts=counts, undefined=undefined)
+        abstained = abstained_of(undefined, observations)
+        return structs.replace(mean, counts=counts, undefined=undefined, abstained=abstained)
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what values rest on, as far as repeats are averaged: of other reductions no case has any."""

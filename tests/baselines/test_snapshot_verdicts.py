@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_llmeval import Evaluator, Metric
 from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines.scores import Cases, Score, SuiteScores
-from pytest_llmeval.baselines.verdicts import compare_scores, first_approved, judge_scores
+from pytest_llmeval.baselines.verdicts import compare_scores, describe_falls, first_approved, judge_scores
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.contract import SnapshotVerdict
@@ -256,3 +256,24 @@ def test_a_changed_judge_names_the_command_where_it_can_measure_the_change(old: 
     told = reason.partition("llmeval judge migrate SUITE ")[2]
     assert f"the judge's model of 'errors' is {new}, {old} when approved" in reason
     assert told.startswith(command) if command else not told
+
+
+@pytest.mark.parametrize(
+    ("approved", "now", "outcome"),
+    [
+        ({}, {"abstained": 2}, "failed"),
+        ({"abstained": 1}, {"abstained": 2}, "failed"),
+        ({"abstained": 2}, {"abstained": 2}, "passed"),
+        ({"undefined": 2}, {"abstained": 2}, "passed"),  # as a file of an earlier version counts them
+        ({"abstained": 2}, {}, "passed"),
+    ],
+)
+def test_without_statistics_of_cases_more_abstentions_than_approved_fail(
+    approved: dict[str, int], now: dict[str, int], outcome: str
+) -> None:
+    old, new = scores(accuracy=score(0.5, **approved)), scores(accuracy=score(0.9, **now))
+    (verdict,) = describe_falls(judged(old, new).values(), None, old, new)
+    assert verdict.outcome == outcome
+    assert (f"2 cases abstained, {approved.get('abstained', 0)} when approved" in verdict.reason) == (
+        outcome == "failed"
+    )

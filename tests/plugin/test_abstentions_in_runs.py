@@ -70,3 +70,15 @@ def test_a_snapshot_alone_fails_where_answers_claim_nothing_any_more(judged: Jud
     assert (ran.code, snapshot["outcome"]) == (1, "failed")
     assert "20 cases abstain that had a score, counted as 0" in snapshot["reason"]
     assert "approve improved" not in ran.text
+
+
+def test_abstentions_that_were_approved_are_no_fall(judged: Judged) -> None:
+    serve(judged, HALF_SILENT, gates=GATES[:2])
+    assert judged.project.run("--snapshot-update").code == 0
+    scores = judged.project.path / "__llmeval__" / "s.scores.json"
+    approved = scores.read_text(encoding="utf-8")
+    assert approved.count('"abstained": 20') == 1
+    ran = judged.project.run()
+    assert ran.code == 0
+    assert all("had a score" not in each["reason"] for part in ("gates", "snapshot") for each in ran.suites["s"][part])
+    assert scores.read_text(encoding="utf-8") == approved

@@ -291,6 +291,8 @@ def compute_metrics(
 
         * ``"judged"``: how many verdicts ``judge_score`` rests on, ``{"overall": n, "by_type": {type: n}}``;
         * ``"errored"``: how many results have an error, and so no score;
+        * ``"undefined"``: metric to how many other results have no score, since the tokenizer sees no word of the
+          expected answer; an answer in which it sees none scores 0;
         * ``"missing"``: ``{"meteor": why}`` if WordNet is not installed; then METEOR is ``None``, the others are not.
 
     Raises:
@@ -325,11 +327,18 @@ def compute_metrics(
     types: dict[str, list[int]] = {}
     for row, case in enumerate(cases):
         types.setdefault(case.labels["type"], []).append(row)
+    absent = {
+        name: sum(columns[name][row] is None for row in answered)
+        for name in names
+        if name not in missing and name != "judge_score"
+    }
+    undefined = {name: count for name, count in absent.items() if count}
     return {
         "overall": _means(columns, names, range(len(cases))),
         "by_type": {name: {**_means(columns, names, rows), "count": len(rows)} for name, rows in types.items()},
         **({"judged": _judged(columns["judge_score"], types)} if "judge_score" in names else {}),
         **({"errored": len(cases) - len(answered)} if len(answered) < len(cases) else {}),
+        **({"undefined": undefined} if undefined else {}),
         **({"missing": missing} if missing else {}),
     }
 

@@ -31,6 +31,7 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import compare_systems, differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
+from pytest_llmeval.scoring.repeats import Reduced, Repeats
 
 FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
 CONTEXTS = ["Refunds take 30 days at most."]
@@ -165,3 +166,12 @@ def test_partial_results_add_abstentions_up() -> None:
     merged = PartialResult.from_json(json.loads(json.dumps((parts[0] + parts[1]).to_json())), {"counted": Counted()})
     value = merged.result().metrics["words"]
     assert (value.scored, value.abstained, value.undefined) == (3, 2, 0)
+
+
+def test_a_case_with_too_few_repeats_that_have_a_score_abstains() -> None:
+    repeated = Reduced(Counted(), Repeats(3, "pass_at_k", k=2, success=0.5))
+    said = Observation({"other": 1, "m": 1}, undefined={"words": "no gold"})
+    silent = Observation({"other": 0, "m": 0}, undefined={"other": "none", "words": "no gold"}, abstained=("other",))
+    assert repeated.reduce([said, said, silent]).abstained == ()
+    assert repeated.reduce([said, silent, silent]).abstained == ("other",)
+    assert repeated.reduce([silent, silent, silent]).abstained == ("other",)

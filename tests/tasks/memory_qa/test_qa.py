@@ -103,6 +103,13 @@ def test_metrics_are_means_overall_and_by_type_with_counts() -> None:
     }
 
 
+def test_results_without_a_score_are_counted_and_answers_without_a_token_are_not_among_them() -> None:
+    unseen = [answered("Paris", "巴黎"), answered("巴黎", "Paris"), answered("Paris", "Paris")]
+    found = compute_metrics(unseen, [1.0] * 3, metrics=["f1", "rouge1"], tokenizer="words")
+    assert found["undefined"] == {"rouge1": 1}
+    assert found["overall"]["rouge1"] == 1 / 2
+
+
 def test_types_stand_in_the_order_of_their_first_result() -> None:
     kinds = ["multi_hop", "temporal", "adversarial", "temporal"]
     results = [answered("x", "x", kind) for kind in kinds]
