@@ -147,16 +147,41 @@ def watched(simulations: int, seed: int) -> Iterator[Row]:
         yield (size, share(_single(looks).any(axis=0), 2), share(_weighed(looks, 1)[-1], 2))
 
 
-def _history(size: int, drop: float, begins: int, runs: int, simulations: int, seed: int) -> list[list[WatchedRun]]:
-    """Return histories of runs that are worse from one run on, as looks at them."""
-    rng = np.random.default_rng([seed, size, round(drop * 100), begins])
+@table(
+    "commits",
+    "regressions.md",
+    ("answers that a commit changes", "single tests, 200 cases", "anytime, 50 cases", "anytime, 200 cases"),
+    simulations=400,
+    quick=30,
+)
+def commits(simulations: int, seed: int) -> Iterator[Row]:
+    """Histories of fifty equally good runs that alarm, where most answers stay what they were in the run before."""
+    for changed in (1.0, 0.3, 0.1, 0.05, 0.02):
+        looks = {size: _history(size, 0.0, 1, 50, simulations, seed, changed) for size in (50, 200)}
+        single = share(_single(looks[200]).any(axis=0), 2)
+        yield (f"{changed:.0%}", single, *(share(_weighed(each, 1)[-1]) for each in looks.values()))
+
+
+def _history(
+    size: int, drop: float, begins: int, runs: int, simulations: int, seed: int, changed: float = 1.0
+) -> list[list[WatchedRun]]:
+    """Return histories of runs that are worse from one run on, each of which changes a share of the answers."""
+    rng = np.random.default_rng([seed, size, round(drop * 100), begins, round(100 * changed)])
     histories = []
     for _ in range(simulations):
         chance = 0.2 + 0.7 * rng.beta(4, 2, size)
         worse = drop * (np.arange(1, runs + 1) >= begins)[:, None]
-        lost = (rng.random(size) < chance).astype(float) - (rng.random((runs, size)) < chance - worse)
-        deviations = lost.std(axis=1) / np.sqrt(size)
-        histories.append([WatchedRun(*each, size) for each in zip(lost.mean(axis=1), deviations, strict=True)])
+        first = (rng.random(size) < chance).astype(float)
+        right = (rng.random((runs, size)) < chance - worse).astype(float)
+        # What stays in a run is the answer of the last run that changed it.
+        answers = np.where(rng.random((runs, size)) < changed, np.arange(1, runs + 1)[:, None], 0)
+        answers = np.maximum.accumulate(answers, axis=0)
+        lost = first - np.take_along_axis(np.vstack([first, right]), answers, axis=0)
+        looks: list[WatchedRun] = []
+        for each in lost:
+            run = WatchedRun(each.mean(), each.std() / np.sqrt(size), size, shares=each)
+            looks.append(run.after(looks))
+        histories.append([run._replace(shares=()) for run in looks])
     return histories
 
 

@@ -188,8 +188,7 @@ def drift_findings(
         if isinstance(pairing, str):
             yield GateEvidence(gate, reason=pairing)
         elif anchor is not None:
-            doubts = [_since(gate, approved, anchor), pairing.matching.content_note]
-            yield replace(gate.examine(pairing), doubt="; ".join(filter(None, doubts)))
+            yield replace(gate.examine(pairing), doubt=_since(gate, approved, anchor))
 
 
 def anchored_gates(

@@ -467,8 +467,6 @@ def _examined(
     pooled = None if gate.weighs_runs else baseline.pooled
     evidence = gate.examine(pooled or baseline.pairing, incomplete, baseline.absent)
     notes = [f"the baseline is the mean of the last {baseline.runs} approved runs"] if pooled else []
-    compared = pooled or baseline.pairing
-    notes += [compared.matching.content_note] if compared is not None and compared.matching.by_content else []
     return replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
 
 

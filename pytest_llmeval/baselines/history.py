@@ -71,8 +71,6 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
     Returns:
         Gate to looks, in the order of the runs.
     """
-    from pytest_llmeval.gates.statistics.anytime import WatchedRun
-
     runs: dict[str, list[WatchedRun]] = {}
     seen = {watch.statistics, watch.baseline}
     for data in _lines(root, watch.baseline):
@@ -80,11 +78,26 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
         if not same or data.get("baseline") != watch.baseline or data.get("statistics") in seen:
             continue
         with suppress(AttributeError, TypeError, ValueError):
-            looks = {gate: WatchedRun(float(drop), float(sd), int(n)) for gate, (drop, sd, n) in data["looks"].items()}
+            looks = {gate: _watched(*numbers) for gate, numbers in data["looks"].items()}
             seen.add(data["statistics"])
             for gate, watched in looks.items():
                 runs.setdefault(gate, []).append(watched)
     return runs
+
+
+def _watched(
+    drop: float,
+    deviation: float,
+    units: int,
+    step: float | None = None,
+    two_steps: float | None = None,
+    shares: Sequence[float] = (),
+) -> "WatchedRun":
+    """Return the evidence of a run; lines of earlier versions end with the units."""
+    from pytest_llmeval.gates.statistics.anytime import WatchedRun
+
+    before, two_before = (None if each is None else float(each) for each in (step, two_steps))
+    return WatchedRun(float(drop), float(deviation), int(units), before, two_before, tuple(map(float, shares)))
 
 
 def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:

@@ -238,7 +238,8 @@ class AnytimeGate(ChangeGate):
         evidence = examined.evidence
         if examined.fault or evidence is None or evidence.drop is None:
             return replace(finding, examined=(), outcome="failed", reason=examined.fault), None
-        run = WatchedRun(evidence.drop, evidence.deviation, evidence.estimate.units)
+        shares = tuple(float(f"{round(each, 9):.4g}") for each in evidence.estimate.contributions)
+        run = WatchedRun(evidence.drop, evidence.deviation, evidence.estimate.units, shares=shares).after(earlier)
         seen = watch([*earlier, run], self.max_drop)
         needed = 1 / (1 - self.confidence)
         alone = normal_quantile((1 + self.confidence) / 2)

@@ -215,6 +215,8 @@ def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> I
         )
     elif pairing.only_current or pairing.only_baseline:
         yield str(pairing.matching)
+    elif pairing.matching.by_content:
+        yield pairing.matching.content_note
     if estimate.shift is not None:
         yield f"across a change of judge, which by itself moves it by {estimate.shift}"
     if estimate.left_out:

@@ -96,3 +96,49 @@ def test_few_changed_cases_prove_nothing_even_if_all_are_worse(changed: int) -> 
 
 def test_runs_without_any_change_are_no_evidence() -> None:
     assert watch([WatchedRun(0.0, 0.0, 10)] * 4, 0.0).evidence == 0.0
+
+
+def wandering(changed: float, runs: int = 40, count: int = 60, seed: int = 3) -> list[list[WatchedRun]]:
+    """Return histories of equally good runs that each keep most answers of the run before."""
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(count):
+        first = right = rng.random(SIZE) < 0.7
+        looks: list[WatchedRun] = []
+        for _ in range(runs):
+            right = np.where(rng.random(SIZE) < changed, rng.random(SIZE) < 0.7, right)
+            lost = first.astype(float) - right
+            run = WatchedRun(lost.mean(), lost.std() / math.sqrt(SIZE), SIZE, shares=tuple(lost))
+            looks.append(run.after(looks))
+        out.append(looks)
+    return out
+
+
+@pytest.mark.parametrize("changed", [0.3, 0.1, 0.05])
+def test_runs_that_share_most_answers_alarm_no_more_than_independent_ones(changed: float) -> None:
+    every = wandering(changed)
+    ignored = [[run._replace(step=None, two_steps=None) for run in looks] for looks in every]
+    assert sum(map(alarms, every)) <= 3
+    assert sum(map(alarms, ignored)) > 3
+
+
+def test_a_drop_among_runs_that_share_answers_is_found() -> None:
+    first = np.arange(SIZE) % 10 < 7
+    looks: list[WatchedRun] = []
+    for number in range(16):
+        right = (
+            first & ~(np.arange(SIZE) % 20 == 10 - number // 4) & (np.arange(SIZE) > (0 if number < 8 else SIZE / 5))
+        )
+        lost = first.astype(float) - right
+        looks.append(WatchedRun(lost.mean(), lost.std() / math.sqrt(SIZE), SIZE, shares=tuple(lost)).after(looks))
+    assert not alarms(looks[:8])
+    assert alarms(looks)
+
+
+def test_a_run_knows_its_differences_from_the_two_before_it() -> None:
+    runs = [WatchedRun(0.0, 0.0, 4, shares=shares) for shares in ((1.0, 0, 0, 0), (1.0, 1, 0, 0), (1.0, 1, 1, 1))]
+    known = [run.after(runs[:place]) for place, run in enumerate(runs)]
+    assert [run.step for run in known] == pytest.approx([0.25, 0.25, math.sqrt(2) / 4])
+    assert known[0].two_steps is None
+    assert [run.two_steps for run in known[1:]] == pytest.approx([math.sqrt(2) / 4, math.sqrt(3) / 4])
+    assert WatchedRun(0.0, 0.0, 4).after(runs).step is None
