@@ -228,24 +228,18 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
 def _gated(measured: MeasuredSuite) -> Callable[[str], bool]:
     """Return what says whether a gate decides on the fall of a metric.
 
-    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison.
+    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or
+    that could not have found such a fall.
     """
-    gated = {gate.metric for gate in measured.suite.regressions if gate.by is None and gate.statistic == "value"}
+    gated = [gate for gate in measured.suite.regressions if gate.by is None and gate.statistic == "value"]
 
     def decides(metric: str) -> bool:
-        return metric in gated and not _left_out(measured, metric) and not _undecided(measured, metric)
+        gates = [gate for gate in gated if gate.metric == metric]
+        if not gates or _left_out(measured, metric):
+            return False
+        return any(each.could_find for gate in gates for each in gate.examine(measured.pairing).examined)
 
     return decides
-
-
-def _undecided(measured: MeasuredSuite, metric: str) -> bool:
-    """Return whether none of the gates on a metric could have established a drop: then its snapshot speaks."""
-    from pytest_llmeval.gates.drop import judge_together
-
-    gates = measured.suite.regressions
-    verdicts = judge_together([gate.examine(measured.pairing) for gate in gates])
-    judged = zip(gates, verdicts, strict=True)
-    return all(verdict.undecided for gate, verdict in judged if gate.metric == metric and not gate.by)
 
 
 def _left_out(measured: MeasuredSuite, metric: str) -> bool:

@@ -27,12 +27,14 @@ from pytest_llmeval.gates.contract import (
     split_statistic,
 )
 from pytest_llmeval.gates.limit import drop_fault
+from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.results import MetricIndex
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.drop_tests import Evidence
     from pytest_llmeval.gates.statistics.estimation import Estimate
+    from pytest_llmeval.gates.statistics.inference import FarChanges
     from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
 
 _PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
@@ -51,6 +53,7 @@ class Adjusted:
         gates: How many gates are judged together.
         files: How many suite files have these, if there may be several.
         unjudged: How many of these gates have no test, since a part of their suite did not run.
+        collapsed: Whether half of the cases fell, beyond what luck explains; see `FarChanges.is_collapse`.
     """
 
     p_value: float
@@ -58,6 +61,7 @@ class Adjusted:
     gates: int = 1
     files: int = 0
     unjudged: int = 0
+    collapsed: bool = False
 
     @property
     def tests(self) -> int:
@@ -199,14 +203,23 @@ class ChangeGate(Gate):
         """Return the interval of a drop as that of the change that the gate is about."""
         return bounds
 
-    @property
-    def claimed(self) -> str:
-        """The change that the test is to establish, or to rule out."""
-        return f"a drop beyond {limit(self.max_drop)}"
+    def claimed(self, whose: str = "") -> str:
+        """Return the change that the test is to establish, or to rule out.
 
-    def claim(self, *, established: bool) -> str:
-        """Return what the test establishes, or does not."""
-        return f"{self.claimed} is {'' if established else 'not '}{self.proof}"
+        Args:
+            whose: What changes, if it is not the mean.
+        """
+        return f"a drop{whose} beyond {limit(self.max_drop)}"
+
+    def claim(self, *, established: bool, typical: bool = False) -> str:
+        """Return what the test establishes, or does not.
+
+        Args:
+            established: Whether it does.
+            typical: Whether the test is about the typical case, and not about the mean.
+        """
+        claimed = self.claimed(" of the typical case" if typical else "")
+        return f"{claimed} is {'' if established else 'not '}{self.proof}"
 
     @property
     def contrary(self) -> str:
@@ -220,16 +233,31 @@ class ChangeGate(Gate):
         return detectable_drop(evidence, self, metric, tests)
 
     def verdict(
-        self, evidence: "Evidence", metric: Metric, adjusted: Adjusted, parts: Sequence[str], *, proven: bool
-    ) -> tuple[GateOutcome, Sequence[str]]:
-        """Return the outcome and the parts of the reason, once the claim is established or not."""
-        del evidence, metric, adjusted
-        return "passed" if proven != self.refutes else "failed", parts
+        self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
+    ) -> tuple[GateOutcome, str]:
+        """Return the outcome, and what the reason begins with, once the claim is established or not.
 
-    def undecided_by(self, evidence: "Evidence", metric: Metric, tests: int) -> bool:
-        """Return whether a change beyond the limit is possible, and none that is could have been established."""
-        del evidence, metric, tests
+        Args:
+            evidence: The evidence.
+            metric: The metric of the gate.
+            proven: Whether the claim is established.
+            collapsed: Whether half of the cases fell, beyond what luck explains.
+        """
+        del evidence, metric, collapsed
+        return "passed" if proven != self.refutes else "failed", ""
+
+    def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
+        """Return whether a change beyond the limit is possible, and only one far beyond it could have been found.
+
+        It depends on this gate and its cases alone, not on others that it is judged with.
+        """
+        del evidence, metric
         return False
+
+    def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
+        """Return whether the drop is allowed, or as many units as fell could have established one, had none risen."""
+        del evidence, metric
+        return True
 
     def weigh(
         self, finding: "GateEvidence", earlier: "Sequence[WatchedRun]"
@@ -243,14 +271,13 @@ class ChangeGate(Gate):
         del earlier
         return finding, None
 
-    def never_decides(self, among: "Sequence[ChangeGate]", units: Callable[[str | None], int]) -> str:
+    def never_decides(self, units: Callable[[str | None], int]) -> str:
         """Say why the gate cannot establish any change, however large, or nothing.
 
         Args:
-            among: The gates that are judged together.
             units: Returns the number of clusters by a label, or of cases for ``None``.
         """
-        del among, units
+        del units
         return ""
 
     def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
@@ -279,6 +306,10 @@ class ChangeGate(Gate):
             raise ValueError(f"found {name!r} with max_drop, expected a metric or its mean, such as mean(f1)")
         if values.get("test") is not None and values.get("cluster_by") is not None:
             _check_test(values["test"])
+        if cls.proves_safety and values.get("test") == "wilcoxon":
+            known = "expected one of bootstrap, bca, permutation, or mcnemar for scores of 0 and 1"
+            why = "wilcoxon is about the typical case, which may be as before while the mean collapses"
+            raise ValueError(f"found test wilcoxon with rule proven_safe, {known}: {why}")
         if max_drift is not None and not change <= max_drift < math.inf:
             raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
 
@@ -416,10 +447,25 @@ class ExaminedChange:
     @property
     def p_value(self) -> float:
         """Of the hypothesis that the claim refutes; it agrees with the interval."""
-        if self.evidence is None or self.evidence.tails is None:
+        if self.evidence is None or self.evidence.tails is None or self._contradicted(self.evidence):
             return 1.0
         tails = self.evidence.tails
         return min(1.0, self.gate.sides * (tails.above if self.gate.refutes else tails.below))
+
+    def _contradicted(self, evidence: "Evidence") -> bool:
+        """Return whether the observed mean is on the other side of the claim, which is about the mean."""
+        observed = evidence.drop if evidence.worst is None else evidence.worst
+        if evidence.typical or observed is None:
+            return False
+        allowed = self.gate.max_drop
+        return observed < allowed - TOLERANCE if self.gate.refutes else observed > allowed + TOLERANCE
+
+    @property
+    def far(self) -> "FarChanges | None":
+        """The units that changed by half of the score or more; ``None`` if that is not known, or nothing was tested."""
+        from pytest_llmeval.gates.statistics.inference import far_changes
+
+        return None if self.evidence is None or self.fault else far_changes(self.evidence.estimate, self.metric)
 
     def verdict(self, adjusted: Adjusted) -> tuple[GateOutcome, float | None, str]:
         """Return outcome, drop and reason."""
@@ -428,17 +474,28 @@ class ExaminedChange:
         if evidence is None or self.fault:
             return "failed", drop, self.fault
         proven = adjusted.p_value <= 1 - gate.confidence
-        parts = self._parts(evidence, adjusted, proven=proven)
-        outcome, reasons = gate.verdict(evidence, self.metric, adjusted, parts, proven=proven)
-        return outcome, drop, "; ".join(reasons)
+        outcome, lead = gate.verdict(evidence, self.metric, proven=proven, collapsed=adjusted.collapsed)
+        p_value = _p(adjusted.p_value)
+        if outcome == "failed" and p_value == _p(1):  # which is no reason to fail
+            p_value = ""
+        parts = self._parts(evidence, adjusted, p_value, proven=proven)
+        return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
 
-    def undecided(self, adjusted: Adjusted) -> bool:
-        """Return whether a change beyond the limit is possible, and none that is could have been established."""
+    @property
+    def undecided(self) -> bool:
+        """True if a change beyond the limit is possible, and only one far beyond it could have been found."""
         if self.evidence is None or self.fault:
             return False
-        return self.gate.undecided_by(self.evidence, self.metric, adjusted.tests)
+        return self.gate.undecided_by(self.evidence, self.metric)
 
-    def _parts(self, evidence: "Evidence", adjusted: Adjusted, *, proven: bool) -> list[str]:
+    @property
+    def could_find(self) -> bool:
+        """True if the drop is allowed, or so many cases fell that the gate could have found it had no other risen."""
+        if self.fault or self.evidence is None or self.evidence.drop is None:
+            return True  # the gate fails
+        return not self.undecided and self.gate.could_find(self.evidence, self.metric)
+
+    def _parts(self, evidence: "Evidence", adjusted: Adjusted, p_value: str, *, proven: bool) -> list[str]:
         gate, data = self.gate, evidence.estimate
         clusters = f" in {counted(data.units, 'cluster')}" if data.units < data.cases and gate.cluster_by else ""
         paired = f"{counted(data.cases, 'paired case')}{clusters}"
@@ -448,8 +505,10 @@ class ExaminedChange:
         name = "" if evidence.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
         change = f"{gate.noun} {number(gate.change_of(evidence.drop))}"
         text = f"{gate.subject} {number(data.baseline)} -> {number(data.value)}, {change}"
-        p_value = f"p {_p(adjusted.p_value)}{adjusted.method(gate.adjust)}"
-        parts = [f"{text} ({name}{between}, {cases})", f"{gate.claim(established=proven)}, {p_value}"]
+        claim = gate.claim(established=proven, typical=evidence.typical)
+        if p_value:
+            claim += f", p {p_value}{adjusted.method(gate.adjust)}"
+        parts = [f"{text} ({name}{between}, {cases})", claim]
         if gate.proves_safety and data.left_out:
             worst = "has no bound" if evidence.worst is None else f"drop {number(evidence.worst)}"
             parts.append(f"with the cases left out at their worst, {worst}")

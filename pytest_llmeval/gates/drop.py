@@ -72,16 +72,21 @@ class ClaimGate(TestedGate):
     claims: ClassVar = True
 
 
-_COUNTS = {"observed": "the observed drop counts", "pass": "the gate never fails", "fail": "the gate always fails"}
+_COUNTS = {
+    "observed": "the gate fails if half of the cases get worse",
+    "pass": "the gate never fails",
+    "fail": "the gate always fails",
+}
 
 
 @gate_rule
 class DropGate(ClaimGate):
-    """A gate that fails if a drop beyond `max_drop` is established.
+    """A gate that fails if a drop beyond `max_drop` is established, or half of the cases got worse beyond luck.
 
     Attributes:
-        undecided: What counts where no drop that is possible could have been established: the ``observed`` one, or
-            the gate does ``pass`` or ``fail``.
+        undecided: What counts without proof: ``observed``, a collapse of half of the cases that luck does not explain;
+            ``pass``, nothing; ``fail``, as ``observed``, and a gate fails that could find a drop far beyond its limit
+            only.
     """
 
     max_drop: float = owned(kw_only=False, max_drop=MAX_DROP)
@@ -89,7 +94,9 @@ class DropGate(ClaimGate):
     undecided: Undecided = owned(
         default="observed",
         undecided=GateKey(
-            Undecided, "the outcome if [no possible drop could be established](#when-a-gate-cannot-decide)"
+            Undecided,
+            "what counts [without proof](#when-a-gate-cannot-decide): `observed`, that half of the cases got worse; "
+            "`pass`, nothing; `fail`, also that the gate cannot tell",
         ),
     )
 
@@ -100,40 +107,96 @@ class DropGate(ClaimGate):
     refutes: ClassVar = True
 
     def verdict(
-        self, evidence: "Evidence", metric: Metric, adjusted: Adjusted, parts: Sequence[str], *, proven: bool
-    ) -> tuple[GateOutcome, Sequence[str]]:
+        self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
+    ) -> tuple[GateOutcome, str]:
         if proven:
-            return "failed", parts
+            return "failed", ""
         beyond = evidence.drop is not None and evidence.drop > self.max_drop + TOLERANCE
-        if not self.undecided_by(evidence, metric, adjusted.tests):
-            return "passed", [*(["within chance"] if beyond else []), *parts]
-        from pytest_llmeval.gates.statistics.drop_tests import units_of
+        if beyond and collapsed:
+            return "failed", f"failed without proof: {self._worse(evidence, metric)}"
+        if not self.undecided_by(evidence, metric):
+            return "passed", "within chance" if beyond else ""
+        open_ = self._cannot_tell(evidence, metric)
+        return ("failed", f"failed without proof: {open_}") if self.undecided == "fail" else ("undecided", open_)
 
-        none = f"undecided: too little data ({units_of(evidence.estimate)})"
-        if self.undecided == "pass" or (self.undecided == "observed" and not beyond):
-            return "undecided", [none, *parts]
-        counts = "the observed drop counts" if self.undecided == "observed" else "such a gate fails"
-        return "failed", [f"{none}, so {counts}", *parts]
+    @property
+    def counts_collapses(self) -> bool:
+        """True if a collapse of half of the cases fails the gate without proof."""
+        return self.undecided != "pass"
 
-    def undecided_by(self, evidence: "Evidence", metric: Metric, tests: int) -> bool:
-        from pytest_llmeval.gates.statistics.drop_tests import drop_power
+    def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
+        from pytest_llmeval.gates.statistics.drop_tests import drop_power, far_limit
 
-        power = drop_power(evidence, self, metric, tests)
-        return power.room > self.max_drop and not power.decides
+        power = drop_power(evidence, self, metric)
+        if power.room <= self.max_drop or (power.decides and not power.scatters):
+            return False
+        found = self._finds(evidence, metric)
+        return found is None or found > far_limit(self, power)
 
-    def never_decides(self, among: Sequence[ChangeGate], units: Callable[[str | None], int]) -> str:
+    def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
+        from pytest_llmeval.gates.statistics.drop_tests import fallen_units, units_needed
+
+        fallen = fallen_units(evidence.estimate, metric)
+        allowed = evidence.drop is not None and evidence.drop <= self.max_drop + TOLERANCE
+        return allowed or fallen is None or fallen >= units_needed(self)
+
+    def _finds(self, evidence: "Evidence", metric: Metric) -> float | None:
+        from pytest_llmeval.gates.statistics.drop_tests import found_drop
+
+        return found_drop(evidence, self, metric, collapses=self.counts_collapses)
+
+    def _worse(self, evidence: "Evidence", metric: Metric) -> str:
+        """Say how many cases got worse."""
+        from pytest_llmeval.gates.statistics.inference import far_changes
+
+        data = evidence.estimate
+        far = far_changes(data, metric)
+        if far is None:
+            return "the score collapsed"
+        noun = "case" if data.units == data.cases else "cluster"
+        how = "" if data.binary and data.units == data.cases else " by half of the score or more"
+        rose = f", {far.better} better" if far.better else ""
+        return f"{far.worse} of {counted(far.units, noun)} got worse{how}{rose}"
+
+    def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
+        """Say what the gate cannot find, and what to do about it: the only writer of such sentences."""
+        from pytest_llmeval.gates.statistics.drop_tests import drop_power, far_limit, units_of, units_to_find
+
+        data = evidence.estimate
+        found = self._finds(evidence, metric)
+        target = _two_digits(far_limit(self, drop_power(evidence, self, metric)))
+        needed = units_to_find(float(target), evidence, self, metric, collapses=self.counts_collapses)
+        clusters = " clusters" if data.units < data.cases else ""
+        steps = []
+        if needed is not None and needed > data.units:
+            steps.append(f"{needed - data.units} more{clusters} would find a drop of {target}")
+        if found is not None and (wider := self._wider(found, evidence, metric)):
+            steps.append(f"set max_drop to {wider}")
+        if self.undecided != "pass":
+            steps.append("`undecided: pass`")
+        text = "; or ".join(steps)
+        return f"cannot tell: {units_of(data)}" + (f". {text[0].upper()}{text[1:]}" if text else "")
+
+    def _wider(self, found: float, evidence: "Evidence", metric: Metric) -> str:
+        """Return a `max_drop` with which the gate decides, to two digits; an empty text if there is none."""
+        for least in (found / 2, found - self.max_drop):
+            wider = _two_digits(least, up=True)
+            gate = replace(self, max_drop=float(wider))
+            if self.max_drop < gate.max_drop < found and not gate.undecided_by(evidence, metric):
+                return wider
+        return ""
+
+    def never_decides(self, units: Callable[[str | None], int]) -> str:
         """Say why the gate cannot establish any drop, or nothing; that of groups is not known beforehand.
 
         If each of n independent cases falls, a sign test has the one-sided p-value 2^-n, and no test a smaller one.
         """
-        beside = sum(isinstance(other, DropGate) and other.primary is self.primary for other in among)
-        level = (1 - self.confidence) / self.sides / beside
+        level = (1 - self.confidence) / self.sides
         count = units(self.cluster_by)
         if self.by is not None or 0.5 ** (count + (self.test == "mcnemar_mid_p")) <= level:
             return ""
         drawn = counted(count, "cluster" if self.cluster_by else "case")
-        others = f" beside {counted(beside - 1, 'other gate')}" if beside > 1 else ""
-        return f"with {drawn}{others} no drop can be established: {_COUNTS[self.undecided]}"
+        return f"with {drawn} no drop can be established: {_COUNTS[self.undecided]}"
 
 
 @gate_rule
@@ -171,9 +234,8 @@ class SafeGate(TestedGate):
     def tolerated(self) -> float:
         return 0.0
 
-    @property
-    def claimed(self) -> str:
-        return f"a drop of {limit(self.max_drop)}"
+    def claimed(self, whose: str = "") -> str:
+        return f"a drop{whose} of {limit(self.max_drop)}"
 
     @property
     def contrary(self) -> str:
@@ -184,6 +246,15 @@ class SafeGate(TestedGate):
 
         del tests
         return safe_drop(evidence, self, metric)
+
+
+def _two_digits(value: float, *, up: bool = False) -> str:
+    """Write a number with two digits, rounded down, or up."""
+    if value <= 0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    steps = value / unit
+    return limit((math.ceil(steps - TOLERANCE) if up else math.floor(steps + TOLERANCE)) * unit)
 
 
 WATCHED_RUNS = (1, 3, 10)
@@ -291,9 +362,8 @@ class GainGate(ClaimGate):
     def change_bounds(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
         return None if bounds is None else (-bounds[1], -bounds[0])
 
-    @property
-    def claimed(self) -> str:
-        return f"a gain above {limit(self.allowed)}"
+    def claimed(self, whose: str = "") -> str:
+        return f"a gain{whose} above {limit(self.allowed)}"
 
     @property
     def contrary(self) -> str:
@@ -316,9 +386,8 @@ class GainLackGate(GainGate):
     refutes: ClassVar = True
     proves_safety: ClassVar = False
 
-    @property
-    def claimed(self) -> str:
-        return f"a gain under {limit(self.allowed)}"
+    def claimed(self, whose: str = "") -> str:
+        return f"a gain{whose} under {limit(self.allowed)}"
 
     @property
     def contrary(self) -> str:
@@ -329,10 +398,10 @@ def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int
     """Yield the gates that cannot establish any drop, however large, with the reason; those by groups aside.
 
     Args:
-        gates: Of a suite; they are judged together.
+        gates: Of a suite.
         units: Returns the number of clusters by a label, or of cases for ``None``.
     """
-    yield from (f"{gate}: {why}" for gate in gates if (why := gate.never_decides(gates, units)))
+    yield from (f"{gate}: {why}" for gate in gates if (why := gate.never_decides(units)))
 
 
 def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) -> list[GateResult]:
@@ -370,6 +439,16 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
             for group, p_values in zip(tests, adjusted_gates(within), strict=False)
             for each, p_value in zip(group, p_values, strict=True)
         }
+    far = {
+        id(each): (far, 1 - finding.gate.confidence)
+        for finding in findings
+        if isinstance(finding.gate, DropGate) and finding.gate.counts_collapses
+        for each in finding.examined
+        if (far := each.far) is not None
+    }
+    for key, (changes, level) in far.items():
+        if changes.is_collapse([other for at, (other, _) in far.items() if at != key], level):
+            adjusted[key] = replace(adjusted[key], collapsed=True)
     return [_judged(finding, adjusted) for finding in findings]
 
 
@@ -389,7 +468,7 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateRes
         return gate.result(finding.outcome, finding.value, finding.reason)
     among = [adjusted.get(id(each), Adjusted(each.p_value)) for each in finding.examined]
     verdicts = [(each.group, *each.verdict(own)) for each, own in zip(finding.examined, among, strict=True)]
-    undecided = any(each.undecided(own) for each, own in zip(finding.examined, among, strict=True))
+    undecided = any(each.undecided for each in finding.examined)
     if gate.by is None:
         _, outcome, drop, reason = verdicts[0]
         evidence = finding.examined[0].evidence

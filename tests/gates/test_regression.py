@@ -56,6 +56,11 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: C
         ({"max_drop": 0.1, "metric": "p10(f1)"}, r"found 'p10\(f1\)' with max_drop, expected a metric or its mean"),
         ({"max_drop": 0.1, "test": "mcnemar", "cluster_by": "k"}, "found cluster_by with test mcnemar"),
         ({"max_drop": 0.1, "test": "wilcoxon", "cluster_by": "k"}, "found cluster_by with test wilcoxon"),
+        (
+            {"max_drop": 0.1, "test": "wilcoxon", "rule": "proven_safe"},
+            "found test wilcoxon with rule proven_safe, expected one of bootstrap, bca, permutation, or mcnemar",
+        ),
+        ({"min_gain": 0.1, "against": "b", "test": "wilcoxon"}, "found test wilcoxon with rule proven_safe"),
         ({"max_drop": 0.1, "min_cases": 3}, "found min_cases without by"),
         ({"max_drop": 0.1, "max_drift": 0.05}, "found max_drift 0.05, expected a finite number of at least max_drop"),
         ({"max_drift": 0.1}, "found max_drift without max_drop, expected both"),
@@ -82,13 +87,12 @@ def test_a_clear_drop_is_established_and_noise_is_not(test: str) -> None:
     assert judge(gate(test=test), worse[1], worse[0]).outcome == "passed"
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "bca", "permutation", "wilcoxon", "mcnemar"])
+@pytest.mark.parametrize("test", ["bootstrap", "bca", "permutation", "mcnemar"])
 def test_safety_is_established_with_many_cases_and_not_with_few(test: str) -> None:
     many, few = binary(worse=10, better=10, same=480), binary(worse=1, better=1, same=18)
     safe = gate(0.05, test=test, rule="proven_safe")
     assert judge(safe, *many).outcome == "passed"
-    if test != "wilcoxon":  # its signed ranks are about the typical case
-        assert judge(safe, *few).outcome == "failed"
+    assert judge(safe, *few).outcome == "failed"
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "bca", "permutation", "mcnemar"])
@@ -118,10 +122,10 @@ def test_of_a_metric_of_which_less_is_better_a_rise_is_the_drop() -> None:
 
 
 def test_mcnemar_is_exact() -> None:
-    found = judge(gate(test="mcnemar", rule="proven_safe"), *binary(worse=9, better=3, same=40))
-    wanted = stats.binomtest(9, 12, alternative="less").pvalue
+    found = judge(gate(test="mcnemar", rule="proven_safe"), *binary(worse=3, better=9, same=40))
+    wanted = stats.binomtest(3, 12, alternative="less").pvalue
     assert f"p {min(1, 2 * wanted):.4f}" in found.reason
-    assert "9 worse, 3 better" in found.reason
+    assert "3 worse, 9 better" in found.reason
     found = judge(gate(test="mcnemar"), *binary(worse=9, better=1, same=40))
     assert f"p {stats.binomtest(9, 10).pvalue:.4f}" in found.reason
 
@@ -163,7 +167,8 @@ def test_tests_of_case_scores_refuse_a_pooled_metric_and_say_what_to_write(test:
     assert found.outcome == "failed"
     assert "accuracy is not a mean of them: use mean(accuracy) or test bootstrap" in found.reason
     again = judge(gate(metric="accuracy", test=test, statistic="mean"), pooled([1, 0] * 20), pooled([1, 1] * 20))
-    assert "a drop beyond 0 is established" in again.reason
+    whose = " of the typical case" if test == "wilcoxon" else ""
+    assert f"a drop{whose} beyond 0 is established" in again.reason
 
 
 def test_permutation_exchanges_counts_of_a_pooled_metric_but_cannot_shift_them() -> None:
@@ -194,10 +199,12 @@ def test_equal_runs_prove_no_drop_and_safety_only_if_they_are_many() -> None:
     for size, outcome in ((20, "failed"), (200, "passed")):
         result = run([1, 0] * (size // 2))
         for test in ("bootstrap", "bca", "permutation", "wilcoxon", "mcnemar"):
-            assert judge(gate(0.02, test=test), result, result).outcome == "passed"
+            assert judge(gate(0.02, test=test), result, result).outcome == ("undecided" if size == 20 else "passed")
+            if test == "wilcoxon":
+                continue
             safe = judge(gate(0.02, test=test, rule="proven_safe"), result, result)
             assert safe.outcome == outcome
-            assert f"p {min(1, 2 * 0.98**size):.4f}" in safe.reason
+            assert ("p 0.0352" in safe.reason) == (size == 200)  # 2 * 0.98**200; a p of 1 is no reason to fail
             most = 1 - 0.025 ** (1 / size)
             assert f"smallest max_drop that an equally good run meets {most:.4f}" in safe.reason
             assert f"95% interval -{most:.4f}..{most:.4f}" in safe.reason
@@ -298,7 +305,7 @@ def test_clusters_weaken_what_dependent_cases_seem_to_prove() -> None:
     here, there = run([0] * 20 + [1] * 40, talks), run([1] * 60, talks)
     for test in ("bootstrap", "permutation"):
         assert judge(gate(test=test), here, there).outcome == "failed"
-        assert judge(gate(test=test, cluster_by="talk"), here, there).outcome == "passed"
+        assert judge(gate(test=test, cluster_by="talk"), here, there).outcome == "undecided"
 
 
 def test_one_resampling_serves_all_gates_of_a_suite() -> None:

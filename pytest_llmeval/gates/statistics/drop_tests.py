@@ -11,6 +11,7 @@ from pytest_llmeval.gates.statistics.estimation import Columns, Estimate, column
 from pytest_llmeval.gates.statistics.inference import (
     FEW_CHANGED,
     Bootstrap,
+    FarChanges,
     agreeing,
     doubts,
     held_interval,
@@ -100,6 +101,7 @@ class Evidence:
         notes: What to keep in mind.
         worst: The drop if every case that is left out fell as far as it can; ``None`` if that was not requested, or
             has no bound.
+        typical: Whether the test is about the typical case, and not about the mean.
     """
 
     estimate: Estimate
@@ -109,6 +111,7 @@ class Evidence:
     deviation: float
     notes: tuple[str, ...]
     worst: float | None = None
+    typical: bool = False
 
 
 def drop_evidence(question: DropQuestion, test: SignificanceTest, *, worst_case: bool = False) -> Evidence:
@@ -155,7 +158,7 @@ def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
     elif test in ("mcnemar", "mcnemar_mid_p"):
         evidence = _mcnemar(question, evidence, mid_p=test == "mcnemar_mid_p")
     elif test == "wilcoxon":
-        evidence = _guarded(question, replace(evidence, tails=_wilcoxon(question)), means=False)
+        evidence = _guarded(question, replace(evidence, tails=_wilcoxon(question), typical=True), means=False)
     elif test == "permutation":
         evidence = _guarded(question, replace(evidence, tails=_permutation(question)))
     else:
@@ -398,7 +401,7 @@ def drop_power(evidence: Evidence, gate: TestedChange, metric: Metric, tests: in
     level = (1 - gate.confidence) / gate.sides / tests
     end = metric.low if metric.higher_is_better else metric.high
     room = math.inf if end is None or data.baseline is None else abs(data.baseline - end)
-    shift = _shift(evidence, level, _needed(level, gate))
+    shift = _shift(evidence, metric, level, _needed(level, gate))
     if shift is not None and data.changed is not None and (reach := span(metric)) and room <= reach:
         # So large that the cases which would take it back could not all have gone unseen.
         unseen = 1 - level ** (1 / max(1, data.units))
@@ -428,6 +431,21 @@ def _needed(level: float, gate: TestedChange) -> int:
     return math.ceil(-math.log2(level)) - (gate.test == "mcnemar_mid_p")
 
 
+def units_needed(gate: TestedChange) -> int:
+    """Return how many units have to fall, and none rise, for a drop to be established by the gate alone."""
+    return _needed((1 - gate.confidence) / gate.sides, gate)
+
+
+def fallen_units(data: Estimate, metric: Metric) -> int | None:
+    """Return the number of units that fell; ``None`` if it is not known."""
+    import numpy as np
+
+    if not len(data.contributions):
+        return None
+    drops = -data.contributions if metric.higher_is_better else data.contributions
+    return int(np.sum(drops > _SAME))
+
+
 def units_of(data: Estimate) -> str:
     """Say what was drawn independently: the cases, or the clusters that they come in."""
     if data.units == min(data.cases, data.baseline_cases):
@@ -436,7 +454,7 @@ def units_of(data: Estimate) -> str:
 
 
 def detectable_drop(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
-    """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
+    """Say which true drop a gate establishes in 80 of 100 runs; see `drop_power`."""
     power = drop_power(evidence, gate, metric, tests)
     if not power.decides:
         return f"no drop is detectable with {units_of(evidence.estimate)}"
@@ -453,7 +471,7 @@ def detectable_gain(evidence: Evidence, gate: TestedChange, metric: Metric, test
     level = (1 - gate.confidence) / gate.sides / tests
     if least_tail(replace(data, changed=None if data.changed is None else data.units)) > level:
         return f"no gain is detectable with {units_of(data)}"
-    shift = _shift(evidence, level, _needed(level, gate))
+    shift = _shift(evidence, metric, level, _needed(level, gate))
     if shift is None:
         return "smallest detectable gain unknown"
     end = metric.high if metric.higher_is_better else metric.low
@@ -478,13 +496,91 @@ def safe_drop(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
     return f"smallest max_drop that an equally good run meets {number(shift) if shift else 'unknown'}"
 
 
-def _shift(evidence: Evidence, tail: float, needed: int) -> float | None:
+def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> float | None:
     """Return the drop beyond what is allowed that is found; ``None`` if its scatter is unknown."""
     data = evidence.estimate
-    binary = data.binary and data.changed is not None
-    shift = detectable_shift(evidence.deviation, 1 - 2 * tail, units=data.units, binary=binary)
-    if binary:
-        from scipy.special import bdtri
-
-        shift = max(shift, float(bdtri(needed - 1, data.units, 1 - POWER)) if needed < data.units else 1.0)
+    paired = data.changed is not None
+    shift = detectable_shift(evidence.deviation, 1 - 2 * tail, units=data.units, binary=data.binary and paired)
+    if paired and (data.binary or not evidence.deviation) and (reach := span(metric)):
+        shift = max(shift, reach * _falling_share(needed, data.units))
     return shift or None
+
+
+def _falling_share(needed: int, units: int) -> float:
+    """Return the share of units that must fall in truth for so many to fall in 80 of 100 runs."""
+    from scipy.special import bdtri
+
+    return float(bdtri(needed - 1, units, 1 - POWER)) if needed <= units else 1.0
+
+
+_FAR = 2
+"""A detectable drop of so many times `max_drop` is far above it, if it is also beyond this share of the score."""
+
+_FAR_SHARE = 0.5
+_MOST_UNITS = 20_000
+
+
+def far_limit(gate: TestedChange, power: DropPower) -> float:
+    """Return the largest drop that a gate which can decide may fail to find: the larger of two limits.
+
+    One is twice `max_drop`, the other half of what the score can fall.
+    """
+    return max(_FAR * gate.max_drop, _FAR_SHARE * power.room)
+
+
+def found_drop(evidence: Evidence, gate: TestedChange, metric: Metric, *, collapses: bool) -> float | None:
+    """Return the smallest true drop by which a gate fails in 80 of 100 runs, judged by itself.
+
+    Args:
+        evidence: The evidence.
+        gate: A gate with the rule ``proven_drop``.
+        metric: Its metric.
+        collapses: Whether the gate fails by a collapse of half of the units, too.
+
+    Returns:
+        ``None`` if no possible drop is found, or how much the difference scatters is not known.
+    """
+    data, power = evidence.estimate, drop_power(evidence, gate, metric)
+    found = [] if power.smallest is None else [power.smallest]
+    if collapses and data.changed is not None and data.units and (reach := span(metric)):
+        least = (data.units + 1) // 2
+        while least <= data.units and not FarChanges(data.units, least, 0).is_collapse((), 1 - gate.confidence):
+            least += 1
+        collapse = reach * _falling_share(least, data.units)
+        if least <= data.units and gate.max_drop < collapse <= power.room:
+            found.append(collapse)
+    return min(found, default=None)
+
+
+def units_to_find(
+    drop: float, evidence: Evidence, gate: TestedChange, metric: Metric, *, collapses: bool
+) -> int | None:
+    """Return how many units, scattering as these do, a gate needs to find a drop; ``None`` if more than 20,000."""
+
+    def finds(units: int) -> bool:
+        data = evidence.estimate
+        more = units / data.units
+        scaled = replace(
+            data,
+            units=units,
+            cases=round(more * data.cases),
+            baseline_cases=round(more * data.baseline_cases),
+            changed=None if data.changed is None else round(more * data.changed),
+        )
+        found = found_drop(
+            replace(evidence, estimate=scaled, deviation=evidence.deviation / math.sqrt(more)),
+            gate,
+            metric,
+            collapses=collapses,
+        )
+        return found is not None and found <= drop
+
+    few, many = 0, max(1, evidence.estimate.units)
+    while not finds(many):
+        few, many = many, 2 * many
+        if many > _MOST_UNITS:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if finds(middle) else (middle, many)
+    return many

@@ -1,9 +1,9 @@
 """Intervals, p-values and warnings from resampled differences."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted
@@ -15,6 +15,7 @@ from pytest_llmeval.gates.statistics.significance import (
     bca_share,
     bias,
     effective_units,
+    net_fall_tail,
     sign_flip_tails,
     skewed_tails,
     unseen_rest,
@@ -38,6 +39,71 @@ _CONCENTRATED = 20
 _LEAST_WITNESSES = 2
 _MANY_LOST = 0.05
 _ROUNDING = 1e-12
+
+_SLACK = 1e-9
+"""How exactly pseudo-values are known."""
+
+_PRIOR_RISES = 0.4
+"""Rises, and as many units without one, that luck is measured with before any case ran: with less, a fall of two in
+four among quiet gates would be beyond luck too easily; with more, never."""
+
+
+class FarChanges(NamedTuple):
+    """Units, cases or clusters, that changed by half of the baseline's score or more.
+
+    Attributes:
+        units: All units.
+        worse: Those that lost so much.
+        better: Those that gained so much.
+    """
+
+    units: int
+    worse: int
+    better: int
+
+    @property
+    def net(self) -> int:
+        """How many more lost than gained."""
+        return self.worse - self.better
+
+    def is_collapse(self, others: Iterable["FarChanges"], level: float) -> bool:
+        """Return whether half of the units fell, net of those that rose, and luck does not explain it.
+
+        Had nothing changed in truth, units would rise as often as they fall, so luck is measured by those that rose.
+        The falls must be improbable by the rises of these units, and by those of any number of others together, in
+        each of which such a fall might have been seen: the others with the most rises first, so that more others
+        never make it more of a collapse.
+
+        Args:
+            others: Of the tests that are judged together with this one.
+            level: The probability of luck that counts as none; half of it for several tests together.
+        """
+        if 2 * self.net < max(self.units, 1) or net_fall_tail(self.net, self.units, _rises([self])) > level:
+            return False
+        pool = [self]
+        for other in sorted(others, key=lambda each: (-each.better / each.units, each.units)):
+            pool.append(other)
+            if len(pool) * net_fall_tail(self.net, self.units, _rises(pool)) > level / 2:
+                return False
+        return True
+
+
+def _rises(pool: Sequence[FarChanges]) -> float:
+    """Return the share of units that rise by luck."""
+    return (sum(each.better for each in pool) + _PRIOR_RISES) / (sum(each.units for each in pool) + 2 * _PRIOR_RISES)
+
+
+def far_changes(data: Estimate, metric: Metric) -> FarChanges | None:
+    """Return the units that changed by half of the baseline's score or more; ``None`` if runs are not paired."""
+    import numpy as np
+
+    if not len(data.contributions) or data.baseline is None:
+        return None
+    end = metric.low if metric.higher_is_better else metric.high
+    half = 0.0 if end is None else abs(data.baseline - end) / 2
+    drops = -data.contributions if metric.higher_is_better else data.contributions
+    far = max(half - _SLACK, _SLACK)
+    return FarChanges(len(drops), int(np.sum(drops >= far)), int(np.sum(drops <= -far)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,25 @@ def few_changes_tail(changed: int, cases: int, share: float) -> float:
     return float(bdtr(changed, cases, share))
 
 
+def net_fall_tail(net: int, units: int, share: float) -> float:
+    """Return how probably falls exceed rises by `net` or more if each unit falls, or rises, with probability `share`.
+
+    Args:
+        net: Falls minus rises, at least 1.
+        units: Cases, or clusters of them.
+        share: Above 0; more than 0.5 counts as 0.5.
+    """
+    import numpy as np
+    from scipy.special import bdtrc
+    from scipy.stats import binom
+
+    share = min(share, 0.5)
+    rises = np.arange((units - net) // 2 + 1)
+    # Given the rises, each of the other units falls with this probability.
+    falls = bdtrc(net + rises - 1, units - rises, share / (1 - share))
+    return float(np.sum(binom.pmf(rises, units, share) * falls))
+
+
 def skewed_tails(values: FloatArray, at: float) -> Tails:
     """Test the mean of skewed values around a number, by Student's statistic with its skewness removed.
 
