@@ -109,10 +109,12 @@ class DropGate(ClaimGate):
     def verdict(
         self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
     ) -> tuple[GateOutcome, str]:
+        from pytest_llmeval.gates.statistics.inference import made_up_tail
+
         if proven:
             return "failed", ""
         beyond = evidence.drop is not None and evidence.drop > self.max_drop + TOLERANCE
-        if beyond and collapsed:
+        if beyond and collapsed and made_up_tail(evidence.estimate, metric) <= 1 - self.confidence:
             return "failed", f"failed without proof: {self._worse(evidence, metric)}"
         if not self.undecided_by(evidence, metric):
             return "passed", "within chance" if beyond else ""

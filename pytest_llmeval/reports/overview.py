@@ -159,7 +159,7 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
     yield from not_judged(suite, f"{suite.suite}: ")
     undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
     if undecided:
-        why = undecided[0].reason.partition("; ")[0]
+        why = re.split(r"[.;] ", undecided[0].reason)[0]
         text = f"{suite.suite}: {len(undecided)} of {counted(len(suite.gates), 'gate')} {why}"
         yield Line(printable(text), "yellow")
     if suite.stability.get("flaky"):

@@ -34,6 +34,11 @@ def test_half_of_the_score_of_all_cases_is_a_collapse() -> None:
     assert judge(gate(metric="loss"), run([0, 0, 0, 1, 1]), run([1] * 5)).outcome == "failed"
 
 
+def test_small_losses_that_an_unseen_gain_could_make_up_for_are_no_collapse() -> None:
+    assert judge(gate(), run([0.0] * 20), run([0.05] * 20)).outcome == "undecided"
+    assert judge(gate(), run([0.0] * 5), run([0.5] * 5)).outcome == "failed"
+
+
 def test_clusters_collapse_as_one() -> None:
     talks = [str(number // 12) for number in range(60)]
     found = judge(gate(cluster_by="talk"), run([0] * 36 + [1] * 24, talks), run([1] * 60, talks))

@@ -88,6 +88,15 @@ class FarChanges(NamedTuple):
         return True
 
 
+def made_up_tail(data: Estimate, metric: Metric) -> float:
+    """Return how probably no unit shows gains that would make up for a drop; 0 if the metric is unbounded."""
+    difference, value = data.difference, data.value
+    if difference is None or value is None or metric.low is None or metric.high is None:
+        return 0.0
+    room = metric.high - value if metric.higher_is_better else value - metric.low
+    return unseen_tail(abs(difference), room, data.units)
+
+
 def _rises(pool: Sequence[FarChanges]) -> float:
     """Return the share of units that rise by luck."""
     return (sum(each.better for each in pool) + _PRIOR_RISES) / (sum(each.units for each in pool) + 2 * _PRIOR_RISES)
