@@ -132,11 +132,12 @@ class DropGate(ClaimGate):
         power = drop_power(evidence, self, metric)
         if power.room <= self.max_drop or (power.decides and not power.scatters):
             return False
-        found = self._finds(evidence, metric)
-        return found is None or found > far_limit(self, power)
+        detectable = self._finds(evidence, metric)
+        return detectable is None or detectable > far_limit(self, power)
 
     def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
-        from pytest_llmeval.gates.statistics.drop_tests import fallen_units, units_needed
+        from pytest_llmeval.gates.statistics.drop_tests import units_needed
+        from pytest_llmeval.gates.statistics.inference import fallen_units
 
         fallen = fallen_units(evidence.estimate, metric)
         allowed = evidence.drop is not None and evidence.drop <= self.max_drop + TOLERANCE
@@ -165,26 +166,26 @@ class DropGate(ClaimGate):
         from pytest_llmeval.gates.statistics.drop_tests import drop_power, far_limit, units_of, units_to_find
 
         data = evidence.estimate
-        found = self._finds(evidence, metric)
+        detectable = self._finds(evidence, metric)
         target = _two_digits(far_limit(self, drop_power(evidence, self, metric)))
         needed = units_to_find(float(target), evidence, self, metric, collapses=self.counts_collapses)
         clusters = " clusters" if data.units < data.cases else ""
         steps = []
         if needed is not None and needed > data.units:
             steps.append(f"{needed - data.units} more{clusters} would find a drop of {target}")
-        if found is not None and (wider := self._wider(found, evidence, metric)):
+        if detectable is not None and (wider := self._wider(detectable, evidence, metric)):
             steps.append(f"set max_drop to {wider}")
         if self.undecided != "pass":
             steps.append("`undecided: pass`")
         text = "; or ".join(steps)
         return f"cannot tell: {units_of(data)}" + (f". {text[0].upper()}{text[1:]}" if text else "")
 
-    def _wider(self, found: float, evidence: "Evidence", metric: Metric) -> str:
+    def _wider(self, detectable: float, evidence: "Evidence", metric: Metric) -> str:
         """Return a `max_drop` with which the gate decides, to two digits; an empty text if there is none."""
-        for least in (found / 2, found - self.max_drop):
+        for least in (detectable / 2, detectable - self.max_drop):
             wider = _two_digits(least, up=True)
             gate = replace(self, max_drop=float(wider))
-            if self.max_drop < gate.max_drop < found and not gate.undecided_by(evidence, metric):
+            if self.max_drop < gate.max_drop < detectable and not gate.undecided_by(evidence, metric):
                 return wider
         return ""
 

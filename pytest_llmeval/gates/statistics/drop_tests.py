@@ -436,16 +436,6 @@ def units_needed(gate: TestedChange) -> int:
     return _needed((1 - gate.confidence) / gate.sides, gate)
 
 
-def fallen_units(data: Estimate, metric: Metric) -> int | None:
-    """Return the number of units that fell; ``None`` if it is not known."""
-    import numpy as np
-
-    if not len(data.contributions):
-        return None
-    drops = -data.contributions if metric.higher_is_better else data.contributions
-    return int(np.sum(drops > _SAME))
-
-
 def units_of(data: Estimate) -> str:
     """Say what was drawn independently: the cases, or the clusters that they come in."""
     if data.units == min(data.cases, data.baseline_cases):
@@ -541,15 +531,15 @@ def found_drop(evidence: Evidence, gate: TestedChange, metric: Metric, *, collap
         ``None`` if no possible drop is found, or how much the difference scatters is not known.
     """
     data, power = evidence.estimate, drop_power(evidence, gate, metric)
-    found = [] if power.smallest is None else [power.smallest]
+    drops = [] if power.smallest is None else [power.smallest]
     if collapses and data.changed is not None and data.units and (reach := span(metric)):
         least = (data.units + 1) // 2
         while least <= data.units and not FarChanges(data.units, least, 0).is_collapse((), 1 - gate.confidence):
             least += 1
         collapse = reach * _falling_share(least, data.units)
         if least <= data.units and gate.max_drop < collapse <= power.room:
-            found.append(collapse)
-    return min(found, default=None)
+            drops.append(collapse)
+    return min(drops, default=None)
 
 
 def units_to_find(
@@ -567,13 +557,13 @@ def units_to_find(
             baseline_cases=round(more * data.baseline_cases),
             changed=None if data.changed is None else round(more * data.changed),
         )
-        found = found_drop(
+        smallest = found_drop(
             replace(evidence, estimate=scaled, deviation=evidence.deviation / math.sqrt(more)),
             gate,
             metric,
             collapses=collapses,
         )
-        return found is not None and found <= drop
+        return smallest is not None and smallest <= drop
 
     few, many = 0, max(1, evidence.estimate.units)
     while not finds(many):

@@ -88,6 +88,16 @@ class FarChanges(NamedTuple):
         return True
 
 
+def fallen_units(data: Estimate, metric: Metric) -> int | None:
+    """Return the number of units that fell; ``None`` if it is not known."""
+    import numpy as np
+
+    if not len(data.contributions):
+        return None
+    drops = -data.contributions if metric.higher_is_better else data.contributions
+    return int(np.sum(drops > _SLACK))
+
+
 def made_up_tail(data: Estimate, metric: Metric) -> float:
     """Return how probably no unit shows gains that would make up for a drop; 0 if the metric is unbounded."""
     difference, value = data.difference, data.value
