@@ -196,15 +196,16 @@ class Reading(Struct, frozen=True, dict=True):
             case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
             content = own_or_answer(case.prediction, self.reads.own_keys, self.parts)
             return case if content is case.prediction else replace(case, prediction=content)
-        if self._is_record(case.expected):
-            origin = case.origin or PredictionParts(self.parts, case.prediction)
-            return replace(case, prediction=record_in(case.prediction, case.expected), origin=origin)
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case
-        content = self._content(case.prediction, case.expected)
+        expected = self._expectation(case.expected)
+        if self.reads.records and self._finds_texts and isinstance(expected, Mapping) and "answer" in expected:
+            content = record_in(case.prediction, expected)
+        else:
+            content = self._content(case.prediction, case.expected)
         origin = case.origin or PredictionParts(self.parts, case.prediction)
-        return replace(case, prediction=content, expected=self._expectation(case.expected), origin=origin)
+        return replace(case, prediction=content, expected=expected, origin=origin)
 
     def expecting(self, case: Case) -> list[Case]:
         """Return the case with what is expected of the part, once per turn; its prediction is left as it is."""

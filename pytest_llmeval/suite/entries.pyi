@@ -341,6 +341,7 @@ def tools(
         str, Mapping[str, Literal["exact", "text", "number", "date", "set", "list", "ignore"] | Mapping[str, Any]]
     ] = ...,
     include_failed: bool = ...,
+    ignore: Sequence[str] = ...,
     max_calls: int | None = ...,
     forbidden: Sequence[str] = ...,
     required: Sequence[str] = ...,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 AGENT = """\
 import asyncio
 
+from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.models.test import TestModel
@@ -22,6 +23,19 @@ Agent.instrument_all(InstrumentationSettings())
 @agent.tool_plain
 def find_order(number: int) -> str:
     return "shipped"
+
+
+class Reply(BaseModel):
+    answer: str
+    order: int
+
+
+structured = Agent(TestModel(custom_output_args={"answer": "It is shipped.", "order": 7}), output_type=Reply)
+structured.tool_plain(find_order)
+
+
+async def reply(question):
+    return (await structured.run(question)).output
 
 
 async def ask(question):
@@ -68,6 +82,18 @@ def test_checks_look_at_the_spans_of_an_agent_live_and_replayed(project: "Projec
         (case,) = ran.suites["s"]["cases"]
         assert case["reason"].startswith("checks: pays: found no span of this kind among"), ran.text
         assert ran.suites["s"]["metrics"]["check_rate"]["value"] == pytest.approx(2 / 3)
+
+
+def test_the_tool_by_which_a_model_gives_its_answer_is_no_call(project: "Project") -> None:
+    project.write("bot.py", AGENT)
+    expected = {"answer": {"answer": "It is shipped.", "order": 7}, "tool_calls": [{"name": "find_order"}]}
+    case = {"id": "a", "input": "Where is order 7?", "expected": expected}
+    evaluators = [{"tools": {"order": "exact"}}, {"fields": {}}]
+    project.suite("s.eval.yaml", [case], target={"python": "bot:reply", "traces": True}, evaluators=evaluators)
+    ran = project.run("--llmeval-predictions=p.jsonl")
+    assert ran.suites["s"]["metrics"]["trajectory_match"]["value"] == 1, ran.text
+    assert ran.suites["s"]["metrics"]["field_f1"]["value"] == 1, ran.text
+    assert [each["name"] for each in predictions(project)[0]["tool_calls"]] == ["find_order"]
 
 
 @pytest.mark.parametrize("name", ["ask", "ask_here", "ask_later"])

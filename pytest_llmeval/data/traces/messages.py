@@ -286,6 +286,13 @@ _ARGUMENTS: Final = (
 _TOOL_RESULTS: Final = ("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result", "output.value")
 
 
+def output_tools_of(span: TraceSpan) -> set[str]:
+    """Return the names of the tools by whose call a model gives its answer, as pydantic-ai declares them."""
+    declared = _parsed(span.attributes.get("model_request_parameters"))
+    tools = declared.get("output_tools") if isinstance(declared, Mapping) else None
+    return {each["name"] for each in _listed(tools) if isinstance(each, Mapping) and isinstance(each.get("name"), str)}
+
+
 def documents_of(span: TraceSpan) -> list[str]:
     """Return the passages that a span of retrieval found, in order."""
     documents = _nested(span.attributes, "retrieval").get("documents")

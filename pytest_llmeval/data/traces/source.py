@@ -12,6 +12,7 @@ from pytest_llmeval.data.traces.messages import (
     documents_of,
     figures_of,
     kind_of,
+    output_tools_of,
     read_messages,
     tool_call_of,
     value_of,
@@ -254,7 +255,10 @@ class _Tree:
         spans = [call for each, call in done if (each.id, call["name"]) not in wrapped and self._is_outermost(each)]
         results = {each["tool_call_id"]: each for each in messages if each["role"] == "tool" and "tool_call_id" in each}
         calls: list[dict[str, Any]] = []
+        answering = {name for each in self.models for name in output_tools_of(each)}
         for request in (call for each in messages for call in each.get("tool_calls", ())):
+            if request["name"] in answering:
+                continue
             own = request.get("id")
             ran = next((each for each in spans if _is_same(each, request)), None)
             if ran is not None:

@@ -172,7 +172,8 @@ _SHORT: Final = 500
 _FEW: Final = 50
 _MEANT: Final = re.compile(
     r"gen_ai\.|ai\.|llm\.|openinference\.|input\.|output\.|retrieval\.|reranker\.|embedding\.|tool|session\.|"
-    r"pydantic_ai\.|all_messages|final_result|traceloop\.|agent|operation\.|error\.|exception\.|metadata|user\.id|graph\."
+    r"pydantic_ai\.|all_messages|final_result|traceloop\.|agent|operation\.|error\.|exception\.|metadata|user\.id|graph\.|"
+    r"model_request_parameters"
 )
 """Attributes that tell what a model, an agent or a tool did."""
 

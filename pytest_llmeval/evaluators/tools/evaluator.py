@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,6 +68,7 @@ class Tools(Evaluator):
         defaults: Pattern of a tool's name to what arguments are if they are left out.
         compare: Pattern of a tool's name to paths of arguments and comparators, as for `fields`.
         include_failed: Whether calls that gave an error are compared. They always count as calls.
+        ignore: Patterns of tools whose calls do not count at all, such as ``log_*``.
         max_calls: Most calls in a case.
         forbidden: Patterns of tools that may not be called.
         required: Patterns of tools that must be called.
@@ -85,6 +87,7 @@ class Tools(Evaluator):
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     compare: Mapping[str, Mapping[str, Comparator]] = field(default_factory=dict)
     include_failed: bool = False
+    ignore: tuple[str, ...] = ()
     max_calls: int | None = None
     forbidden: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -132,7 +135,8 @@ class Tools(Evaluator):
     def describe(self) -> Sequence[Metric]:
         """Return what compares calls with expected ones, counts, and what the options limit."""
         failed = "included" if self.include_failed else "left-out"
-        names = f"failed:{failed}|v:{self.version}"
+        ignored = f"ignored:{','.join(sorted(self.ignore))}|" if self.ignore else ""
+        names = f"failed:{failed}|{ignored}v:{self.version}"
         how = {"trajectory_match": f"order:{self.order}|{names}", "trajectory_f1": f"order:lcs|{names}"}
         metrics = [
             Metric(name, signature=how.get(name, f"names:multiset|{names}"), averaged=name == "trajectory_match")
@@ -142,7 +146,9 @@ class Tools(Evaluator):
             rules = options_digest([each for each in (self.ignore_arguments, self.defaults, self.compare) if each])
             how_compared = f"arguments:{self.arguments}|pairing:optimal|{rules}{names}"
             metrics.append(Metric(_ACCURACY, signature=how_compared))
-        metrics += [Metric(name, higher_is_better=False, high=None, signature=f"v:{self.version}") for name in _COUNTS]
+        metrics += [
+            Metric(name, higher_is_better=False, high=None, signature=f"{ignored}v:{self.version}") for name in _COUNTS
+        ]
         if self._limits or self._policies:
             options = [self.max_calls, self.forbidden, self.required]
             limits = options_digest([*options, self.before, self.says_did_not] if self._policies else options)
@@ -173,7 +179,7 @@ class Tools(Evaluator):
             EvaluatorError: There are too many calls of one tool to compare.
         """
         try:
-            calls = in_turns(case, read_trace(case.prediction))
+            calls = [call for call in in_turns(case, read_trace(case.prediction)) if not self._ignores(call)]
         except MissingTraceError as error:
             return Observation({}, errored=dict.fromkeys(sorted(self._reported), str(error)))
         considered = calls if self.include_failed else [call for call in calls if not call.failed]
@@ -183,7 +189,7 @@ class Tools(Evaluator):
             "tool_errors": sum(call.failed for call in calls),
             "loops": self._loops(calls),
         }
-        expected = read_expected(case.expected)
+        expected = self._expected(case)
         undefined: dict[str, str] = {}
         abstained: list[str] = []
         wrong: list[str] = []
@@ -223,6 +229,13 @@ class Tools(Evaluator):
             malformed,
             abstained=tuple(filter(self._reported.__contains__, abstained)),
         )
+
+    def _ignores(self, call: ToolCall) -> bool:
+        return any(fnmatchcase(call.name, pattern) for pattern in self.ignore)
+
+    def _expected(self, case: Case) -> list[ToolCall] | None:
+        calls = read_expected(case.expected)
+        return None if calls is None else [call for call in calls if not self._ignores(call)]
 
     @cached_property
     def _reported(self) -> frozenset[str]:

@@ -160,6 +160,13 @@ def test_failed_calls_count_as_calls_but_are_not_compared() -> None:
     assert evaluated(["a"], made, include_failed=True)["trajectory_match"] == 0
 
 
+def test_ignored_tools_are_no_calls() -> None:
+    made = [call("a", x=1), call("log_step"), call("log_step"), call("final_result", answer="a")]
+    result = evaluated([call("a", x=1), "log_step"], made, ignore=("log_*", "final_result"))
+    assert (result["trajectory_match"], result["tool_f1"], result["tool_calls"], result["loops"]) == (1, 1, 1, 0)
+    assert evaluated([call("a", x=1)], made)["trajectory_match"] == 0
+
+
 def test_loops_are_calls_made_again_with_the_same_arguments() -> None:
     made = [call("a", x=1), call("b"), call("a", x=2), call("a", x=1), call("b"), call("b"), call("a", x=True)]
     assert evaluated(None, made)["loops"] == 3
