@@ -1,6 +1,7 @@
 """Simulated tables of the documentation agree with the code that writes them, and a stale one is noticed."""
 
 import importlib
+import math
 import random
 import re
 from collections.abc import Iterator
@@ -91,6 +92,26 @@ def test_a_table_is_written_between_its_markers_and_nothing_else_changes(tables:
     assert list(table.disagreements(written)) == []
     with pytest.raises(ValueError, match=r"dice\.md has no markers of table dice"):
         table.written("Nothing here.")
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "nominal"),
+    [
+        ("comparisons", "false alarms", 0.05),
+        ("comparisons", "McNemar", 0.05),
+        ("comparisons", "mid-p", 0.05),
+        ("projects", "red, one family", 0.025),
+        ("watched", "anytime", 0.05),
+    ],
+)
+def test_no_cell_has_more_false_alarms_than_promised(name: str, column: str, nominal: float, tables: Any) -> None:
+    table = tables.published_tables()[name]
+    most = nominal + 3 * math.sqrt(nominal * (1 - nominal) / table.simulations)
+    _, _, after = PAGES[table.page].partition(table.marker)
+    rows = re.findall(r"^\|(.*)\|$", after.partition("<!-- end of table -->")[0], re.MULTILINE)
+    cells = [row.split("|")[list(table.headers).index(column)].strip() for row in rows[2:]]
+    assert len(cells) > 1
+    assert [cell for cell in cells if cell and float(cell) > most] == []
 
 
 def test_a_share_of_none_or_all_is_not_certain(tables: Any) -> None:
