@@ -123,7 +123,7 @@ def _judged(rng: np.random.Generator, size: int, labelled: int) -> Array:
 
 @table(
     "anytime",
-    "regressions.md",
+    "statistics.md",
     ("cases", "true drop", "begins with run", "single test", "anytime: 1 run", "3 runs", "10 runs"),
     simulations=400,
     quick=100,
@@ -139,7 +139,7 @@ def anytime(simulations: int, seed: int) -> Iterator[Row]:
                 yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
 
 
-@table("watched", "regressions.md", ("cases", "single tests", "anytime"), simulations=400, quick=100)
+@table("watched", "statistics.md", ("cases", "single tests", "anytime"), simulations=400, quick=100)
 def watched(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm."""
     for size in (50, 200, 1000):
@@ -149,7 +149,7 @@ def watched(simulations: int, seed: int) -> Iterator[Row]:
 
 @table(
     "commits",
-    "regressions.md",
+    "statistics.md",
     ("answers that a commit changes", "single tests, 200 cases", "anytime, 50 cases", "anytime, 200 cases"),
     simulations=400,
     quick=30,
