@@ -192,8 +192,9 @@ def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
 def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) -> dict[str, str]:
     """Match cases whose ids disagree by their content, such as rows that are named by their position.
 
-    Cases with equal id and content stay together. Of other cases with equal content, the first of one run belongs to
-    the first of the other, and so on, as many as both have; numbers within ids are ordered as numbers.
+    Cases with equal id and content stay together. Content that several cases of a run have identifies none of them, so
+    it matches only ids that are positions: the first of one run belongs to the first of the other, and so on, as many
+    as both have.
 
     Args:
         current: Id to content.
@@ -203,11 +204,15 @@ def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) 
         Id in the current run to id in the baseline.
     """
     same = {case for case, content in current.items() if baseline.get(case) == content}
+    repeated = _frequent(current.values()) | _frequent(baseline.values())
     waiting: dict[str, list[str]] = {}
     for case in sorted(current.keys() - same, key=_natural, reverse=True):
-        waiting.setdefault(current[case], []).append(case)
+        if case.isdecimal() or current[case] not in repeated:
+            waiting.setdefault(current[case], []).append(case)
     out = {}
     for case in sorted(baseline.keys() - same, key=_natural):
+        if baseline[case] in repeated and not case.isdecimal():
+            continue
         if cases := waiting.get(baseline[case]):
             out[cases.pop()] = case
     return out

@@ -89,3 +89,10 @@ def test_matching_is_the_same_from_both_sides(moved: str) -> None:
     forth, back = match(positions(moved), positions("abc")), match(positions("abc"), positions(moved))
     assert forth.by_content == {case: before for before, case in back.by_content.items()}
     assert len(forth.unchanged) == len(back.unchanged) == len(set(moved) & set("abc"))
+
+
+def test_content_that_several_cases_have_identifies_none_with_an_id_of_its_own() -> None:
+    old = CaseStatistics.from_records(map(CaseRecord, "abc"), digests=dict.fromkeys("abc", CaseDigest("same")))
+    new = CaseStatistics.from_records([CaseRecord("x")], digests={"x": CaseDigest("same")})
+    found = match(new, old)
+    assert (found.new, found.gone, found.by_content) == (("x",), ("a", "b", "c"), {})
