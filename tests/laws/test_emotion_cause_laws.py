@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import permutations
 from random import Random
+from string import punctuation
 from typing import Any
 
 import pytest
@@ -209,6 +210,35 @@ def test_a_span_is_located_where_its_tokens_first_stand(utterance: list[str], sp
     tokens = clean_span(" ".join(span)).split()
     places = [place for place in range(len(utterance)) if tokens and utterance[place : place + len(tokens)] == tokens]
     assert (start, end) == ((places[0], places[0] + len(tokens)) if places else (0, 0))
+
+
+def official_position(span: str, utterance: str) -> tuple[int, int]:
+    """Return the position by the rule of the official script, told again: words stand between white space."""
+    span = span.strip()
+    while span and (span[0] in punctuation or span[-1] in punctuation):
+        span = span.removeprefix(span[0]) if span[0] in punctuation else span.removesuffix(span[-1])
+        span = span.strip()
+    words, all_words = span.split(), utterance.split()
+    for start in range(len(all_words)):
+        if words and all_words[start : start + len(words)] == words:
+            return start, start + len(words)
+    return 0, 0
+
+
+MIXED = st.lists(
+    st.sampled_from(["a", "ok,", "!", "。", "，", "天气", "雨", "ひと", "ฝน", "用iPhone", "15"]), min_size=2, max_size=7
+)
+
+
+@given(MIXED, st.data())
+def test_white_space_splits_texts_of_all_scripts_as_the_official_script_does(
+    words: list[str], data: st.DataObject
+) -> None:
+    utterance = data.draw(st.sampled_from([" ", "\u3000", "  "])).join(words)
+    start = data.draw(st.integers(0, len(words) - 1))
+    span = " ".join(words[start : data.draw(st.integers(start + 1, len(words)))])
+    for each in (span, utterance, f"“{span}”", f" .{span} !", "".join(words)):
+        assert locate_span(each, utterance) == official_position(each, utterance)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -257,17 +257,21 @@ _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 def tokens(text: str) -> list[str]:
     """Return the tokens of an utterance: what stands between white space, as in the official script.
 
-    In a text with characters of a script without spaces each of these is a token, and so is each mark.
+    Only in a text without white space, of a script without spaces, each of its characters is a token, and each mark.
 
-    >>> tokens("Hi , tushy !"), tokens("我难过，OK？")
-    (['Hi', ',', 'tushy', '!'], ['我', '难', '过', '，', 'OK', '？'])
+    >>> tokens("Hi , tushy !"), tokens("我 难过 ， OK ？"), tokens("我难过，OK？")
+    (['Hi', ',', 'tushy', '!'], ['我', '难过', '，', 'OK', '？'], ['我', '难', '过', '，', 'OK', '？'])
     """
-    return _TOKEN.findall(text) if _HAS_UNSPACED.search(text) else text.split()
+    return _TOKEN.findall(text) if _is_unspaced(text) else text.split()
+
+
+def _is_unspaced(text: str) -> bool:
+    return _HAS_UNSPACED.search(text) is not None and len(text.split()) == 1
 
 
 def joined_tokens(utterance: str, start: int, end: int) -> str:
     """Return the words of a span of an utterance."""
-    return ("" if _HAS_UNSPACED.search(utterance) else " ").join(tokens(utterance)[start:end])
+    return ("" if _is_unspaced(utterance) else " ").join(tokens(utterance)[start:end])
 
 
 def clean_span(text: str) -> str:
@@ -292,8 +296,8 @@ def _is_outer(character: str) -> bool:
 def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
     """Return the position of a span in an utterance, by the rule of the official script.
 
-    The span is cleaned as by `clean_span`; both are split into `tokens`, at white space unless the utterance is in a
-    script without spaces. The span is where its tokens first follow one another in the utterance.
+    The span is cleaned as by `clean_span`; both are split into `tokens`, at white space unless the utterance has none
+    and is in a script without spaces. The span is where its tokens first follow one another in the utterance.
 
     Returns:
         The first token, counted from 0, and the token after the last; ``(0, 0)``, a span without token, if the span
@@ -304,7 +308,7 @@ def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
         (2, 3)
     """
     utterance = tokens(utterance_text)
-    if _HAS_UNSPACED.search(utterance_text):
+    if _is_unspaced(utterance_text):
         span = _TOKEN.findall(span_text)
         while span and not span[0].isalnum():
             del span[0]

@@ -70,6 +70,16 @@ def test_words_of_spans_become_positions(capsys: pytest.CaptureFixture[str]) -> 
     assert converted(capsys, [GOLD], "text", "official", 1) == [expected]
 
 
+def test_words_of_segmented_chinese_become_the_positions_of_the_official_script(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    talk = [{"utterance_ID": 1, "text": "天气 预报 说 有 暴雨 。", "speaker": "A", "emotion": "fear"}]
+    gold = {"conversation_ID": 7, "conversation": talk, "emotion-cause_pairs": [["1_fear", "1_有 暴雨"]]}
+    right = official(7, ["1_fear", "1_3_5"])
+    assert converted(capsys, [gold], "text", "official", 1) == [right]
+    assert validate(capsys, [right], 1, [gold])[0] == 0
+
+
 def test_a_conversation_and_a_pair_of_an_internal_list_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     data = [official(7, ["U2_Joy", "U1"], ["1_anger", 1]), official("8")]
     _, out, _ = convert(capsys, data, "official", "official", 2)

@@ -26,13 +26,16 @@ def about(value: float) -> Any:
     [
         ("下大雨", "外面下大雨了，我很难过。", (2, 5)),
         ("“我很难过。”", "外面下大雨了，我很难过。", (7, 11)),
-        ("用iPhone 15", "我用iPhone 15拍照", (1, 4)),
+        ("用iPhone", "我用iPhone拍照", (1, 3)),
+        ("有 暴雨", "天气 预报 说 有 暴雨 。", (3, 5)),
+        ("say 你好", "They say 你好 to all", (1, 3)),
+        ("用iPhone 15", "我用iPhone 15拍照", (0, 0)),
         ("下雪", "外面下大雨了", (0, 0)),
         ("。", "外面下大雨了。", (0, 0)),
         ("ฝน", "ฝนตก", (0, 2)),
     ],
 )
-def test_characters_are_the_tokens_of_scripts_without_spaces(
+def test_characters_are_the_tokens_of_texts_without_white_space(
     span: str, utterance: str, position: tuple[int, int]
 ) -> None:
     assert locate_span(span, utterance) == position
