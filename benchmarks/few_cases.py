@@ -18,9 +18,9 @@ from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.drop import DropGate, GainGate, SafeGate, judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import estimate
-from pytest_llmeval.gates.statistics.inference import FEW_CHANGED, Bootstrap, least_tail
+from pytest_llmeval.gates.statistics.inference import FEW_CHANGED, Bootstrap, FarChanges, least_tail
 from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.gates.statistics.significance import few_changes_tail
+from pytest_llmeval.gates.statistics.significance import few_changes_tail, unseen_tail
 from pytest_llmeval.scoring.table import Table
 
 LEVEL = 0.05
@@ -200,6 +200,57 @@ def powers(simulations: int, seed: int) -> Iterator[Row]:
             for size in POWER_SIZES:
                 found = (power(kind, size, drop, rule, simulations, seed) for drop in POWER_DROPS)
                 yield (f"`{rule}`", kind, size, *found)
+
+
+ALIKE_SIZES, ALIKE_GATES = (3, 5, 8, 10, 20, 50, 200), (1, 2, 10, 100)
+ALIKE = ("binary 0.67", "binary 0.95", "continuous", "skewed", "clustered")
+
+
+def alike(kind: str, gates: int, size: int, rng: np.random.Generator) -> Scores:
+    """Return two equally good runs: one row per gate, one column per case, or per cluster of five cases."""
+    shape = (2, gates, size)
+    if kind == "continuous":
+        chance = 0.2 + 0.7 * rng.beta(4, 2, (gates, size))
+        now, before = rng.beta(5 * chance, 5 * (1 - chance), shape)
+    elif kind == "skewed":
+        now, before = np.where(rng.random(shape) < 0.05, 1.0, 0.05)
+    elif kind == "clustered":
+        now, before = rng.binomial(5, rng.beta(2, 1, shape)) / 5
+    else:
+        now, before = (rng.random(shape) < float(kind.split()[1])).astype(float)
+    return now, before
+
+
+def any_collapse(now: Array, before: Array) -> bool:
+    """Return whether any gate fails without proof, as `FarChanges` and `unseen_tail` have it."""
+    drops, half = before - now, before.mean(axis=1, keepdims=True) / 2
+    worse, better = (((sign * drops >= half - 1e-9) & (half > 0)).sum(axis=1) for sign in (1, -1))
+    size = drops.shape[1]
+    changes = [FarChanges(size, int(lost), int(won)) for lost, won in zip(worse, better, strict=True)]
+    return any(
+        2 * each.net >= size
+        and unseen_tail(float(drops[place].mean()), 1 - float(now[place].mean()), size) <= LEVEL
+        and each.is_collapse(changes[:place] + changes[place + 1 :], LEVEL)
+        for place, each in enumerate(changes)
+    )
+
+
+@table(
+    "without-proof",
+    "statistics.md",
+    ("scores", "cases", *(f"{gates} gate{'s' * (gates > 1)}" for gates in ALIKE_GATES)),
+    simulations=1000,
+    quick=40,
+)
+def without_proof(simulations: int, seed: int) -> Iterator[Row]:
+    """How often any gate fails without proof although both runs are equally good; 0.05 is promised from 5 cases on."""
+    for kind in ALIKE:
+        for size in ALIKE_SIZES:
+            rng = np.random.default_rng([seed, size, ALIKE.index(kind)])
+            shares = (
+                share(any_collapse(*alike(kind, gates, size, rng)) for _ in range(simulations)) for gates in ALIKE_GATES
+            )
+            yield (kind, size, *shares)
 
 
 LABELS, LABELLED_CASES = (10, 20, 50), 200
