@@ -8,7 +8,7 @@ from tables import Row, mean, share, table
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.judged_case import corrected_mean, excess_counts
-from pytest_llmeval.gates.drop import DropGate, judge_together
+from pytest_llmeval.gates.drop import DropGate, SafeGate, judge_together
 from pytest_llmeval.gates.statistics.anytime import Watch, WatchedRun, watch
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
@@ -220,8 +220,8 @@ class _Verdicts(Evaluator):
     "bridged",
     "changing-judges.md",
     ("cases", "true drop", "scores mixed", "across the bridge", "one judge for both runs"),
-    simulations=400,
-    quick=50,
+    simulations=60,
+    quick=20,
 )
 def bridged(simulations: int, seed: int) -> Iterator[Row]:
     """Change to a milder judge: how often does a gate fail, by mixed scores, across the bridge, with one judge?"""
@@ -244,13 +244,60 @@ def _changed_judge(rng: np.random.Generator, size: int, drop: float) -> tuple[bo
     assert moved.difference is not None
     assert moved.low is not None
     assert moved.high is not None
-    shift = {"score": Shift(moved.difference, moved.low, moved.high)}
+    shift = {"score": Shift(moved.difference, moved.low, moved.high).measured_on(old, judged)}
     pairs = (_pairing(current, old), _pairing(current, old, shift), _pairing(current, judged))
     mixed, across, alone = (judge_together([_GATE.examine(each)])[0].outcome == "failed" for each in pairs)
     return mixed, across, alone
 
 
 _GATE = DropGate("score", 0.0)
+
+
+@table(
+    "bridges",
+    "changing-judges.md",
+    ("compared", "right before", "right now", "`proven_safe` 0.15 passes", "`max_drop` 0.05 fails", "undecided"),
+    simulations=60,
+    quick=10,
+)
+def bridges(simulations: int, seed: int) -> Iterator[Row]:
+    """A new judge that passes half of what the old one failed: verdicts on 300 answers, by how many are right."""
+    for compared in (5, 50, 300):
+        for before, now in ((0.8, 0.8), (0.8, 0.6), (0.8, 0.5), (0.5, 0.5), (0.5, 0.3)):
+            rng = np.random.default_rng([seed, compared, round(10 * before), round(10 * now)])
+            outcomes = [bridged_outcomes(rng, compared, before, now) for _ in range(simulations)]
+            safe = share((each[0] == "passed" for each in outcomes), 2)
+            fails, open_ = (share((each[1] == word for each in outcomes), 2) for word in ("failed", "undecided"))
+            yield (compared, f"{before:g}", f"{now:g}", safe, fails, open_)
+
+
+BRIDGED = 300
+
+
+def bridged_outcomes(rng: np.random.Generator, compared: int, before: float, now: float) -> tuple[str, str]:
+    """Return the outcomes of a gate that is to prove safety, and of one that is to prove a drop, across a bridge.
+
+    Args:
+        rng: Random numbers.
+        compared: How many answers both judges scored.
+        before: The share of the right answers in the approved run.
+        now: The share in this run.
+    """
+    difficulty = rng.random(BRIDGED)
+    old = (difficulty < before).astype(float)
+    judged, current = (
+        np.where(right, 1.0, (rng.random(BRIDGED) < 0.5).astype(float)) for right in (old, difficulty < now)
+    )
+    both = _pairing(judged[:compared], old[:compared])
+    (moved,) = differences(both, both.everything(), ["score"], confidence=0.95).values()
+    value, low, high = (0.0 if each is None else each for each in (moved.difference, moved.low, moved.high))
+    shift = Shift(value, low, high).measured_on(old[:compared], judged[:compared])
+    pairing = _pairing(current, old, {"score": shift})
+    safe, drop = (
+        judge_together([gate.examine(pairing)])[0].outcome
+        for gate in (SafeGate("score", 0.15), DropGate("score", 0.05))
+    )
+    return safe, drop
 
 
 def _pairing(here: Array, there: Array, shifts: Mapping[str, Shift] | None = None) -> RunPairing:

@@ -16,7 +16,7 @@ from pytest_llmeval.gates.statistics.pairing import Shift
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 
 _NAMED = "bridge"
-_SHIFT = "shift of "
+_SHIFT, _RATES, _RANGE = "shift of ", "rates of ", "range of "
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ def _entry(bridge: Bridge) -> dict[str, str]:
         _NAMED: json.dumps(about, sort_keys=True),
         "time": bridge.time,
         **{f"{_SHIFT}{name}": json.dumps(_numbers_first(shift)) for name, shift in bridge.shifts.items()},
+        **{f"{_RATES}{name}": json.dumps(shift.rates) for name, shift in bridge.shifts.items() if shift.rates},
+        **{f"{_RANGE}{name}": json.dumps(shift.measured) for name, shift in bridge.shifts.items() if shift.measured},
     }
 
 
@@ -81,10 +83,21 @@ def _numbers_first(shift: Shift) -> list[Any]:
 
 def _shift(text: str) -> Shift:
     value, low, high, *ways = json.loads(text)
-    shift = Shift(float(value), float(low), float(high), *map(str, ways))
+    before, after, depends = (*map(str, ways), "", "", "")[: max(3, len(ways))]
+    shift = Shift(float(value), float(low), float(high), before, after, depends)
     if not all(map(isfinite, (shift.value, shift.low, shift.high))):
         raise ValueError("a number is not finite")
     return shift
+
+
+def _with_rates(shift: Shift, entry: Mapping[str, str], name: str) -> Shift:
+    """Return a shift with what earlier versions neither write nor read."""
+    rates = tuple(map(int, json.loads(entry.get(f"{_RATES}{name}", "[]"))))
+    measured = tuple(map(float, json.loads(entry.get(f"{_RANGE}{name}", "[]"))))
+    fits = not rates or (len(rates) == 4 and 0 <= rates[0] <= rates[1] and 0 <= rates[2] <= rates[3])  # noqa: PLR2004
+    if not fits or len(measured) not in (0, 2) or not all(map(isfinite, measured)):
+        raise ValueError("rates or range are none")
+    return replace(shift, rates=rates, measured=measured)
 
 
 def decoded(judges: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Mapping[str, str]], tuple[Bridge, ...]]:
@@ -103,6 +116,7 @@ def _bridge(entry: Mapping[str, str]) -> Bridge:
         about: Mapping[str, Any] = json.loads(entry[_NAMED])
         label, old, new = about["evaluator"], about["old"], about["new"]
         shifts = {name.removeprefix(_SHIFT): _shift(text) for name, text in entry.items() if name.startswith(_SHIFT)}
+        shifts = {name: _with_rates(shift, entry, name) for name, shift in shifts.items()}
         bridge = Bridge(label, old, new, entry["time"], about["commit"], shifts)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"found no bridge between judges ({error}), expected one") from None

@@ -226,14 +226,17 @@ def judge_scores(
 def _judged(
     metric: str, approved: Score, score: Score, settings: SnapshotSettings, *, better: bool, shift: Shift | None
 ) -> SnapshotVerdict:
-    value, tolerance = approved.value, settings.tolerance_of(metric)
+    value, tolerance, own_value = approved.value, settings.tolerance_of(metric), rounded(score.value)
     if shift is not None and value is not None:
+        if shift.rates and score.value is not None:
+            score = replace(score, value=shift.former_value(score.value))
+            shift = replace(shift, value=0.0, low=shift.low - shift.value, high=shift.high - shift.value)
         # How much less the new judge may give to the approved answers is no fall.
         unsure = shift.value - shift.low if better else shift.high - shift.value
         value, tolerance = value + shift.value, Tolerance(tolerance.at(value) + max(unsure, 0.0))
     verdict = compare_scores(metric, score.value, value, tolerance, higher_is_better=better)
     if shift is not None:
-        verdict = replace(verdict, approved=rounded(approved.value))
+        verdict = replace(verdict, value=own_value, approved=rounded(approved.value))
     if score.errored > approved.errored:
         # What could not be scored is no longer in the value, so the value alone would hide it.
         worse = f"{counted(score.errored, 'case')} errored, {approved.errored} when approved; {verdict.reason}"
@@ -246,13 +249,15 @@ def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]
     return [
         each
         if each.metric not in shifts or each.kind == "not_comparable"
-        else replace(
-            each,
-            reason=f"{each.reason}; {_text(each.approved)} when approved, which a change of judge moves by "
-            f"{shifts[each.metric]}",
-        )
+        else replace(each, reason=f"{each.reason}; {_moved(each, shifts[each.metric])}")
         for each in verdicts
     ]
+
+
+def _moved(verdict: SnapshotVerdict, shift: Shift) -> str:
+    if shift.rates:
+        return f"on the scale of the former judge, {_text(verdict.value)} by the new one"
+    return f"{_text(verdict.approved)} when approved, which a change of judge moves by {shift}"
 
 
 def vanished(metric: str, approved: float | None, *, warn: bool = False) -> SnapshotVerdict:

@@ -382,6 +382,9 @@ class ChangeGate(Gate):
         shift = pairing.shifts.get(self.subject)
         if shift is not None and shift.depends:
             return f"not comparable across the change of judge: {shift.depends}; approve a run of the new judge"
+        scores = None if shift is None else pairing.table.scores[self.metric][pairing.everything().current]
+        if shift is not None and scores is not None and (outside := shift.outside(scores)):
+            return f"not comparable across the change of judge: {outside}; approve a run of the new judge"
         if shift is not None and (parts := self.unbridged):
             bridge = f"the bridge from the former judge does not hold {parts}"
             return f"not comparable: {bridge}; approve a run of the new judge"

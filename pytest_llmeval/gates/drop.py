@@ -114,6 +114,12 @@ class DropGate(ClaimGate):
         if proven:
             return "failed", ""
         beyond = evidence.drop is not None and evidence.drop > self.max_drop + TOLERANCE
+        if (bridge := evidence.estimate.bridge) > self.max_drop + TOLERANCE:
+            wide = (
+                f"cannot tell: the interval of the bridge between the judges is {number(bridge)} wide, above max_drop"
+            )
+            open_ = f"{wide}. Approve a run of the new judge, or compare both on more cases"
+            return ("failed", f"failed without proof: {open_}") if self.undecided == "fail" else ("undecided", open_)
         if beyond and collapsed and made_up_tail(evidence.estimate, metric) <= 1 - self.confidence:
             return "failed", f"failed without proof: {self._worse(evidence, metric)}"
         if not self.undecided_by(evidence, metric):

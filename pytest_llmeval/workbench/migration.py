@@ -282,8 +282,9 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: Suite) -> dict[str,
             value, low, high = (rounded(number) for number in (each.difference, each.low, each.high))
             if value is not None and low is not None and high is not None:
                 scores = pairing.table.scores[name]
-                depends = dependence(scores[rows.baseline], scores[rows.current])
-                shifts[subject_of(name, statistic)] = Shift(value, low, high, depends=depends)
+                before, after = scores[rows.baseline], scores[rows.current]
+                shift = Shift(value, low, high, depends=dependence(before, after))
+                shifts[subject_of(name, statistic)] = shift.measured_on(before, after)
     return shifts
 
 

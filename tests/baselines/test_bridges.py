@@ -1,11 +1,15 @@
 """Bridges between judges in score files."""
 
+import importlib
 import json
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from project import ROOT
 
 from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.baselines.scores import Bridge, bridge_of, decoded, encoded, shifts_between
@@ -80,3 +84,44 @@ def test_what_is_no_bridge_is_a_fault(changes: dict[str, str]) -> None:
     entry = {**encoded([BRIDGE])["bridge 1"], **changes}
     with pytest.raises(ValueError, match="found no bridge between judges"):
         decoded({"bridge 1": entry})
+
+
+def test_rates_bring_a_mean_to_the_scale_of_the_former_judge_whatever_is_right() -> None:
+    shift = Shift(0.1, 0.05, 0.15, rates=(80, 80, 10, 20))
+    assert [shift.former_value(value) for value in (0.9, 0.8, 0.75, 0.4)] == pytest.approx([0.8, 0.6, 0.5, 0.0])
+    assert shift.former(np.full(2_000, 0.8)).mean() == pytest.approx(0.6, abs=0.05)
+    assert Shift(0, 0, 0, rates=(5, 5, 0, 0)).width(0.8) > 0.5
+    assert Shift(0, 0, 0, rates=(2, 4, 2, 4)).former_value(0.5) == 0.5
+
+
+def test_rates_are_measured_on_scores_of_0_and_1_and_a_range_on_others() -> None:
+    old, new = np.array([1.0, 1.0, 0.0, 0.0, np.nan]), np.array([1.0, 0.0, 1.0, 0.0, 1.0])
+    assert Shift(0.0, -0.5, 0.5).measured_on(old, new).rates == (1, 2, 1, 2)
+    assert Shift(0.3, 0.0, 0.5).measured_on(old, new).rates == ()  # no mean of the scores
+    graded = Shift(0.1, 0.0, 0.2).measured_on(np.array([0.4, 0.5]), np.array([0.5, 0.6]))
+    assert (graded.rates, graded.measured) == ((), (0.5, 0.6))
+    assert graded.outside(np.array([0.5, 0.55, 0.6])) == ""
+    assert graded.outside(np.array([0.5, 0.2, 0.1])) == (
+        "2 of 3 scores lie outside 0.5000..0.6000, where the judges were compared"
+    )
+
+
+def test_rates_and_ranges_come_back_from_files_and_faulty_ones_are_faults() -> None:
+    shifts = {"a": Shift(0.1, 0.0, 0.2, rates=(3, 4, 1, 2)), "b": Shift(0.1, 0.0, 0.2, measured=(0.25, 0.5))}
+    bridge = replace(BRIDGE, shifts=shifts)
+    assert decoded(encoded([bridge])) == ({}, (bridge,))
+    for faulty in ("[5, 4, 1, 2]", "[1, 2]", "x", '["a"]'):
+        with pytest.raises(ValueError, match="found no bridge between judges"):
+            decoded({"bridge 1": {**encoded([bridge])["bridge 1"], "rates of a": faulty}})
+
+
+@pytest.mark.parametrize(("compared", "now"), [(300, 0.6), (5, 0.5)])
+def test_a_judge_that_passes_half_of_the_wrong_answers_hides_no_fall(
+    compared: int, now: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    planning = importlib.import_module("planning")
+    rng = np.random.default_rng([44, compared])
+    outcomes = [planning.bridged_outcomes(rng, compared, 0.8, now) for _ in range(10)]
+    assert {safe for safe, _ in outcomes} == {"failed"}
+    assert "passed" not in {drop for _, drop in outcomes}

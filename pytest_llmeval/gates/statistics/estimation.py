@@ -24,6 +24,12 @@ MANY_UNITS = 5_000
 """With more, what a few cases do to a difference is seen by resamples, too."""
 
 
+def _nothing() -> FloatArray:
+    import numpy as np
+
+    return np.empty(0)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """One metric in both runs, and how its difference scatters.
@@ -46,7 +52,9 @@ class Estimate:
         lost_resamples: Share of the resamples in which the metric has no value.
         fault: Why one of the runs has no value, if its cases do not say so.
         apart: Why the runs cannot be compared by the metric.
-        shift: How far a change of judge moves the metric, which baseline and resamples take into account.
+        shift: How far a change of judge moves the metric, which values and resamples take into account.
+        bridge: Width of the interval of that; 0 if both runs have the same judge.
+        current: Resampled values of the current run; empty unless a bridge needs them.
         falls: How many cases had a score in the baseline and abstain now, in words; empty for none.
     """
 
@@ -68,6 +76,8 @@ class Estimate:
     apart: str = ""
     shift: Shift | None = None
     falls: str = ""
+    bridge: float = 0.0
+    current: FloatArray = field(default_factory=_nothing, repr=False)
 
     @property
     def difference(self) -> float | None:
@@ -150,9 +160,16 @@ def _across(data: Estimate, shift: Shift | None) -> Estimate:
     """
     if shift is None:
         return data
+    data = replace(data, shift=shift, contributions=data.resampled[:0], changed=None)
+    if data.value is not None:
+        data = replace(data, bridge=shift.width(data.value))
+    if shift.rates and data.value is not None:
+        # A difference was measured with as many right answers as there were then; now there may be others.
+        before = data.current - data.resampled
+        return replace(data, value=shift.former_value(data.value), resampled=shift.former(data.current) - before)
     baseline = None if data.baseline is None else data.baseline + shift.value
     resampled = data.resampled - shift.draws(data.resampled.size)
-    return replace(data, baseline=baseline, resampled=resampled, contributions=resampled[:0], changed=None, shift=shift)
+    return replace(data, baseline=baseline, resampled=resampled)
 
 
 def _estimate(
@@ -217,14 +234,22 @@ class _Resampling:
 
         with np.errstate(all="ignore"):
             resampled = self._resampled(names)
+            current = self._current(names) if any(each.rates for each in self.pairing.shifts.values()) else {}
             few = self.pairing.paired and len(self.blocks[0]) <= MANY_UNITS
             without = self._without_one(names) if jackknife or few else {}
         return {
-            name: self._estimate(name, resampled[name], without.get(name, ()), jackknife=jackknife) for name in names
+            name: self._estimate(name, resampled[name], current.get(name), without.get(name, ()), jackknife=jackknife)
+            for name in names
         }
 
     def _estimate(
-        self, name: str, resampled: FloatArray, without: Sequence[FloatArray], *, jackknife: bool
+        self,
+        name: str,
+        resampled: FloatArray,
+        current: FloatArray | None,
+        without: Sequence[FloatArray],
+        *,
+        jackknife: bool,
     ) -> Estimate:
         import numpy as np
 
@@ -278,6 +303,7 @@ class _Resampling:
             fault="; ".join(faults),
             apart=next((each.apart for each in rests if each.apart), ""),
             falls=self.pairing.describe_falls(name, rows),
+            current=current[np.isfinite(resampled)] if usable and current is not None else np.empty(0),
         )
 
     def _contributions(
@@ -314,6 +340,16 @@ class _Resampling:
         if len(draws) == 1:
             return dict(draws[0])
         return {name: draws[0][name] - draws[1][name] for name in names}
+
+    def _current(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return the values of the current run in the resamples of `_resampled`."""
+        import numpy as np
+
+        count = min(resample_count(len(block)) for block in self.blocks)
+        if not all(len(block) for block in self.blocks):
+            return {name: np.full(count, np.nan) for name in names}
+        totals = resampled_totals(self.blocks[0], count, SEED)
+        return dict(self.columns.formula(totals[:, : self.columns.matrix.shape[1]]))
 
     def _without_one(self, names: Sequence[str]) -> dict[str, tuple[FloatArray, ...]]:
         """Return differences without one unit each; of unpaired runs, without one unit of either."""

@@ -303,7 +303,13 @@ def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> I
     elif pairing.matching.by_content:
         yield pairing.matching.content_note
     if estimate.shift is not None:
-        yield f"across a change of judge, which by itself moves it by {estimate.shift}"
+        if rates := estimate.shift.rates:
+            yield (
+                f"across a change of judge, on the scale of the former one: the new one passes {rates[0]} of "
+                f"{rates[1]} answers that it passed, and {rates[2]} of {rates[3]} others"
+            )
+        else:
+            yield f"across a change of judge, which by itself moves it by {estimate.shift}"
     if estimate.left_out:
         yield f"{counted(estimate.left_out, 'case')} left out, errored or not run"
     if estimate.changed is not None and estimate.cases and estimate.changed < FEW_CHANGED:

@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from msgspec import structs
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 """Of the intervals of shifts."""
 
+_DRAWS = 4_000
+_UNIT = 1e-5
+"""More than what rounded shifts may differ by."""
+
+_MOST_OUTSIDE = 0.05
 _LEVEL = 0.01
 _LEAST_CASES = 8
 _ROUNDING = 1e-9
@@ -47,6 +52,9 @@ class Shift:
         before: How the old judge's metric is computed, if the new one's is computed otherwise: by other steps, say.
         after: How the new judge's is.
         depends: How the difference depends on the score, so that it holds for no other scores; empty if it does not.
+        rates: Of scores of 0 and 1: how many of the answers that the old judge passed the new one passes, how many
+            those are, and the same two numbers of the answers that the old judge failed. Empty for other scores.
+        measured: Smallest and largest score of the new judge where both were compared; empty for scores of 0 and 1.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -57,6 +65,69 @@ class Shift:
     before: str = ""
     after: str = ""
     depends: str = ""
+    rates: tuple[int, ...] = ()
+    measured: tuple[float, ...] = ()
+
+    def measured_on(self, old: "FloatArray", new: "FloatArray") -> "Shift":
+        """Return the shift with the rates of 0/1 scores whose mean it moves, or the range of others.
+
+        Args:
+            old: Scores of cases by the old judge.
+            new: By the new one.
+        """
+        import numpy as np
+
+        known = np.isfinite(old) & np.isfinite(new)
+        old, new = old[known], new[known]
+        if not old.size:
+            return self
+        if not np.isin([old, new], (0.0, 1.0)).all():
+            return replace(self, measured=(float(new.min()), float(new.max())))
+        if abs(float(new.mean() - old.mean()) - self.value) > _UNIT:
+            return self
+        right = old == 1
+        rates = (new[right].sum(), right.sum(), new[~right].sum(), (~right).sum())
+        return replace(self, rates=tuple(map(int, rates)))
+
+    def width(self, value: float) -> float:
+        """Return the width of the interval of the bridge for a value by the new judge."""
+        import numpy as np
+
+        if not self.rates:
+            return self.high - self.low
+        tail = (1 - CONFIDENCE) / 2
+        low, high = np.quantile(self.former(np.full(_DRAWS, value)), (tail, 1 - tail))
+        return float(high - low)
+
+    def former_value(self, value: float) -> float:
+        """Return a mean of 0/1 scores by the new judge as the old one would have it (Rogan and Gladen 1978).
+
+        The difference of two judges depends on how many answers are right. Their two conditional rates do not: how
+        often the new one passes what the old one passed, and what the old one failed.
+        """
+        passed, right, mistaken, wrong = self.rates
+        high, low = (
+            (hits + 0.5) / (cases + 1) if not cases else hits / cases
+            for hits, cases in ((passed, right), (mistaken, wrong))
+        )
+        return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
+
+    def former(self, values: "FloatArray") -> "FloatArray":
+        """Return resampled means by the new judge as the old one may have them; the same in every process.
+
+        The rates are drawn from their posterior distributions by Jeffreys' prior. Where the new judge does not tell
+        what the old one passed from what it failed, the mean may be any.
+        """
+        import numpy as np
+
+        passed, right, mistaken, wrong = self.rates
+        rng = np.random.default_rng(SEED + _APART)
+        high = rng.beta(passed + 0.5, right - passed + 0.5, values.size)
+        low = rng.beta(mistaken + 0.5, wrong - mistaken + 0.5, values.size)
+        anything = rng.random(values.size)
+        apart = high - low > _ROUNDING
+        former: FloatArray = np.where(apart, np.clip((values - low) / np.where(apart, high - low, 1.0), 0, 1), anything)
+        return former
 
     @property
     def deviation(self) -> float:
@@ -69,6 +140,20 @@ class Shift:
 
         drawn: FloatArray = self.value + self.deviation * np.random.default_rng(SEED + _APART).standard_normal(count)
         return drawn
+
+    def outside(self, scores: "FloatArray") -> str:
+        """Say how many scores lie where the judges were not compared, if more than one in twenty do."""
+        import numpy as np
+
+        known = scores[np.isfinite(scores)]
+        if not self.measured or not known.size:
+            return ""
+        low, high = self.measured
+        count = int(np.sum((known < low - _ROUNDING) | (known > high + _ROUNDING)))
+        if count <= _MOST_OUTSIDE * known.size:
+            return ""
+        scores_outside = f"{count} of {counted(known.size, 'score')} lie outside {interval(low, high)}"
+        return f"{scores_outside}, where the judges were compared"
 
     def __str__(self) -> str:
         sign = "+" if self.value >= 0 else ""
