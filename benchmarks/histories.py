@@ -128,7 +128,7 @@ def _excess(before: Array, now: Array, allowed: float) -> float:
 
 @table(
     "drift",
-    "regressions.md",
+    "statistics.md",
     ("fall per step", "after 12 steps", "`max_drop: 0.02` fails", "`max_drift: 0.06` fails"),
     simulations=2_000,
     quick=200,
