@@ -1,7 +1,8 @@
 """Running the cases of a process: calling targets and judges, some of them early, and scoring the answers."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,10 +16,18 @@ from pytest_llmeval.core.case import ITSELF, MISSING, Case, Itself, NoAnswer
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import APPROVED
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.run.execute import Execution, as_approved, execute_repeats, is_xfail
+from pytest_llmeval.run.execute import (
+    Execution,
+    as_approved,
+    as_expected,
+    execute_repeats,
+    is_skipped,
+    is_xfail,
+    skipped,
+)
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
-from pytest_llmeval.services.background import Activity, Background, Snapshot
+from pytest_llmeval.services.background import Activity, Background, OwnThread, Snapshot, together
 from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -175,20 +184,107 @@ class CaseRunner:
             BaseException: The target wants the whole run to end: one of `Signals.ends`.
         """
         __tracebackhide__ = True
-        suite = loaded.suite
-        # A Python test has its own prediction, which is in no batch of the file's predictions.
-        recorded = loaded.case.prediction is not MISSING and not loaded.key.test
         started = time.perf_counter()
-        if recorded and not suite.judged:
-            answers: Sequence[CaseAnswer] = [
-                CaseAnswer(with_figures(loaded.case, suite.parts_of(loaded.case)))
-            ] * suite.repeats.times
-        else:
-            answers = self._answers(loaded, fixtures, following, early)
-        measure = self._measured.measure if recorded else None
-        execution = execute_repeats(suite, answers, measure, explains_all=self.explains_all, started=started)
+        answers = self._own_answers(loaded) or self._answers(loaded, fixtures, following, early)
+        execution = self._scored(loaded, answers, started)
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
+        return execution
+
+    async def stream(
+        self,
+        cases: Sequence[LoadedCase],
+        fixtures: FromFixtures = FromFixtures(),  # noqa: B008 (immutable)
+    ) -> AsyncGenerator[tuple[int, Execution], None]:
+        """Run cases of a suite on the running event loop, several at a time.
+
+        If the waiting task is cancelled, no further call is made, those under way are cancelled, and the cases that
+        have their answers are yielded before the cancellation goes on. Evaluators run in one thread of their own.
+
+        Yields:
+            Position and execution of each case, as soon as it has run.
+
+        Raises:
+            BaseException: A target wants the whole run to end: one of `Signals.ends`.
+        """
+        finished: asyncio.Queue[asyncio.Task[Execution] | None] = asyncio.Queue()
+        tasks: dict[asyncio.Task[Execution], int] = {}
+        scoring: set[int] = set()
+        thread = OwnThread("llmeval-score")
+        to_come = iter(enumerate(cases))
+        most = self._most_at_a_time(cases[0].suite) if cases else 0
+
+        async def execution(place: int) -> Execution:
+            started = time.perf_counter()
+            loaded = cases[place]
+            if is_skipped(loaded.case):
+                return skipped(loaded.case)
+            answers = self._own_answers(loaded) or await self._answers_here(loaded, fixtures)
+            scoring.add(place)
+            finished.put_nowait(None)  # the next case need not wait for the score of this one
+            return await thread.call(partial(self._scored, loaded, answers, started))
+
+        try:
+            while True:
+                for place, _ in islice(to_come, max(0, most - len(tasks) + len(scoring))):
+                    task = asyncio.ensure_future(execution(place))
+                    tasks[task] = place
+                    task.add_done_callback(finished.put_nowait)
+                if not tasks:
+                    return
+                done = await finished.get()
+                if done is None:
+                    continue
+                place = tasks.pop(done)
+                scoring.discard(place)
+                yield place, self._concluded(done.result())
+        except asyncio.CancelledError:
+            answered = [task for task, place in tasks.items() if place in scoring or task.done()]
+            if answered:
+                await asyncio.wait(answered)
+            for task in answered:
+                yield tasks.pop(task), self._concluded(task.result())
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            thread.end()
+
+    def _concluded(self, execution: Execution) -> Execution:
+        if isinstance(execution.error, self.signals.ends):
+            raise execution.error
+        return as_expected(execution)
+
+    def _most_at_a_time(self, suite: Suite) -> int:
+        own = suite.target.concurrency if suite.target is not None else None
+        return max(min(own or self.options.concurrency, self.options.concurrency), self._batched(suite))
+
+    async def _answers_here(self, loaded: LoadedCase, fixtures: FromFixtures) -> Sequence[CaseAnswer]:
+        """Return the answers to a case, for which the calls are made on the running event loop."""
+        return await together([self._answer_here(job) for job in self.jobs(loaded, fixtures, EarlyCalls())])
+
+    async def _answer_here(self, job: Job) -> CaseAnswer:
+        known = self.answering.at_once(job)
+        if isinstance(known, CaseAnswer):
+            return known
+        job.prepare(asks_target=known is None)
+        return await self.answering.answer(job, known)
+
+    def _own_answers(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
+        """Return the answers of a case that carries its prediction and requires no judge."""
+        suite = loaded.suite
+        if suite.judged or not self._is_recorded(loaded):
+            return ()
+        return [CaseAnswer(with_figures(loaded.case, suite.parts_of(loaded.case)))] * suite.repeats.times
+
+    def _is_recorded(self, loaded: LoadedCase) -> bool:
+        # A Python test has its own prediction, which is in no batch of the file's predictions.
+        return loaded.case.prediction is not MISSING and not loaded.key.test
+
+    def _scored(self, loaded: LoadedCase, answers: Sequence[CaseAnswer], started: float) -> Execution:
+        measure = self._measured.measure if self._is_recorded(loaded) else None
+        execution = execute_repeats(loaded.suite, answers, measure, explains_all=self.explains_all, started=started)
         if isinstance(execution.error, self.signals.skips):
             return structs.replace(execution, record=structs.replace(execution.record, outcome="skipped", errors={}))
         return execution
@@ -205,9 +301,11 @@ class CaseRunner:
 
     def _window(self, suite: Suite) -> int:
         """Return how many cases are considered: enough of them to fill the batches that a service answers at once."""
+        return max(self._prefetch.window, self._batched(suite))
+
+    def _batched(self, suite: Suite) -> int:
         http = suite.target.http if suite.target is not None else None
-        batched = http.batch * http.concurrency if http is not None else 0
-        return max(self._prefetch.window, min(batched, _WIDEST_WINDOW))
+        return min(http.batch * http.concurrency, _WIDEST_WINDOW) if http is not None else 0
 
     def _allowed(self, suite: Suite, early: EarlyCalls) -> EarlyCalls:
         if self.in_turn or self.options.concurrency == 1:

@@ -4,8 +4,7 @@ import asyncio
 import json
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass, replace
 from importlib import import_module
@@ -18,13 +17,14 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error, origin, users_frame
-from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import FilePlace, display_path
 from pytest_llmeval.data.files.validation import adapter, typed
 from pytest_llmeval.data.formats.base import ColumnMap
 from pytest_llmeval.data.formats.frames import RowSource, columns_of_file, rows_of
+from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
@@ -47,6 +47,10 @@ _FORMATS: Final = {
     ".pq": "arrow",
     ".arrow": "arrow",
 }
+_CUT_SHORT: Final = "the run was cut short"
+_LOOP: Final = Background()
+"""The loop of all calls of `DeclaredSuite.run`: clients of users keep connections that belong to the loop."""
+
 _TYPED: Final = ("input", "expected", "prediction")
 
 
@@ -203,6 +207,8 @@ class DeclaredSuite:
         name: Of the suite.
         path: Names it, and the files that belong to it.
         is_tested: Whether a test function runs over its cases; otherwise its own target or predictions answer.
+        last_result: The result of the last `run` or `arun`, also of one that was cut short; ``None`` before it. Cases
+            that did not run have the outcome ``not_run``.
     """
 
     def __init__(
@@ -223,6 +229,7 @@ class DeclaredSuite:
         frame = users_frame()
         self.name = name
         self.is_tested = False
+        self.last_result: Result | None = None
         self._line = frame.f_lineno
         self._file: Path = Path(frame.f_code.co_filename)
         if not self._file.is_file():  # a cell of a notebook, or a console
@@ -331,6 +338,9 @@ class DeclaredSuite:
     ) -> Result:
         """Answer and score all cases, and return the result; gates and snapshots are for pytest.
 
+        Async targets are awaited on one event loop of the process, in a thread of its own, which all calls of `run`
+        share. An interrupt (Ctrl-C) cancels the calls under way; `last_result` then has the cases that had run.
+
         Args:
             target: Answers; default: the suite's own target, or its predictions.
             judge: Judges; default: who the suite names.
@@ -343,47 +353,81 @@ class DeclaredSuite:
             SuiteError: The suite has faults.
             LlmevalError: The suite has several systems, and none is named.
         """
-        from tqdm import tqdm
+        suite = self._chosen(system)
+        return _LOOP.run(self._result(suite, target, judge, progress))
 
-        from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
-        from pytest_llmeval.run.execute import as_expected, is_skipped, skipped
-        from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-        from pytest_llmeval.scoring.table import summarize
+    async def arun(
+        self,
+        target: Callable[..., Any] | None = None,
+        *,
+        judge: "Judgeable | None" = None,
+        system: str = "",
+        progress: bool | None = None,
+    ) -> Result:
+        """Do what `run` does, awaiting async targets on the caller's event loop.
 
+        If the task is cancelled, no further call is made, and `last_result` has the cases that had run.
+
+        Raises:
+            SuiteError: The suite has faults.
+            LlmevalError: The suite has several systems, and none is named, or the event loop is not one of asyncio.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise LlmevalError(
+                f"suite {self.name!r}: found no event loop of asyncio, expected one: arun does not run under trio; "
+                "use run in a thread"
+            ) from None
+        return await self._result(self._chosen(system), target, judge, progress)
+
+    def _chosen(self, system: str) -> Suite:
         whole = self.load()
         if whole.systems and system not in whole.systems:
             raise LlmevalError(f"suite {self.name!r}: found system {system!r}, expected {' or '.join(whole.systems)}")
         suite = whole.for_variant(system)
         if suite.faults:
-            warnings.warn(f"suite {self.name!r}: cases left out: {SuiteError(suite.faults)}", stacklevel=2)
-        key = SuiteKey(str(suite.path), display_path(suite.path, self.path.parent), variant=system)
-        loaded = [LoadedCase(suite, case, key) for case in suite.cases]
-        answers, early = FromFixtures(target, _GivenJudge(judge)), EarlyCalls(target=True, judge=True)
-        runner = CaseRunner()
-        records = []
-        with closing(_Closing(runner)):
-            # tqdm draws nothing where the output is no terminal if `disable` is None.
-            bar = tqdm(loaded, desc=self.name, unit="case", disable=None if progress is None else not progress)
-            for number, each in enumerate(bar, 1):
-                if is_skipped(each.case):
-                    records.append(skipped(each.case).record)
-                    continue
-                following = (loaded[place] for place in range(number, len(loaded)))
-                records.append(as_expected(runner.run(each, answers, following, early)).record)
-        result = summarize(
-            suite.reported,
-            records if suite.sample is None else suite.sample.weigh(records),
-            group_by=suite.group_by,
-            confidence=suite.confidence,
-            faulty=suite.faulty,
-            cluster_by=suite.cluster_by,
-            sampled=suite.sample.share if suite.sample is not None else 0.0,
-        )
-        return replace(result, system=system)
+            warnings.warn(f"suite {self.name!r}: cases left out: {SuiteError(suite.faults)}", stacklevel=3)
+        return suite
 
-    def arun(self, target: Callable[..., Any] | None = None, **options: Any) -> Awaitable[Result]:
-        """Do what `run` does, without holding up the event loop."""
-        return asyncio.to_thread(self.run, target, **options)
+    async def _result(
+        self, suite: Suite, target: Callable[..., Any] | None, judge: "Judgeable | None", progress: bool | None
+    ) -> Result:
+        from tqdm import tqdm
+
+        from pytest_llmeval.judge.options import JudgeOptions
+        from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
+        from pytest_llmeval.run.job import LoadedCase
+        from pytest_llmeval.scoring.table import summarize
+
+        key = SuiteKey(str(suite.path), display_path(suite.path, self.path.parent), variant=suite.system)
+        loaded = [LoadedCase(suite, case, key) for case in suite.cases]
+        own = suite.target.concurrency if suite.target is not None else None
+        runner = CaseRunner(JudgeOptions(concurrency=own) if own else JudgeOptions())
+        records = [CaseRecord(case.id, case.labels, "not_run", reason=_CUT_SHORT) for case in suite.cases]
+        # tqdm draws nothing where the output is no terminal if `disable` is None.
+        hidden = None if progress is None else not progress
+        stream = runner.stream(loaded, FromFixtures(target, _GivenJudge(judge)))
+        try:
+            with tqdm(total=len(loaded), desc=self.name, unit="case", disable=hidden) as bar:
+                async for place, execution in stream:
+                    records[place] = execution.record
+                    bar.update()
+        finally:
+            await stream.aclose()
+            await runner.background.release()
+            runner.close(whole_run=True)
+            result = summarize(
+                suite.reported,
+                records if suite.sample is None else suite.sample.weigh(records),
+                group_by=suite.group_by,
+                confidence=suite.confidence,
+                faulty=suite.faulty,
+                cluster_by=suite.cluster_by,
+                sampled=suite.sample.share if suite.sample is not None else 0.0,
+            )
+            self.last_result = replace(result, system=suite.system)
+        return self.last_result
 
 
 class _GivenJudge:
@@ -395,14 +439,6 @@ class _GivenJudge:
     def client(self) -> Any:
         """Return the judge."""
         return self._judge
-
-
-class _Closing:
-    def __init__(self, runner: Any) -> None:
-        self._runner = runner
-
-    def close(self) -> None:
-        self._runner.close(whole_run=True)
 
 
 def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:

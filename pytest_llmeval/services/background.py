@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -68,13 +68,21 @@ class Background(Struct):
             idle.wait(_WAKE_S)
 
     def run(self, work: Awaitable[_T]) -> _T:
-        """Run something to its end and return its result; the wait can be interrupted.
+        """Run something to its end and return its result; a wait that is interrupted cancels it first.
 
         Raises:
             BaseException: Whatever it raises, without the frames of the event loop.
         """
         __tracebackhide__ = True
-        value, error = waited(self.submit(caught(work)))
+        result: Future[tuple[_T | None, BaseException | None]] = Future()
+        loop, coroutine = self._running(), caught(work)
+        self.submit_all([(coroutine, result)])
+        try:
+            value, error = waited(result)
+        except BaseException:
+            loop.call_soon_threadsafe(_cancel, coroutine, self._tasks)
+            wait([result])
+            raise
         if error is not None:
             raise error
         return cast("_T", value)
@@ -91,6 +99,13 @@ class Background(Struct):
         thread.join()
         loop.close()
 
+    async def release(self) -> None:
+        """Release what `closing` names, in the running loop."""
+        closing, self.closing = self.closing, []
+        for close in closing:
+            with suppress(Exception):  # what cannot be closed any more is gone with the process
+                await close()
+
     async def _wind_up(self) -> None:
         import asyncio
 
@@ -98,9 +113,7 @@ class Background(Struct):
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        for close in self.closing:
-            with suppress(Exception):  # what cannot be closed any more is gone with the process
-                await close()
+        await self.release()
         await asyncio.get_running_loop().shutdown_asyncgens()
 
 
@@ -112,6 +125,12 @@ def _start(work: "Sequence[tuple[Coroutine[Any, Any, _T], Future[_T]]]", tasks: 
         tasks.add(task)
         task.add_done_callback(partial(_pass_on, result))
         task.add_done_callback(tasks.discard)
+
+
+def _cancel(coroutine: Coroutine[Any, Any, Any], tasks: "set[asyncio.Future[Any]]") -> None:
+    for task in tasks:
+        if getattr(task, "get_coro", lambda: None)() is coroutine:
+            task.cancel()
 
 
 def _pass_on(result: "Future[_T]", task: "asyncio.Future[_T]") -> None:
