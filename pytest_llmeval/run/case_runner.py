@@ -1,6 +1,5 @@
 """Running the cases of a process: calling targets and judges, some of them early, and scoring the answers."""
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -207,6 +206,8 @@ class CaseRunner:
         Raises:
             BaseException: A target wants the whole run to end: one of `Signals.ends`.
         """
+        import asyncio
+
         finished: asyncio.Queue[asyncio.Task[Execution] | None] = asyncio.Queue()
         tasks: dict[asyncio.Task[Execution], int] = {}
         scoring: set[int] = set()
