@@ -233,7 +233,7 @@ def test_what_real_files_vary_in_is_no_fault(tmp_path: Path, document: Any) -> N
         ),
         (
             {"narrative_events": [{"relationships": [3]}]},
-            "1:46  narrative_events[0].relationships[0]: found the number 3, expected an object",
+            "1:42  narrative_events[0].relationships[0]: found the number 3, expected an object",
         ),
         (
             {"narrative_events": [{"id": "e", "action_layer": "physical"}]},
