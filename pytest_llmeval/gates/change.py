@@ -309,7 +309,7 @@ class ChangeGate(Gate):
         if cls.proves_safety and values.get("test") == "wilcoxon":
             known = "expected one of bootstrap, bca, permutation, or mcnemar for scores of 0 and 1"
             why = "wilcoxon is about the typical case, which may be as before while the mean collapses"
-            claim = f"rule {cls.rule}" if cls.rule else cls.tags[0]
+            claim = f"rule {values['rule']}" if values.get("rule") else cls.tags[0]
             raise ValueError(f"found test wilcoxon with {claim}, {known}: {why}")
         if max_drift is not None and not change <= max_drift < math.inf:
             raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
