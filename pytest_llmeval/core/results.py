@@ -280,19 +280,21 @@ class Result:
         return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return a row for each case, metric and repeat.
+        """Return a row for each case, metric and repeat; a case without scores has one for each metric.
 
         Returns:
             Keys ``case``, ``outcome``, ``system``, ``repeat`` (counted from 1; 0 for the value over all repeats),
             ``metric``, ``value``, ``reason`` (why there is no value), and ``label.NAME`` for each label of the case.
         """
         rows = []
+        names = [name for name in self.metrics if name in self.scores] or list(self.metrics) or [""]
         for case, record in zip(self.cases, self.records, strict=True):
             labels = {f"label.{name}": value for name, value in sorted(record.labels.items())}
             spread = (record.repeats or {}).get("spread", {})
             absent = case.absent
-            for metric, value in case.metrics.items():
-                values = [value, *spread.get(metric, {}).get("scores", ())]
+            missing = [] if record.observations and not record.errors else names
+            for metric in dict.fromkeys((*case.metrics, *missing)):
+                values = [case.metrics.get(metric), *spread.get(metric, {}).get("scores", ())]
                 for repeat, each in enumerate(values):
                     reason = None if each is not None else absent.get(metric, case.reason)
                     row = {"case": case.id, "outcome": case.outcome, "system": self.system, "repeat": repeat}

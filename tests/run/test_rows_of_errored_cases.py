@@ -1,0 +1,33 @@
+"""Tables of results: every case that went in comes out, also one without any score."""
+
+import pytest_llmeval as ev
+
+CASES = [{"id": name, "input": name, "expected": "Paris"} for name in ("a", "b", "c", "d")]
+
+
+def test_tables_keep_cases_without_scores() -> None:
+    def answer(question: str) -> str:
+        if question in "bd":
+            raise RuntimeError(f"no answer to {question}")
+        return "Paris"
+
+    suite = ev.suite("capitals", cases=CASES, evaluators=[ev.text(metrics=["f1", "exact_match"])])
+    result = suite.run(answer, progress=False)
+    rows = result.to_dicts()
+    assert [(row["case"], row["metric"], row["value"]) for row in rows] == [
+        (case, metric, 1.0 if case in "ac" else None) for case in "abcd" for metric in result.metrics
+    ]
+    assert all("no answer to b" in row["reason"] for row in rows if row["case"] == "b")
+    assert {row["outcome"] for row in rows if row["case"] in "bd"} == {"errored"}
+    table = result.to_pandas()
+    assert set(table["case"]) == set(result.to_polars()["case"]) == set("abcd")
+    assert set(result.to_arrow()["case"].to_pylist()) == set("abcd")
+    assert table["value"].isna().sum() == 4
+
+
+def test_a_suite_without_any_score_has_a_row_for_each_case() -> None:
+    def answer(question: str) -> str:
+        raise RuntimeError(question)
+
+    suite = ev.suite("capitals", cases=CASES, evaluators=[ev.text(metrics=["f1"])])
+    assert list(dict.fromkeys(row["case"] for row in suite.run(answer, progress=False).to_dicts())) == list("abcd")
