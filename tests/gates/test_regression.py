@@ -60,7 +60,7 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: C
             {"max_drop": 0.1, "test": "wilcoxon", "rule": "proven_safe"},
             "found test wilcoxon with rule proven_safe, expected one of bootstrap, bca, permutation, or mcnemar",
         ),
-        ({"min_gain": 0.1, "against": "b", "test": "wilcoxon"}, "found test wilcoxon with rule proven_safe"),
+        ({"min_gain": 0.1, "against": "b", "test": "wilcoxon"}, "found test wilcoxon with min_gain"),
         ({"max_drop": 0.1, "min_cases": 3}, "found min_cases without by"),
         ({"max_drop": 0.1, "max_drift": 0.05}, "found max_drift 0.05, expected a finite number of at least max_drop"),
         ({"max_drift": 0.1}, "found max_drift without max_drop, expected both"),
