@@ -69,6 +69,7 @@ __all__ = [
     "Registry",
     "Result",
     "SuiteError",
+    "SuiteResult",
     "Sums",
     "Totals",
     "Usage",
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.declared import DeclaredSuite as suite  # noqa: N813 (as it is called)
     from pytest_llmeval.run.declared import cases
     from pytest_llmeval.run.score import score
+    from pytest_llmeval.run.scripts import SuiteResult
     from pytest_llmeval.run.streams.partial import PartialResult
     from pytest_llmeval.run.streams.stream import score_stream
     from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
@@ -141,6 +143,7 @@ _HOMES = {
     "judge.direct": ("Panel",),
     "run.declared": ("cases",),
     "run.score": ("score",),
+    "run.scripts": ("SuiteResult",),
     "run.streams.partial": ("PartialResult",),
     "run.streams.stream": ("score_stream",),
     "gates.statistics.compare": ("Comparison", "Difference", "compare"),

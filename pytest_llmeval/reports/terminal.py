@@ -59,7 +59,7 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
     """
     if verbosity < 0:
         for suite in report.suites:
-            yield from (_gate(each, suite) for each in suite.gates if each.outcome == "failed")
+            yield from (gate_line(each, suite) for each in suite.gates if each.outcome == "failed")
             yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
             yield from not_judged(suite, f"{suite.suite}: ")
         return
@@ -155,7 +155,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield Line(f"by {key}: {counted(len(groups), 'group')} (-v shows them)")
     if errors := _errors(suite):
         yield Line(printable(f"errors: {errors} (--llmeval-report=errors.json lists them)"))
-    yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
+    yield from (gate_line(each) for each in suite.gates if each.outcome != "not_judged")
     yield from not_judged(suite)
     yield from _snapshot(suite, everything=everything)
     if verbosity:
@@ -222,10 +222,16 @@ def _verdict(verdict: SnapshotVerdict, suite: SuiteReport | None = None) -> Line
     return Line(printable(f"snapshot {word}  {where}{verdict.metric}  ({verdict.reason})"), colour)
 
 
-_SIGNS = {"passed": ("PASSED", "green"), "failed": ("FAILED", "red"), "undecided": ("UNDECIDED", "yellow")}
+_SIGNS = {
+    "passed": ("PASSED", "green"),
+    "failed": ("FAILED", "red"),
+    "undecided": ("UNDECIDED", "yellow"),
+    "not_judged": ("NOT JUDGED", "yellow"),
+}
 
 
-def _gate(gate: GateResult, suite: SuiteReport | None = None) -> Line:
+def gate_line(gate: GateResult, suite: SuiteReport | None = None) -> Line:
+    """Return the line of a verdict, after the name of its suite if several are listed."""
     verdict, colour = _SIGNS[gate.outcome]
     where = f"{suite.suite}: " if suite else ""
     return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({gate.reason})"), colour)

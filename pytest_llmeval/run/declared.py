@@ -17,7 +17,6 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error, origin, users_frame
-from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import FilePlace, display_path
@@ -28,11 +27,12 @@ from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.direct import Judgeable
+    from pytest_llmeval.run.scripts import ScriptRun, SuiteResult
     from pytest_llmeval.suite.entries import SuiteArguments
 
 
@@ -47,7 +47,6 @@ _FORMATS: Final = {
     ".pq": "arrow",
     ".arrow": "arrow",
 }
-_CUT_SHORT: Final = "the run was cut short"
 _LOOP: Final = Background()
 """The loop of all calls of `DeclaredSuite.run`: clients of users keep connections that belong to the loop."""
 
@@ -229,7 +228,7 @@ class DeclaredSuite:
         frame = users_frame()
         self.name = name
         self.is_tested = False
-        self.last_result: Result | None = None
+        self.last_result: SuiteResult | None = None
         self._line = frame.f_lineno
         self._file: Path = Path(frame.f_code.co_filename)
         if not self._file.is_file():  # a cell of a notebook, or a console
@@ -335,8 +334,8 @@ class DeclaredSuite:
         judge: "Judgeable | None" = None,
         system: str = "",
         progress: bool | None = None,
-    ) -> Result:
-        """Answer and score all cases, and return the result; gates and snapshots are for pytest.
+    ) -> "SuiteResult":
+        """Answer and score all cases, judge the gates, and return the result; approvals are for pytest.
 
         Async targets are awaited on one event loop of the process, in a thread of its own, which all calls of `run`
         share. An interrupt (Ctrl-C) cancels the calls under way; `last_result` then has the cases that had run.
@@ -353,8 +352,7 @@ class DeclaredSuite:
             SuiteError: The suite has faults.
             LlmevalError: The suite has several systems, and none is named.
         """
-        suite = self._chosen(system)
-        return _LOOP.run(self._result(suite, target, judge, progress))
+        return _LOOP.run(self._executed(self._chosen(system), target, judge, progress))
 
     async def arun(
         self,
@@ -363,7 +361,7 @@ class DeclaredSuite:
         judge: "Judgeable | None" = None,
         system: str = "",
         progress: bool | None = None,
-    ) -> Result:
+    ) -> "SuiteResult":
         """Do what `run` does, awaiting async targets on the caller's event loop.
 
         If the task is cancelled, no further call is made, and `last_result` has the cases that had run.
@@ -379,66 +377,26 @@ class DeclaredSuite:
                 f"suite {self.name!r}: found no event loop of asyncio, expected one: arun does not run under trio; "
                 "use run in a thread"
             ) from None
-        return await self._result(self._chosen(system), target, judge, progress)
+        return await self._executed(self._chosen(system), target, judge, progress)
 
-    def _chosen(self, system: str) -> Suite:
+    async def _executed(
+        self, run: "ScriptRun", target: Callable[..., Any] | None, judge: "Judgeable | None", progress: bool | None
+    ) -> "SuiteResult":
+        try:
+            return await run.execute(target, judge, progress)
+        finally:
+            self.last_result = run.result
+
+    def _chosen(self, system: str) -> "ScriptRun":
+        from pytest_llmeval.run.scripts import ScriptRun
+
         whole = self.load()
         if whole.systems and system not in whole.systems:
             raise LlmevalError(f"suite {self.name!r}: found system {system!r}, expected {' or '.join(whole.systems)}")
         suite = whole.for_variant(system)
         if suite.faults:
             warnings.warn(f"suite {self.name!r}: cases left out: {SuiteError(suite.faults)}", stacklevel=3)
-        return suite
-
-    async def _result(
-        self, suite: Suite, target: Callable[..., Any] | None, judge: "Judgeable | None", progress: bool | None
-    ) -> Result:
-        from tqdm import tqdm
-
-        from pytest_llmeval.judge.options import JudgeOptions
-        from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
-        from pytest_llmeval.run.job import LoadedCase
-        from pytest_llmeval.scoring.table import summarize
-
-        key = SuiteKey(str(suite.path), display_path(suite.path, self.path.parent), variant=suite.system)
-        loaded = [LoadedCase(suite, case, key) for case in suite.cases]
-        own = suite.target.concurrency if suite.target is not None else None
-        runner = CaseRunner(JudgeOptions(concurrency=own) if own else JudgeOptions())
-        records = [CaseRecord(case.id, case.labels, "not_run", reason=_CUT_SHORT) for case in suite.cases]
-        # tqdm draws nothing where the output is no terminal if `disable` is None.
-        hidden = None if progress is None else not progress
-        stream = runner.stream(loaded, FromFixtures(target, _GivenJudge(judge)))
-        try:
-            with tqdm(total=len(loaded), desc=self.name, unit="case", disable=hidden) as bar:
-                async for place, execution in stream:
-                    records[place] = execution.record
-                    bar.update()
-        finally:
-            await stream.aclose()
-            await runner.background.release()
-            runner.close(whole_run=True)
-            result = summarize(
-                suite.reported,
-                records if suite.sample is None else suite.sample.weigh(records),
-                group_by=suite.group_by,
-                confidence=suite.confidence,
-                faulty=suite.faulty,
-                cluster_by=suite.cluster_by,
-                sampled=suite.sample.share if suite.sample is not None else 0.0,
-            )
-            self.last_result = replace(result, system=suite.system)
-        return self.last_result
-
-
-class _GivenJudge:
-    """Implements `pytest_llmeval.judge.judges.OwnJudge` by a judge that is there."""
-
-    def __init__(self, judge: Any) -> None:
-        self._judge = judge
-
-    def client(self) -> Any:
-        """Return the judge."""
-        return self._judge
+        return ScriptRun(whole, system)
 
 
 def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
