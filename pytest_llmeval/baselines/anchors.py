@@ -15,9 +15,11 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
+from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.drop import DriftGate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
+from pytest_llmeval.gates.statistics.estimation import Chain, chain_name, chain_step, estimate
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.suite.suite import Suite
 
@@ -36,12 +38,14 @@ class Anchored:
         anchors: Metric to anchor; metrics whose anchor is the approved run have none.
         texts: File of an anchor to its text.
         discarded: Which anchors are given up, and why.
+        chains: Name of a chain to what a metric moved from its anchor to the approved run, if cases are others.
         fault: Why the scores cannot be approved; empty where they can.
     """
 
     anchors: Mapping[str, Anchor] = field(default_factory=dict)
     texts: Mapping[Path, str] = field(default_factory=dict)
     discarded: Sequence[str] = ()
+    chains: Mapping[str, Chain] = field(default_factory=dict)
     fault: str = ""
 
 
@@ -57,8 +61,8 @@ def next_anchors(
     """Return the anchors after an approval.
 
     That of a metric moves to a run that is established to be better in it: the luckiest of many equal runs would be an
-    anchor that no run can hold. It begins anew where runs cannot be compared by the metric: they share no unchanged
-    case, or its evaluator or judge is not what it was.
+    anchor that no run can hold. It begins anew where runs cannot be compared by the metric: no chain of runs shares
+    unchanged cases, or its evaluator or judge is not what it was.
 
     Args:
         old: The approved scores so far.
@@ -79,6 +83,7 @@ def next_anchors(
     discarded = _discarded(unguarded, "no gate guards the metric any more")
     anchors: dict[str, Anchor] = {}
     texts: dict[Path, str] = {}
+    chains: dict[str, Chain] = {}
     pairings: dict[str, RunPairing] = {}
     for metric in guarded:
         anchor = _before(old, metric)
@@ -92,14 +97,74 @@ def next_anchors(
         except (OSError, UnicodeDecodeError, SuiteError) as error:
             return Anchored(fault=_lost(metric, anchor, error))
         pairing = pairings[anchor.statistics]
-        if not _comparable(old.comparable, new.comparable, pairing.matching, _labels(suite, metric)):
+        links, last = _next_chains(old, new, measured, (anchor, text), metric), measured.pairing
+        linked = last.matching if links and last is not None else pairing.matching
+        if not _comparable(old.comparable, new.comparable, linked, _labels(suite, metric)):
             if metric in stored:
                 discarded += _discarded({metric: anchor}, "runs cannot be compared with it any more")
             continue
-        if keep or not _better(pairing, suite, metric):
+        if keep or not _better(pairing, measured, metric):
             anchors[metric] = anchor
+            chains |= links if not pairing.matching.whole else {}
             texts[anchor_file(scores, anchor.statistics)] = text
-    return Anchored(anchors, texts, discarded)
+    return Anchored(anchors, texts, discarded, chains)
+
+
+def _next_chains(
+    old: SuiteScores, new: SuiteScores, measured: MeasuredSuite, anchor: tuple[Anchor, str], metric: str
+) -> dict[str, Chain]:
+    """Return the chains of a metric from its anchor to the run that is being approved, with the last step.
+
+    Groups have none. Where there was none, the first step is from the anchor to the run approved last.
+    """
+    gates = [gate for gate in measured.suite.regressions if gate.metric == metric and gate.by is None]
+    named = {chain_name(*subject): subject for subject in map(_subject, gates)}
+    if old.cases.statistics == new.cases.statistics:
+        return {name: old.chains[name] for name in named if name in old.chains}
+    last = None if measured.pairing is None else measured.approved
+    chains: dict[str, Chain] = {}
+    first: RunPairing | None = None
+    for name, subject in named.items():
+        step = None if last is None else _step(last.pairing, *subject)
+        if last is None or step is None:
+            continue
+        chain = old.chains.get(name)
+        if chain is None and anchor[0].statistics == old.cases.statistics:
+            chain = Chain(0.0, 0, step.units, 0, {})
+        elif chain is None:
+            approved = CaseStatistics.from_lines(StringIO(anchor[1]), "anchor")
+            first = first or RunPairing(
+                last.statistics, approved, measured.suite.metrics, abstained=measured.suite.abstained
+            )
+            chain = _step(first, *subject)
+        if chain is not None:
+            chains[name] = chain.extended(step, None if subject[-1] else last.pairing.matching)
+    return chains
+
+
+def _subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
+    return gate.metric, "mean" if gate.statistic == "mean" else "value", gate.cluster_by
+
+
+def _step(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
+    if metric not in pairing.table.owner or (cluster_by and not pairing.has_label(cluster_by)):
+        return None
+    rows = pairing.everything()
+    data = estimate(pairing, rows, [metric], statistic=statistic, cluster_by=cluster_by)[metric]
+    return chain_step(data, pairing, rows, cluster_by)
+
+
+def _chained(measured: MeasuredSuite, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
+    """Return the run with the one approved last, as the last step of a chain; ``None`` if there is no such chain."""
+    last = None if measured.pairing is None else measured.approved
+    scores, name = measured.approved_scores, chain_name(metric, statistic, cluster_by)
+    if last is None or scores is None or name not in scores.chains:
+        return None
+    if _step(last.pairing, metric, statistic, cluster_by) is None:
+        return None
+    pairing = measured.pair(last.statistics)
+    pairing.chains = {name: scores.chains[name]}
+    return pairing
 
 
 def _before(old: SuiteScores, metric: str) -> Anchor | None:
@@ -154,10 +219,12 @@ def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels
     return measured and judged and (old.cases, old.data, old.repeats) == (new.cases, new.data, new.repeats)
 
 
-def _better(pairing: RunPairing, suite: Suite, metric: str) -> bool:
-    if metric not in pairing.table.owner:
+def _better(pairing: RunPairing, measured: MeasuredSuite, metric: str) -> bool:
+    label = gate_clusters(measured.suite, metric)
+    if not pairing.matching.whole:
+        pairing = _chained(measured, metric, "value", label) or pairing
+    if metric not in pairing.table.owner or not pairing.paired:
         return False
-    label = gate_clusters(suite, metric)
     clusters = label if label and pairing.has_label(label) else None
     difference = differences(pairing, pairing.everything(), [metric], confidence=_CONFIDENCE, cluster_by=clusters)[
         metric
@@ -208,6 +275,8 @@ def anchored_gates(
         if digest not in known:
             known[digest] = _paired(measured, approved, scores, digest, texts or {})
         pairing = known[digest]
+        if not isinstance(pairing, str) and not pairing.matching.whole and gate.by is None:
+            pairing = _chained(measured, *_subject(gate)) or pairing
         owned = measured.suite.metrics.find(gate.metric)
         if isinstance(pairing, str) or (
             pairing.matching.unchanged and (owned is None or _measured(pairing, owned.label))

@@ -94,7 +94,7 @@ def judge_snapshot(
     pending = _pending(path, old, new, verdicts, writes=writes)
     if writes:
         pool, named = next_pool(old, new, path, settings.pool)
-        remembering = replace(new, pool=pool, anchors=anchored.anchors)
+        remembering = replace(new, pool=pool, anchors=anchored.anchors, chains=anchored.chains)
         pending.named = {**named, **anchored.texts}
         if measured.suite.against_approved:
             text = answers_text(measured.suite.cases, (row for each in measured.records for row in each.recordings))

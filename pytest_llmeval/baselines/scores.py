@@ -12,6 +12,7 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.gates.statistics.estimation import Chain
 from pytest_llmeval.gates.statistics.pairing import Shift
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 
@@ -242,6 +243,7 @@ class SuiteScores:
         anchors: Metric to the run below which it may not drift; without those for which that is the one approved last.
         bridges: Changes of judges across which it may be compared, and those of earlier approvals; the latest last.
         limits: Metric to the gates and the tolerance that limited its fall; ``*`` stands for all metrics.
+        chains: Name of a chain to what a metric moved from its anchor to the run approved last, if cases are others.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -260,6 +262,7 @@ class SuiteScores:
     bridges: tuple[Bridge, ...] = ()
     anchors: Mapping[str, Anchor] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
+    chains: Mapping[str, Chain] = field(default_factory=dict)
 
     def anchor_of(self, metric: str) -> Anchor | None:
         """Return the anchor of a metric; ``None`` where that is the run approved last."""
@@ -362,6 +365,8 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
             del data["pool"]
         if not scores.limits:
             del data["limits"]
+        if not scores.chains:
+            del data["chains"]
         if not scores.cases.errored:
             del data["cases"]["errored"]
     return data

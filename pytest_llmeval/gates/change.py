@@ -509,6 +509,9 @@ class ExaminedChange:
         name = "" if evidence.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
         change = f"{gate.noun} {number(gate.change_of(evidence.drop))}"
         text = f"{gate.subject} {number(data.baseline)} -> {number(data.value)}, {change}"
+        if data.chain is not None:
+            steps = counted(data.chain.steps, "step")
+            text = f"{gate.subject} {change} in {steps} over the cases that neighbouring runs share"
         claim = gate.claim(established=proven, typical=evidence.typical)
         if p_value:
             claim += f", p {p_value}{adjusted.method(gate.adjust)}"

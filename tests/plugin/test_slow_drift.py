@@ -248,4 +248,62 @@ def test_cases_and_evaluators_that_come_or_change_leave_the_anchor_where_it_is(p
     ran = run(project)
     assert ran.gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.06": "failed"}
     reason = ran.suites["s"]["gates"][1]["reason"]
-    assert "57 unchanged cases compared; 3 new (c60, c61, c62); 3 edited (c57, c58, c59)" in reason
+    assert reason.startswith("f1 drop 0.3001 in 4 steps over the cases that neighbouring runs share")
+
+
+STEPS = 12
+
+
+def write_churned(project: "Project", step: int, fall: int) -> None:
+    """Write the suite of an approval: 40 of 200 cases are others than in the one before, and as difficult."""
+    cases = [
+        {
+            "id": f"c{n:03}",
+            "input": f"{n}?",
+            "expected": "red",
+            "prediction": "blue" if n * 37 % 100 < 10 + fall * step else "red",
+            "labels": {"page": f"p{n // 2}"},
+        }
+        for n in range(40 * step, 40 * step + 200)
+    ]
+    gates = [{"metric": "f1", "max_drop": 0.02}, {"metric": "mean(f1)", "max_drop": 0.02, "cluster_by": "page"}]
+    snapshot = {"tolerance": 1, "not_comparable": "warn"}
+    project.suite("s.eval.yaml", cases, gates=gates, mode="bulk", snapshot=snapshot)
+
+
+@pytest.mark.parametrize(("fall", "outcome"), [(2, "failed"), (0, "passed")])
+def test_drift_is_seen_after_all_cases_have_been_replaced(project: "Project", fall: int, outcome: str) -> None:
+    for step in range(STEPS):
+        write_churned(project, step, fall)
+        project.run("--snapshot-update", without=WITH_SYRUPY)
+    scores = project.path / "__llmeval__" / "s.scores.json"
+    before = scores.read_text(encoding="utf-8")
+    assert render(parse(scores, scores.name, SuiteScores)) == before
+    assert anchor(project) == 0.9
+    again = project.run("--snapshot-update", without=WITH_SYRUPY)
+    assert scores.read_text(encoding="utf-8") == before
+    write_churned(project, STEPS, fall)
+    for ran in (again, run(project)):
+        drops, drifts = ran.suites["s"]["gates"][:2], ran.suites["s"]["gates"][2:]
+        assert [each["outcome"] for each in drops] == ["passed"] * 2, ran.text
+        assert [each["outcome"] for each in drifts] == [outcome] * 2, ran.text
+        assert [each["gate"] for each in drifts] == ["drift(f1) <= 0.06", "drift(mean(f1)) <= 0.06, cluster_by page"]
+    assert drifts[0]["value"] == pytest.approx(0.02 * STEPS if fall else 0, abs=0.04)
+    assert f"in {STEPS} steps over the cases that neighbouring runs share" in drifts[0]["reason"]
+    assert f"{STEPS - 1} approvals since the anchor of " in drifts[0]["reason"]
+
+
+def test_a_first_step_leads_from_the_anchor_to_an_approval_without_a_chain(project: "Project") -> None:
+    for step in (0, 3):
+        changed_suite(project, step)
+        project.run("--snapshot-update", without=WITH_SYRUPY)
+    path = project.path / "__llmeval__" / "s.scores.json"
+    scores = parse(path, path.name, SuiteScores)
+    assert list(scores.chains) == ["f1"]
+    path.write_text(render(replace(scores, chains={})), encoding="utf-8")
+    changed_suite(project, 4)
+    early = project.run("--snapshot-update", without=WITH_SYRUPY)
+    assert "57 unchanged cases compared; 3 new" in early.suites["s"]["gates"][1]["reason"]
+    assert parse(path, path.name, SuiteScores).chains["f1"].steps == 2
+    changed_suite(project, 5)
+    assert "in 3 steps over the cases" in run(project).suites["s"]["gates"][1]["reason"]

@@ -155,6 +155,8 @@ def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
         evidence = replace(evidence, notes=(*evidence.notes, f"bootstrap instead of {test}, which needs paired cases"))
     elif test not in ("bootstrap", "bca") and evidence.estimate.shift is not None:
         evidence = replace(evidence, notes=(*evidence.notes, f"bootstrap instead of {test}, which needs one judge"))
+    elif test not in ("bootstrap", "bca") and evidence.estimate.chain is not None:
+        evidence = replace(evidence, notes=(*evidence.notes, f"bootstrap instead of {test}, which needs a single step"))
     elif test in ("mcnemar", "mcnemar_mid_p"):
         evidence = _mcnemar(question, evidence, mid_p=test == "mcnemar_mid_p")
     elif test == "wilcoxon":

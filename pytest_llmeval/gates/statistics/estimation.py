@@ -3,11 +3,19 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import Statistic
-from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing, Shift, left_out_of, subject_of
+from pytest_llmeval.gates.statistics.pairing import (
+    CaseMatching,
+    PairedRows,
+    RunPairing,
+    Shift,
+    left_out_of,
+    subject_of,
+)
 from pytest_llmeval.scoring.intervals import in_range, present
 from pytest_llmeval.scoring.mergeable import Formula
 from pytest_llmeval.scoring.resample import SEED, BoolArray, IntArray, by_unit, resample_count, resampled_totals
@@ -16,6 +24,10 @@ from pytest_llmeval.scoring.table import Table
 _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
 _ROUNDING = 1e-12
+_CHAIN_DIGITS = 9
+
+_SAME_VARIANCE = 1.25
+"""By how much more resamples may scatter than what units contribute."""
 
 _APART = 11
 """Keeps noise apart from the draws of cases, which begin with the same seed."""
@@ -30,6 +42,61 @@ def _nothing() -> FloatArray:
     return np.empty(0)
 
 
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What a metric has moved from one approved run to another, as the sum of the steps between neighbouring runs.
+
+    Each step is over the cases that both of its runs share, so that all cases may be others in the end. Steps are
+    not independent: the luck of a case in the run between two of them enters both. So its errors are added up.
+
+    Attributes:
+        moved: The sum.
+        steps: How many there are.
+        units: Cases, or clusters of them, of the smallest step.
+        changed: How many had other results, added up over the steps.
+        errors: Case of the last run, or cluster, to its part in the error of the sum; parts are independent.
+        rest: Variance of the sum by cases that are gone.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    moved: float
+    steps: int
+    units: int
+    changed: int
+    errors: Mapping[str, float] = field(repr=False)
+    rest: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """The variance of the sum."""
+        return self.rest + math.fsum(each**2 for each in self.errors.values())
+
+    def extended(self, step: "Chain", matching: CaseMatching | None = None) -> "Chain":
+        """Return the chain with a further step, rounded as files carry it.
+
+        Args:
+            step: From its last run to the next.
+            matching: The cases of these two runs; ``None`` for clusters, whose names remain.
+        """
+        before = {name: name for name in step.errors}
+        if matching is not None:
+            before = {name: matching.by_content.get(name, name) for name in matching.unchanged if name in step.errors}
+        errors = {
+            name: round(self.errors.get(before.get(name, ""), 0.0) + each, _CHAIN_DIGITS)
+            for name, each in step.errors.items()
+        }
+        gone = math.fsum(self.errors[name] ** 2 for name in self.errors.keys() - before.values())
+        return Chain(
+            round(self.moved + step.moved, _CHAIN_DIGITS),
+            self.steps + step.steps,
+            min(self.units, step.units),
+            self.changed + step.changed,
+            errors,
+            round(self.rest + step.rest + gone, 2 * _CHAIN_DIGITS),
+        )
+
+
 @dataclass(frozen=True)
 class Estimate:
     """One metric in both runs, and how its difference scatters.
@@ -41,6 +108,7 @@ class Estimate:
         jackknives: Differences without one case each; one array per independent sample.
         contributions: What each unit, a case or a cluster, contributes to the difference, whose mean they are nearly
             (pseudo-values, Tukey 1958); empty if runs are not paired or too many units make them needless.
+        contributing: The numbers of these units.
         cases: Cases with a part in the value of the current run; paired: in that of either run.
         baseline_cases: Cases with a part in the value of the baseline; paired: the same.
         units: Cases, or clusters of them, of the smaller run.
@@ -56,6 +124,7 @@ class Estimate:
         bridge: Width of the interval of that; 0 if both runs have the same judge.
         current: Resampled values of the current run; empty unless a bridge needs them.
         falls: How many cases had a score in the baseline and abstain now, in words; empty for none.
+        chain: The steps whose sum the difference is; ``None`` if it is the one between the two runs.
     """
 
     value: float | None
@@ -78,10 +147,14 @@ class Estimate:
     falls: str = ""
     bridge: float = 0.0
     current: FloatArray = field(default_factory=_nothing, repr=False)
+    contributing: Sequence[int] = field(default=(), repr=False)
+    chain: Chain | None = None
 
     @property
     def difference(self) -> float | None:
-        """Current value minus baseline."""
+        """Current value minus baseline, or the sum of a chain's steps."""
+        if self.chain is not None:
+            return self.chain.moved
         return None if self.value is None or self.baseline is None else self.value - self.baseline
 
 
@@ -150,7 +223,60 @@ def estimate(
         every = list(pairing.table.owner)
         pairing.estimates[known] = _estimate(pairing, rows, every, statistic, cluster_by, jackknife=jackknife)
     estimates: dict[str, Estimate] = pairing.estimates[known]
-    return {name: _across(estimates[name], pairing.shifts.get(subject_of(name, statistic))) for name in names}
+    out = {name: _across(estimates[name], pairing.shifts.get(subject_of(name, statistic))) for name in names}
+    for name in names:
+        earlier = pairing.chains.get(chain_name(name, statistic, cluster_by))
+        step = None if earlier is None else chain_step(out[name], pairing, rows, cluster_by)
+        if earlier is not None and step is not None:
+            matching = None if cluster_by else pairing.matching
+            out[name] = _chained(out[name], earlier.extended(step, matching), pairing.table.metric(name))
+    return out
+
+
+def chain_name(metric: str, statistic: Statistic, cluster_by: str | None) -> str:
+    """Return the name under which a statistic of a metric has its chain."""
+    subject = subject_of(metric, statistic)
+    return f"{subject} by {cluster_by}" if cluster_by else subject
+
+
+def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by: str | None) -> Chain | None:
+    """Return the step from the baseline to the current run; ``None`` if the errors of its units are not known."""
+    import numpy as np
+
+    values, difference = data.contributions, data.difference
+    if difference is None or not len(values) or len(values) != len(data.contributing) or data.chain is not None:
+        return None
+    units = pairing.units(rows.current, cluster_by).tolist()
+    records = [pairing.table.records[row] for row in rows.current]
+    names = {unit: each.labels.get(cluster_by or "", each.id) for unit, each in zip(units, records, strict=True)}
+    errors = (values - values.mean()) / len(values)
+    known, scatter = math.fsum(errors**2), float(np.var(data.resampled))
+    # What single cases do not show, such as the error of a correction, is in the resamples.
+    rest = scatter - known if scatter > _SAME_VARIANCE * known + _ROUNDING else 0.0
+    named = dict(zip((names[unit] for unit in data.contributing), errors.tolist(), strict=True))
+    return Chain(difference, 1, data.units, data.changed or 0, named, rest)
+
+
+def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:
+    """Return the estimate of the difference from the first run of a chain, of which two runs are the last step.
+
+    Of the first run's cases none may be left, so the baseline is what the current value says that it would be.
+    """
+    import numpy as np
+
+    noise = np.random.default_rng(SEED + _APART).standard_normal(data.resampled.size)
+    return replace(
+        data,
+        chain=chain,
+        baseline=None if data.value is None else in_range(data.value - chain.moved, metric),
+        resampled=chain.moved + math.sqrt(chain.variance) * noise,
+        jackknives=(),
+        contributions=data.contributions[:0],
+        contributing=(),
+        units=chain.units,
+        changed=chain.changed,
+        binary=False,
+    )
 
 
 def _across(data: Estimate, shift: Shift | None) -> Estimate:
@@ -303,6 +429,7 @@ class _Resampling:
             fault="; ".join(faults),
             apart=next((each.apart for each in rests if each.apart), ""),
             falls=self.pairing.describe_falls(name, rows),
+            contributing=np.unique(self.units[0][judged[0]]).tolist(),
             current=current[np.isfinite(resampled)] if usable and current is not None else np.empty(0),
         )
 

@@ -299,7 +299,7 @@ def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> I
             f"{pairing.only_baseline} only in the baseline"
         )
     elif pairing.only_current or pairing.only_baseline:
-        yield str(pairing.matching)
+        yield str(pairing.matching) if estimate.chain is None else f"in the last step, {pairing.matching}"
     elif pairing.matching.by_content:
         yield pairing.matching.content_note
     if estimate.shift is not None:

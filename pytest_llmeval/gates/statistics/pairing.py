@@ -23,6 +23,7 @@ from pytest_llmeval.scoring.table import Table
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
+    from pytest_llmeval.gates.statistics.estimation import Chain
 
 
 CONFIDENCE = 0.95
@@ -450,6 +451,7 @@ class RunPairing:
         fallen: Metric to the paired cases that had a score in the baseline and abstain now, one truth value each. They
             have the worst value in `table`, unless the suite allows it.
         shifts: Metric, or statistic of it, to how far a change of judge since the baseline moves it.
+        chains: Name of a chain to the steps before the baseline, which differences then count.
         estimates: What has been computed from it, by what was asked.
     """
 
@@ -483,6 +485,7 @@ class RunPairing:
         self.common = len(same)
         self.only_current = len(self.matching.new) + len(self.matching.edited)
         self.only_baseline = len(self.matching.gone) + len(self.matching.edited)
+        self.chains: Mapping[str, Chain] = {}
         self.estimates: dict[Hashable, Any] = {}
         self._groups: dict[str, dict[str, PairedRows]] = {}
 

@@ -243,7 +243,7 @@ class _GatesSoFar:
         import numpy as np
 
         usable = pairing is not None and pairing.paired and gate.metric in pairing.table.owner
-        if pairing is None or not usable or pairing.shifts.get(gate.subject) is not None:
+        if pairing is None or not usable or pairing.shifts.get(gate.subject) is not None or pairing.chains:
             return _GateQuestion(gate, None, None)
         rows, table = pairing.everything(), pairing.table
         place = {table.records[row].id: number for number, row in enumerate(rows.current)}
