@@ -15,9 +15,10 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
+from pytest_llmeval.gates.statistics.estimation import Chain
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 
-SIZE, DROP = 200, 0.1
+SIZE, DROP, FALL = 200, 0.1, 0.02
 RUNS, STEPS = 60, 12
 QUANTILE = 1.959964
 
@@ -143,6 +144,48 @@ def drift(simulations: int, seed: int) -> Iterator[Row]:
             steps.append(any(_excess(*pair, 0.02) > QUANTILE for pair in pairwise(runs)))
             ends.append(any(_excess(runs[0], each, 0.06) > QUANTILE for each in runs[1:]))
         yield (f"{fall:g}", f"{STEPS * fall:.2f}", share(steps), share(ends))
+
+
+@table(
+    "churn",
+    "statistics.md",
+    ("cases replaced per approval", "equally good", "after a fall of 0.24", "answers that persist, after the fall"),
+    simulations=400,
+    quick=40,
+)
+def churn(simulations: int, seed: int) -> Iterator[Row]:
+    """How often ``max_drift: 0.06`` fails in twelve approved steps of 200 cases, some replaced in each."""
+    for replaced in (0.0, 0.1, 0.2, 0.3):
+        rates = []
+        for fall, changing in ((0.0, 1.0), (FALL, 1.0), (FALL, 0.1)):
+            rng = np.random.default_rng([seed, round(100 * replaced), round(100 * fall), round(10 * changing)])
+            rates.append([_drifts(rng, replaced, fall, changing) for _ in range(simulations)])
+        yield (f"{100 * replaced:.0f} %", share(rates[0]), share(rates[1], 2), share(rates[2], 2))
+
+
+def _drifts(rng: np.random.Generator, replaced: float, fall: float, changing: float) -> bool:
+    """Return whether the sum of the steps is established to be a drop beyond 0.06 after any of them.
+
+    Args:
+        rng: Random numbers.
+        replaced: The share of the cases that are others after each step.
+        fall: By how much the answers get worse in each step.
+        changing: The share of the cases whose answers do not depend on those of the run before.
+    """
+    names, chance, luck = np.arange(SIZE), _chances(rng, SIZE), rng.random(SIZE)
+    before, chain = luck < chance, Chain(0.0, 0, SIZE, 0, {})
+    for number in range(1, STEPS + 1):
+        new = rng.random(SIZE) < replaced
+        names, chance = np.where(new, names + SIZE, names), np.where(new, _chances(rng, SIZE), chance)
+        luck = np.where(new | (rng.random(SIZE) < changing), rng.random(SIZE), luck)
+        now = luck < np.clip(chance - number * fall, 0, 1)
+        moves = (now.astype(float) - before)[~new]
+        errors = dict(zip(map(str, names[~new]), ((moves - moves.mean()) / moves.size).tolist(), strict=True))
+        chain = chain.extended(Chain(float(moves.mean()), 1, moves.size, int((moves != 0).sum()), errors))
+        if -chain.moved - 0.06 > QUANTILE * np.sqrt(chain.variance):
+            return True
+        before = now
+    return False
 
 
 def _baselines(runs: Array, approves: Callable[[Array, Array], bool], pool: int) -> Iterator[Array]:
