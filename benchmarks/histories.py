@@ -13,9 +13,8 @@ from tables import Row, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
+from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics, Chain
 from pytest_llmeval.gates.statistics.compare import differences
-from pytest_llmeval.gates.statistics.estimation import Chain
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 
 SIZE, DROP, FALL = 200, 0.1, 0.02

@@ -17,9 +17,9 @@ from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.drop import DriftGate
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain
 from pytest_llmeval.gates.statistics.compare import differences
-from pytest_llmeval.gates.statistics.estimation import Chain, chain_name, chain_step, estimate
+from pytest_llmeval.gates.statistics.estimation import chain_name, chain_step, estimate
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.suite.suite import Suite
 
@@ -138,7 +138,7 @@ def _next_chains(
             )
             chain = _step(first, *subject)
         if chain is not None:
-            chains[name] = chain.extended(step, None if subject[-1] else last.pairing.matching)
+            chains[name] = chain.extended(step, {} if subject[-1] else last.pairing.matching.by_content)
     return chains
 
 

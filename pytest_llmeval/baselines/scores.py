@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.validation import check, describe
-from pytest_llmeval.gates.statistics.estimation import Chain
+from pytest_llmeval.gates.statistics.case_statistics import Chain
 from pytest_llmeval.gates.statistics.pairing import Shift
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 

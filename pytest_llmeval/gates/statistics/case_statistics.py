@@ -1,10 +1,11 @@
-"""The counts of each case of a run, stored for comparison with later runs. No texts."""
+"""The counts of each case of a run, and sums of steps between runs, stored for later comparisons. No texts."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -18,6 +19,7 @@ from pytest_llmeval.scoring.table import OUTCOME, Table, outcome_of
 
 _DIGITS = 12
 _EXACT = 2**53
+_CHAIN_DIGITS = 9
 
 
 class CaseDigest(NamedTuple):
@@ -265,3 +267,55 @@ def _mean(observations: Sequence[Observation]) -> Observation:
     undefined = {name: why for name, why in clean[0].undefined.items() if all(name in each.undefined for each in clean)}
     counts = {name: total / len(clean) for name, total in Totals.add_up(clean).items()}
     return Observation(counts, undefined=undefined, abstained=abstained_of(undefined, clean))
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What a metric has moved from one approved run to another, as the sum of the steps between neighbouring runs.
+
+    Each step is over the cases that both of its runs share, so that all cases may be others in the end. Steps are
+    not independent: the luck of a case in the run between two of them enters both. So its errors are added up.
+
+    Attributes:
+        moved: The sum.
+        steps: How many there are.
+        units: Cases, or clusters of them, of the smallest step.
+        changed: How many had other results, added up over the steps.
+        errors: Case of the last run, or cluster, to its part in the error of the sum; parts are independent.
+        remainder: Variance of the sum by cases that are gone.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    moved: float
+    steps: int
+    units: int
+    changed: int
+    errors: Mapping[str, float] = field(repr=False)
+    remainder: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """The variance of the sum."""
+        return self.remainder + math.fsum(each**2 for each in self.errors.values())
+
+    def extended(self, step: "Chain", previous: Mapping[str, str] = {}) -> "Chain":
+        """Return the chain with a further step, rounded as files carry it.
+
+        Args:
+            step: From its last run to the next.
+            previous: Id of a case to its id in the last run, where these differ.
+        """
+        before = {name: previous.get(name, name) for name in step.errors}
+        errors = {
+            name: round(self.errors.get(before[name], 0.0) + each, _CHAIN_DIGITS) for name, each in step.errors.items()
+        }
+        gone = math.fsum(self.errors[name] ** 2 for name in self.errors.keys() - before.values())
+        return Chain(
+            round(self.moved + step.moved, _CHAIN_DIGITS),
+            self.steps + step.steps,
+            min(self.units, step.units),
+            self.changed + step.changed,
+            errors,
+            round(self.remainder + step.remainder + gone, 2 * _CHAIN_DIGITS),
+        )

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import Statistic
+from pytest_llmeval.gates.statistics.case_statistics import Chain
 from pytest_llmeval.gates.statistics.pairing import (
-    CaseMatching,
     PairedRows,
     RunPairing,
     Shift,
@@ -24,7 +24,6 @@ from pytest_llmeval.scoring.table import Table
 _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
 _ROUNDING = 1e-12
-_CHAIN_DIGITS = 9
 
 _SAME_VARIANCE = 1.25
 """By how much more resamples may scatter than what units contribute."""
@@ -40,61 +39,6 @@ def _nothing() -> FloatArray:
     import numpy as np
 
     return np.empty(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """What a metric has moved from one approved run to another, as the sum of the steps between neighbouring runs.
-
-    Each step is over the cases that both of its runs share, so that all cases may be others in the end. Steps are
-    not independent: the luck of a case in the run between two of them enters both. So its errors are added up.
-
-    Attributes:
-        moved: The sum.
-        steps: How many there are.
-        units: Cases, or clusters of them, of the smallest step.
-        changed: How many had other results, added up over the steps.
-        errors: Case of the last run, or cluster, to its part in the error of the sum; parts are independent.
-        rest: Variance of the sum by cases that are gone.
-    """
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    moved: float
-    steps: int
-    units: int
-    changed: int
-    errors: Mapping[str, float] = field(repr=False)
-    rest: float = 0.0
-
-    @property
-    def variance(self) -> float:
-        """The variance of the sum."""
-        return self.rest + math.fsum(each**2 for each in self.errors.values())
-
-    def extended(self, step: "Chain", matching: CaseMatching | None = None) -> "Chain":
-        """Return the chain with a further step, rounded as files carry it.
-
-        Args:
-            step: From its last run to the next.
-            matching: The cases of these two runs; ``None`` for clusters, whose names remain.
-        """
-        before = {name: name for name in step.errors}
-        if matching is not None:
-            before = {name: matching.by_content.get(name, name) for name in matching.unchanged if name in step.errors}
-        errors = {
-            name: round(self.errors.get(before.get(name, ""), 0.0) + each, _CHAIN_DIGITS)
-            for name, each in step.errors.items()
-        }
-        gone = math.fsum(self.errors[name] ** 2 for name in self.errors.keys() - before.values())
-        return Chain(
-            round(self.moved + step.moved, _CHAIN_DIGITS),
-            self.steps + step.steps,
-            min(self.units, step.units),
-            self.changed + step.changed,
-            errors,
-            round(self.rest + step.rest + gone, 2 * _CHAIN_DIGITS),
-        )
 
 
 @dataclass(frozen=True)
@@ -228,8 +172,8 @@ def estimate(
         earlier = pairing.chains.get(chain_name(name, statistic, cluster_by))
         step = None if earlier is None else chain_step(out[name], pairing, rows, cluster_by)
         if earlier is not None and step is not None:
-            matching = None if cluster_by else pairing.matching
-            out[name] = _chained(out[name], earlier.extended(step, matching), pairing.table.metric(name))
+            previous = {} if cluster_by else pairing.matching.by_content
+            out[name] = _chained(out[name], earlier.extended(step, previous), pairing.table.metric(name))
     return out
 
 
@@ -252,9 +196,9 @@ def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by
     errors = (values - values.mean()) / len(values)
     known, scatter = math.fsum(errors**2), float(np.var(data.resampled))
     # What single cases do not show, such as the error of a correction, is in the resamples.
-    rest = scatter - known if scatter > _SAME_VARIANCE * known + _ROUNDING else 0.0
+    remainder = scatter - known if scatter > _SAME_VARIANCE * known + _ROUNDING else 0.0
     named = dict(zip((names[unit] for unit in data.contributing), errors.tolist(), strict=True))
-    return Chain(difference, 1, data.units, data.changed or 0, named, rest)
+    return Chain(difference, 1, data.units, data.changed or 0, named, remainder)
 
 
 def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:

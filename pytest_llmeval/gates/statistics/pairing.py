@@ -16,14 +16,13 @@ from pytest_llmeval.core.observation import Observation, Sums
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord, MetricIndex
 from pytest_llmeval.core.wording import counted, interval, limit, number
 from pytest_llmeval.gates.contract import Abstention, Statistic
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain
 from pytest_llmeval.scoring.intervals import normal_quantile
 from pytest_llmeval.scoring.resample import SEED, BoolArray, IntArray, unit_numbers
 from pytest_llmeval.scoring.table import Table
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.gates.statistics.estimation import Chain
 
 
 CONFIDENCE = 0.95

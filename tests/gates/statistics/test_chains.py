@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
-from pytest_llmeval.gates.statistics.estimation import Chain, chain_step, estimate
-from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics, Chain
+from pytest_llmeval.gates.statistics.estimation import chain_step, estimate
+from pytest_llmeval.gates.statistics.pairing import RunPairing, match
 
 EVALUATOR = get_evaluator("classification", metrics=["accuracy", "f1_macro"])
 
@@ -29,10 +29,6 @@ def step(now: CaseStatistics, before: CaseStatistics, metric: str = "accuracy", 
     return chained
 
 
-def matching(now: CaseStatistics, before: CaseStatistics) -> RunPairing:
-    return RunPairing(now, before, {"classification": EVALUATOR})
-
-
 def answers(seed: int, size: int = 60, first: int = 0) -> dict[str, bool]:
     rng = np.random.default_rng(seed)
     return {f"c{n:03}": bool(each) for n, each in enumerate(rng.random(size) < 0.7, first)}
@@ -42,8 +38,7 @@ def answers(seed: int, size: int = 60, first: int = 0) -> dict[str, bool]:
 @pytest.mark.parametrize("by", [None, "page"])
 def test_steps_over_the_same_cases_add_up_to_the_direct_comparison(metric: str, by: str | None) -> None:
     first, second, third = (run(answers(seed)) for seed in range(3))
-    pairs = matching(third, second).matching if by is None else None
-    total = step(second, first, metric, by).extended(step(third, second, metric, by), pairs)
+    total = step(second, first, metric, by).extended(step(third, second, metric, by))
     direct = step(third, first, metric, by)
     assert total.moved == pytest.approx(direct.moved, abs=1e-8)
     assert total.steps == 2
@@ -55,9 +50,9 @@ def test_cases_that_are_gone_leave_their_variance() -> None:
     first, second = run(answers(0)), run(answers(1))
     third = run({**answers(2, 40, first=20), **answers(3, 20, first=60)})
     chain, last = step(second, first), step(third, second)
-    total = chain.extended(last, matching(third, second).matching)
+    total = chain.extended(last)
     gone = [each for name, each in chain.errors.items() if name < "c020"]
-    assert total.rest == pytest.approx(sum(each**2 for each in gone), abs=1e-12)
+    assert total.remainder == pytest.approx(sum(each**2 for each in gone), abs=1e-12)
     assert sorted(total.errors) == [f"c{n:03}" for n in range(20, 60)]
     assert total.units == 40
 
@@ -66,21 +61,21 @@ def test_an_edited_case_is_another_one() -> None:
     first, second = run(answers(0)), run(answers(1))
     third = run(answers(2), {"c007": "edited"})
     chain = step(second, first)
-    total = chain.extended(step(third, second), matching(third, second).matching)
+    total = chain.extended(step(third, second))
     assert "c007" not in total.errors
-    assert total.rest == pytest.approx(chain.errors["c007"] ** 2, abs=1e-12)
+    assert total.remainder == pytest.approx(chain.errors["c007"] ** 2, abs=1e-12)
 
 
 def test_cases_whose_ids_move_keep_what_they_have_added() -> None:
     first, second, third = (run({str(n): good for n, good in enumerate(answers(seed).values())}) for seed in range(3))
     there = step(second, first)
-    plain = there.extended(step(third, second), matching(third, second).matching)
+    plain = there.extended(step(third, second))
     inserted = {"0": True, **{str(n + 1): good for n, good in enumerate(answers(2).values())}}
     labels = {"0": "new", **{str(n + 1): str(n) for n in range(60)}}
     shifted = run(inserted, labels)
-    moved = there.extended(step(shifted, second), matching(shifted, second).matching)
+    moved = there.extended(step(shifted, second), match(shifted, second).by_content)
     assert len(moved.errors) == 60
-    assert moved.rest == 0
+    assert moved.remainder == 0
     assert set(plain.errors) == {labels[name] for name in moved.errors}
 
 
