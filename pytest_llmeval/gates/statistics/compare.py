@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex, MetricValue, Result
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import Abstention, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import Estimate, estimate
@@ -20,6 +22,8 @@ from pytest_llmeval.gates.statistics.inference import (
 from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
 from pytest_llmeval.gates.statistics.significance import detectable_shift, two_sided
 from pytest_llmeval.scoring.intervals import Tails
+
+ChangeVerdict: TypeAlias = Literal["improved", "declined", "not_significant", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Difference:
         detectable: The smallest true difference that such a comparison finds in 80 of 100 runs, by normal theory;
             ``None`` if the results of no case differ, so that the scatter is unknown.
         notes: What to keep in mind when reading the numbers.
+        errored: Cases that errored in either run, and so are not among `cases`.
     """
 
     value: float | None
@@ -53,6 +58,15 @@ class Difference:
     higher_is_better: bool
     detectable: float | None
     notes: tuple[str, ...] = ()
+    errored: int = 0
+
+    @property
+    def verdict(self) -> ChangeVerdict:
+        """``improved`` or ``declined`` if the interval excludes 0; ``undecided`` if there is none."""
+        if self.drop_interval is None:
+            return "undecided"
+        least, most = self.drop_interval
+        return "declined" if least > 0 else "improved" if most < 0 else "not_significant"
 
     @property
     def drop(self) -> float | None:
@@ -93,6 +107,21 @@ class Comparison:
     method: Method
     cluster_by: str | None = None
 
+    @property
+    def verdict(self) -> ChangeVerdict:
+        """``declined`` if any metric declined, else ``undecided`` or ``improved`` if any metric is.
+
+        P-values are adjusted for the number of metrics by Holm's method, at the level that `confidence` leaves.
+        """
+        tested = [each for each in self.metrics.values() if each.p_value is not None]
+        adjusted = zip(tested, holm([each.p_value or 0.0 for each in tested]), strict=True)
+        verdicts = {each.verdict for each, p_value in adjusted if p_value <= 1 - self.confidence}
+        if "declined" in verdicts:
+            return "declined"
+        if not tested or len(tested) < len(self.metrics):
+            return "undecided"
+        return "improved" if "improved" in verdicts else "not_significant"
+
 
 def compare(
     result: Result,
@@ -103,6 +132,7 @@ def compare(
     statistic: Statistic = "value",
     cluster_by: str | None = None,
     abstained: Abstention = "fell",
+    max_errors: int = 0,
 ) -> Comparison:
     """Compare two runs metric by metric.
 
@@ -120,6 +150,8 @@ def compare(
             Default: the clusters of the current run.
         abstained: ``fell``: a case that had a score in the baseline, and whose answer leaves nothing to score now, has
             the worst value of the metric. ``allowed``: it has no part in the current value.
+        max_errors: How many cases may have errored in either run; with more, a metric has no difference, since the
+            cases that are left need not be like the others. The pass rate counts them as failed.
 
     Returns:
         The differences. Equal data give equal numbers, in any order of the cases.
@@ -138,15 +170,19 @@ def compare(
         raise ValueError(f"found statistic {statistic!r}, expected 'value' or 'mean'")
     if cluster_by is not None and not pairing.has_label(cluster_by):
         raise ValueError(f"found cluster_by {cluster_by!r}, expected a label of the cases")
+    rows = pairing.everything()
     changes = differences(
         pairing,
-        pairing.everything(),
+        rows,
         list(pairing.table.owner),
         confidence=confidence,
         method=method,
         statistic=statistic,
         cluster_by=cluster_by,
     )
+    changes = {
+        name: _without_errored(each, _errored(pairing, rows, name), max_errors) for name, each in changes.items()
+    }
     if isinstance(baseline, Result):
         changes = {name: _with_signature_note(name, each, result, baseline) for name, each in changes.items()}
     return Comparison(
@@ -166,6 +202,28 @@ def _runs(result: Result, baseline: Result | CaseStatistics) -> tuple[CaseStatis
     if isinstance(baseline, CaseStatistics):
         return CaseStatistics.from_records(result.records), baseline
     return CaseStatistics.exact(result.records), CaseStatistics.exact(baseline.records)
+
+
+def _errored(pairing: RunPairing, rows: PairedRows, name: str) -> int:
+    here, there = (pairing.table.failed[name][part] for part in rows)
+    return int((here | there).sum()) if pairing.paired else int(here.sum() + there.sum())
+
+
+def _without_errored(difference: Difference, errored: int, most: int) -> Difference:
+    """Return a difference with the count of errored cases, and without its numbers if there are too many of them."""
+    if errored <= most:
+        return replace(difference, errored=errored)
+    note = f"no difference: {counted(errored, 'case')} errored, expected at most {most} (max_errors)"
+    return replace(
+        difference,
+        difference=None,
+        low=None,
+        high=None,
+        p_value=None,
+        detectable=None,
+        errored=errored,
+        notes=(*difference.notes, note),
+    )
 
 
 def _with_signature_note(name: str, difference: Difference, result: Result, baseline: Result) -> Difference:

@@ -327,3 +327,30 @@ def test_an_evaluator_of_the_baseline_alone_costs_nothing_though_some_of_its_met
     found = compare(here, CaseStatistics.exact(records)).metrics
     assert found.keys() == compare(here, there).metrics.keys()
     assert found["score"].difference == 0
+
+
+def _with_errors(count: int) -> Result:
+    """Return a run of 20 right answers, of which some could not be computed."""
+    cases = [Case(str(n), expected="yes", prediction={1} if n < count else "yes") for n in range(20)]
+    return score(get_evaluator("text", metrics=["exact_match"]), cases)
+
+
+def test_errored_cases_leave_no_difference_and_no_verdict_of_equality() -> None:
+    comparison = compare(_with_errors(10), _with_errors(0))
+    found = comparison.metrics["exact_match"]
+    assert (found.errored, found.difference, found.p_value, found.verdict) == (10, None, None, "undecided")
+    assert "no difference: 10 cases errored, expected at most 0 (max_errors)" in found.notes
+    assert comparison.metrics["pass_rate"].verdict == comparison.verdict == "declined"
+
+
+def test_errors_that_are_allowed_are_counted() -> None:
+    found = compare(_with_errors(1), _with_errors(0), max_errors=1).metrics["exact_match"]
+    assert (found.errored, found.difference, found.verdict) == (1, 0.0, "not_significant")
+
+
+def test_verdicts_of_comparisons() -> None:
+    right, wrong = run([1.0] * 30), run([0.0] * 15 + [1.0] * 15)
+    assert compare(wrong, right).verdict == "declined"
+    assert compare(right, wrong).metrics["score"].verdict == "improved"
+    assert compare(right, wrong).metrics["loss"].verdict == "improved"
+    assert compare(right, right).verdict == "not_significant"
