@@ -4,11 +4,11 @@ import io
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suite.registry import Registry
+    from pytest_llmeval.suite.registry import Command, Registry
 
 _INTERRUPTED = 130
 """The exit code of a shell's command that SIGINT has ended."""
@@ -29,10 +29,22 @@ COMMANDS = {
 """Name of each command of the kernel to what adds its arguments, and its line in the list of commands."""
 
 
+_ONCE_ANOTHER = frozenset({"validate"})
+"""Commands whose name a command of a task had once, and has for a while; see `Registry.renamed`."""
+
+
 def register(registry: "Registry") -> None:
     """Add the commands of the kernel."""
-    for name, (function, text) in COMMANDS.items():
-        registry.register_command(name, f"{__name__}.{function}", help=text)
+    for name in COMMANDS:
+        command = _command(name)
+        registry.register_command(name, command.add_arguments, help=command.help)
+
+
+def _command(name: str) -> "Command":
+    from pytest_llmeval.suite.registry import Command
+
+    function, text = COMMANDS[name]
+    return Command(text, f"{__name__}.{function}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,10 +76,15 @@ def _run(arguments: list[str]) -> int:
     from pytest_llmeval.suite.registry import default_registry
 
     options = Namespace()
+    name = arguments[0] if arguments else ""
     try:
-        registry = default_registry()
-        arguments = _renamed(arguments, registry)
-        options = _parser(registry, arguments).parse_args(arguments, options)
+        if name in COMMANDS and name not in _ONCE_ANOTHER:
+            commands = {name: _command(name)}
+        else:
+            registry = default_registry()
+            arguments = _renamed(arguments, registry)
+            commands = dict(registry.commands)
+        options = _parser(commands, arguments).parse_args(arguments, options)
         code: int = options.run(options)
     except LlmevalError as error:
         say(error.faults if isinstance(error, SuiteError) else str(error).split("\n"), error=True)
@@ -97,16 +114,16 @@ def _renamed(arguments: list[str], registry: "Registry") -> list[str]:
     return [*renamed.now, *arguments[1:]]
 
 
-def _parser(registry: "Registry", arguments: list[str]) -> ArgumentParser:
+def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> ArgumentParser:
     """Return the parser of the command line; only the command that is run is imported."""
     from pytest_llmeval._version import __version__
 
     parser = ArgumentParser(prog="llmeval", description="Tools for eval suites. To run suites, use pytest --llmeval.")
     parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = next((each for each in arguments if not each.startswith("-")), "")
-    for name, command in sorted(registry.commands.items()):
-        added = commands.add_parser(name, help=command.help)
+    for name, command in sorted(commands.items()):
+        added = parsers.add_parser(name, help=command.help)
         if name == chosen:
             command.configure(added)
     return parser

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
@@ -18,6 +18,16 @@ def say(lines: Iterable[object], *, error: bool = False) -> None:
         error: Whether to print to standard error.
     """
     (sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
+
+
+def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
+    """Yield a note if faults of a suite file may come from names that a conftest registers."""
+    named = any(each.path.startswith("evaluators[") or each.path == "source.format" for each in faults)
+    if named and any((folder / "conftest.py").is_file() for folder in path.resolve().parents):
+        yield (
+            f"note: {path}: evaluators and sources that a conftest.py registers are unknown to this command: run "
+            "the suite with pytest, or register them in a distribution"
+        )
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:

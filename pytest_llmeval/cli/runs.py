@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import notes, say
 from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, add_options
-from pytest_llmeval.cli.suite_file import notes
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.folders import IN_MODULE

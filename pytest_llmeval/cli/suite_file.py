@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, get_args, get_type_hints
 
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import notes, say
 from pytest_llmeval.core.errors import EvaluatorError, Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.gates.drop import never_decided
@@ -68,16 +68,6 @@ def open_noted(path: Path, display_path: Path | None = None) -> "Suite":
     except SuiteError as error:
         say(notes(display_path or path, error.faults), error=True)
         raise
-
-
-def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
-    """Yield a note if faults of a suite file may come from names that a conftest registers."""
-    named = any(each.path.startswith("evaluators[") or each.path == "source.format" for each in faults)
-    if named and any((folder / "conftest.py").is_file() for folder in path.resolve().parents):
-        yield (
-            f"note: {path}: evaluators and sources that a conftest.py registers are unknown to this command: run "
-            "the suite with pytest, or register them in a distribution"
-        )
 
 
 def add_validate(parser: ArgumentParser) -> None:

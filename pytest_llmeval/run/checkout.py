@@ -17,7 +17,6 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.data.files.folders import IN_MODULE
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.run.declared import declared_suite, import_file
 from pytest_llmeval.run.shards.file import SuitePrint
 from pytest_llmeval.suite.loading import SuiteMemo, load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
@@ -172,6 +171,8 @@ class Checkout:
     def _read(self, path: Path) -> Suite:
         display, registry = display_path(path, self.root), self.registry(path)
         if IN_MODULE in path.name:
+            from pytest_llmeval.run.declared import declared_suite
+
             return self.ordered(declared_suite(path, self.root).load(registry, root=self.root))
         return self.ordered(load_suite(path, registry, root=self.root, display_path=display))
 
@@ -204,6 +205,8 @@ class Checkout:
         path = (self.root / name).resolve()
         if path.name != _CONFTEST or not path.is_relative_to(self.root.resolve()):
             raise LlmevalError(f"{name}: expected a {_CONFTEST} inside {self.root}")
+        from pytest_llmeval.run.declared import import_file
+
         return import_file(path, "conftest")
 
     def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.suite_file import notes, open_suite, suite_files
+from pytest_llmeval.cli.console import notes, say
+from pytest_llmeval.cli.suite_file import open_suite, suite_files
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, seconds
 from pytest_llmeval.data.files.folders import own_file
