@@ -425,3 +425,9 @@ def shown_prints(fields: Mapping[str, str], value: Any, answer: Any) -> ShownPri
     # Reports have half of a surrogate pair as an escape.
     whole = (each.encode("utf-8", "backslashreplace").decode("utf-8") for each in texts)
     return ShownPrints(*map(answer_print, whole))
+
+
+def input_digest(value: Any) -> str:
+    """Return a digest of a case's input, by which a recording knows that it still belongs to the case."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:16]

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -218,3 +219,39 @@ def has_counts(table: ReportTable) -> bool:
     if isinstance(table, CaseTable):
         return any(isinstance(cell, Count) for cell in table.columns.values())
     return isinstance(table, ConfusionMatrix)
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """One system.
+
+    Attributes:
+        system: Its name.
+        value: Logarithm of its strength; the mean of all systems is 0.
+        low: Lower bound of the interval; ``None`` if there is one case only.
+        high: Upper bound.
+    """
+
+    system: str
+    value: float | int
+    low: float | int | None = None
+    high: float | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """The systems of a suite, compared in pairs.
+
+    Attributes:
+        label: Of the evaluator that compared them.
+        systems: The strongest first.
+        ties: How readily two equal systems tie: their ties are ``ties / (2 + ties)`` of all their pairs.
+        pairs: How many comparisons there are.
+        cases: How many cases have some.
+    """
+
+    label: str
+    systems: Sequence[Strength]
+    ties: float | int
+    pairs: int
+    cases: int

@@ -53,8 +53,8 @@ from pytest_llmeval.reports.tables import (
 )
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core.tables import Strengths
     from pytest_llmeval.gates.statistics.compare import SystemRow, SystemTable
-    from pytest_llmeval.gates.statistics.strengths import Strengths
 
 ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
 """Cases whose texts are in reports."""

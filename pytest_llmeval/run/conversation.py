@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING, OUTCOME, PARTS, Parts
+from pytest_llmeval.core.case import MISSING, OUTCOME, PARTS, Parts, input_digest
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError, in_turn
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import as_line
@@ -18,7 +18,6 @@ from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
 from pytest_llmeval.suite.model_settings import ConversationSpec, SimulatedUser, wants_of
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.recordings import input_digest
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.run_store import RunStore

@@ -52,9 +52,9 @@ from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core.tables import Strengths
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing
-    from pytest_llmeval.gates.statistics.strengths import Strengths
     from pytest_llmeval.reports.tables import SystemsReport
     from pytest_llmeval.targets.recordings import Recordings
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, input_digest
 from pytest_llmeval.core.errors import LlmevalError, PredictionError, price_hint
 from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run.conversation import beginning, turns_of
@@ -23,7 +23,7 @@ from pytest_llmeval.services.background import Stopwatch, ThisThread
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import World, call_target, for_case, in_world, load_target, typed_input, within
-from pytest_llmeval.targets.recordings import Recordings, input_digest, recorded_figures, recording
+from pytest_llmeval.targets.recordings import Recordings, recorded_figures, recording
 from pytest_llmeval.targets.spec import BatchTarget
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Predictions of earlier runs: a file that is committed, and a journal to which answers are written as they arrive."""
 
-import hashlib
 import json
 import os
 import stat
@@ -12,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, input_digest
 from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
 from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, read_jsonl
 from pytest_llmeval.data.files.folders import WORKING_FOLDER, make_working_folder
@@ -51,12 +50,6 @@ def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
     for every case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
     """
     return mode in ("auto", "replay"), mode != "replay"
-
-
-def input_digest(value: Any) -> str:
-    """Return a digest of a case's input, by which a recording knows that it still belongs to the case."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass

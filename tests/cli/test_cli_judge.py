@@ -158,7 +158,7 @@ def test_a_juror_of_a_panel_is_replaced_and_the_others_are_not_asked(suites: Sui
     jurors[0] = {**spec, "model": NEW}
     suites.write([GOOD] * 4 + [BAD] * 6, **top)
     found = suites.verdicts(suites.run())
-    assert "which a change of judge moves by +0.0000" in found["judge_score"][1]
+    assert "on the scale of the former judge" in found["judge_score"][1]
     agreement = found["judge_panel_alpha"][1]
     assert agreement.endswith("how far jurors agree holds for these jurors only: approve a run of the new panel")
     assert "migrate" not in agreement
@@ -186,7 +186,7 @@ def test_a_panel_that_has_its_new_juror_already_is_compared_with_the_one_of_the_
     (bridge,) = suites.scores().bridges
     assert json.loads(bridge.old["parameters"])[0] == {"max_tokens": 5, "temperature": 0.0}
     assert json.loads(bridge.new["parameters"])[0] == {"seed": 1}
-    assert "which a change of judge moves by" in suites.verdicts(suites.run())["judge_score"][1]
+    assert "on the scale of the former judge" in suites.verdicts(suites.run())["judge_score"][1]
 
 
 def test_calls_about_cases_that_are_left_out_are_counted(suites: Suites) -> None:

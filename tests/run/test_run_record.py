@@ -8,11 +8,11 @@ import pytest
 from builders import entry, finished, length_suite
 
 from pytest_llmeval import Case, Observation
+from pytest_llmeval.core.case import input_digest
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgingShown
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.run_record import RunRecord, SuitePart
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.recordings import input_digest
 
 SUITE = length_suite(Case("a", expected="x"))
 KEY = SuiteKey("/root/s.eval.yaml", "s.eval.yaml")

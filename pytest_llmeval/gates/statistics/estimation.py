@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
@@ -17,9 +17,11 @@ from pytest_llmeval.gates.statistics.pairing import (
     subject_of,
 )
 from pytest_llmeval.scoring.intervals import in_range, present
-from pytest_llmeval.scoring.mergeable import Formula
 from pytest_llmeval.scoring.resample import SEED, BoolArray, IntArray, by_unit, resample_count, resampled_totals
 from pytest_llmeval.scoring.table import Table
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.mergeable import Formula
 
 _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
@@ -109,7 +111,7 @@ class Columns(NamedTuple):
     """
 
     matrix: FloatArray
-    formula: Formula
+    formula: "Formula"
     judged: Mapping[str, BoolArray]
 
 
@@ -452,7 +454,7 @@ def _distinct(units: IntArray, chosen: BoolArray) -> int:
     return int(np.unique(units[chosen]).size)
 
 
-def _difference(formula: Formula, width: int) -> Formula:
+def _difference(formula: "Formula", width: int) -> "Formula":
     """Return the formula of the difference between the left and the right part of the columns."""
 
     def difference(totals: FloatArray) -> dict[str, FloatArray]:

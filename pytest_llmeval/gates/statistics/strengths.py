@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from pytest_llmeval.core.tables import Strength, Strengths
 from pytest_llmeval.scoring.resample import by_unit, resample_count, resampled_totals
 
 if TYPE_CHECKING:
@@ -27,42 +27,6 @@ _MOST_RESAMPLES = 2_000
 """Each of them is fitted."""
 _DIGITS = 9
 """Decimals of a parameter that do not depend on the machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Strength:
-    """One system.
-
-    Attributes:
-        system: Its name.
-        value: Logarithm of its strength; the mean of all systems is 0.
-        low: Lower bound of the interval; ``None`` if there is one case only.
-        high: Upper bound.
-    """
-
-    system: str
-    value: float | int
-    low: float | int | None = None
-    high: float | int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Strengths:
-    """The systems of a suite, compared in pairs.
-
-    Attributes:
-        label: Of the evaluator that compared them.
-        systems: The strongest first.
-        ties: How readily two equal systems tie: their ties are ``ties / (2 + ties)`` of all their pairs.
-        pairs: How many comparisons there are.
-        cases: How many cases have some.
-    """
-
-    label: str
-    systems: Sequence[Strength]
-    ties: float | int
-    pairs: int
-    cases: int
 
 
 def strengths_of(
