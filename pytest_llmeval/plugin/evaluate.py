@@ -22,8 +22,7 @@ from pytest_llmeval.judge.judges import JudgeAccess
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import FixtureJudge
-from pytest_llmeval.plugin.payload import keep_judgements
-from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
+from pytest_llmeval.plugin.payload import LOADER, RUNNER, keep_judgements
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.suite.registry import default_registry, get_checks, get_evaluator
 
@@ -114,7 +113,7 @@ class Evaluate:
         return scored
 
     def _judged(self, evaluator: Evaluator, case: Case, reading: Reading) -> Observation | Exception:
-        from pytest_llmeval.plugin.suite_loader import RUNNER
+        from pytest_llmeval.plugin.payload import RUNNER
 
         if RUNNER not in self._request.config.stash:
             pytest.skip("runs with --llmeval")

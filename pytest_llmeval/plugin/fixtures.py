@@ -59,8 +59,7 @@ class EvalCase:
         from pytest_llmeval.core.case import MISSING
         from pytest_llmeval.core.errors import PredictionError
         from pytest_llmeval.plugin.collect import FixtureJudge
-        from pytest_llmeval.plugin.payload import conclude
-        from pytest_llmeval.plugin.suite_loader import RUNNER
+        from pytest_llmeval.plugin.payload import RUNNER, conclude
         from pytest_llmeval.run.case_runner import FromFixtures
         from pytest_llmeval.run.execute import json_like, unanswered
 
@@ -138,7 +137,7 @@ def judge(request: pytest.FixtureRequest) -> "AskJudge":
     judgements lie in ``__llmeval__/`` next to the test file.
     """
     from pytest_llmeval.plugin.evaluate import AskJudge
-    from pytest_llmeval.plugin.suite_loader import RUNNER
+    from pytest_llmeval.plugin.payload import RUNNER
 
     if RUNNER not in request.config.stash:
         pytest.skip("runs with --llmeval")

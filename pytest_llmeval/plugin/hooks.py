@@ -39,9 +39,9 @@ from pytest_llmeval.plugin.options import (
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.evaluate import TestEvaluations
+    from pytest_llmeval.plugin.payload import SuiteLoader
     from pytest_llmeval.plugin.score_snapshot import PythonScores
     from pytest_llmeval.plugin.session import Run
-    from pytest_llmeval.plugin.suite_loader import SuiteLoader
     from pytest_llmeval.run.case_runner import CaseRunner
 
 LEFT_OUT = "llmeval_left_out"
@@ -101,9 +101,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         config: Of the session.
         worker: Whether this process is one of xdist's workers.
     """
-    from pytest_llmeval.plugin.progress import CaseCounter
-    from pytest_llmeval.plugin.stopping import StopHooks, StopWatchHooks, Termination, ordered
-    from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER, SuiteLoader
+    from pytest_llmeval.plugin.payload import LOADER, RUNNER, SuiteLoader
+    from pytest_llmeval.plugin.progress import CaseCounter, StopHooks, StopWatchHooks, Termination, ordered
 
     runner = make_runner(config)
     judges_off = runner.options.mode == "off"

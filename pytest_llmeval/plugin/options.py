@@ -194,7 +194,7 @@ def longest_test_s(config: pytest.Config) -> float | None:
 
 def run_terms(config: pytest.Config) -> "RunTerms":
     """Return the options for judging a finished run and for writing its results."""
-    from pytest_llmeval.plugin.suite_loader import RUNNER
+    from pytest_llmeval.plugin.payload import RUNNER
     from pytest_llmeval.run.stages import RunTerms
 
     return RunTerms(

@@ -22,7 +22,7 @@ from pytest_llmeval.run.stages import PlanReport
 from pytest_llmeval.suite.registry import default_registry
 
 if TYPE_CHECKING:
-    from pytest_llmeval.plugin.suite_loader import SuiteLoader
+    from pytest_llmeval.plugin.payload import SuiteLoader
 
 _ASKING = frozenset({"eval_case", "judge"})
 _EVERYTHING = 2

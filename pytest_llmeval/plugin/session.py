@@ -17,9 +17,8 @@ from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import is_suite_file, run_terms, shard_of_run
-from pytest_llmeval.plugin.payload import RESULT, case_of, keys_of, take_judgements, take_results
+from pytest_llmeval.plugin.payload import RESULT, RUNNER, SuiteLoader, case_of, keys_of, take_judgements, take_results
 from pytest_llmeval.plugin.presentation import emit, verdict_report
-from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.finishing import finish_run, write_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
