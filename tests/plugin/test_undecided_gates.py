@@ -69,7 +69,7 @@ def test_a_gate_that_cannot_decide_is_never_shown_as_passed(project: Project, co
     assert ran.code == (outcome == "failed")
     assert "gate PASSED" not in ran.text
     if outcome == "undecided":
-        assert "1 of 1 gate cannot tell: 5 cases. 14 more would find a drop of 0.5" in ran.text
+        assert "1 of 1 gate cannot tell: 5 cases" in ran.text
 
 
 def test_a_drop_that_could_have_been_established_and_is_not_is_within_chance(project: Project) -> None:
