@@ -45,7 +45,8 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.judge.contract import JudgeRequest, Message, Mode, Question, Usage, Verdict
 from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
-from pytest_llmeval.reports.timeline import Point, Timeline, history_svg
+from pytest_llmeval.reports.tables import Point, Timeline
+from pytest_llmeval.reports.timeline import history_svg
 from pytest_llmeval.run.checkout import Checkout, print_suite, versions
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.finishing import finish_run

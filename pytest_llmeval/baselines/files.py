@@ -17,8 +17,7 @@ from pytest_llmeval.baselines.scores import Approval, SuiteScores, TestScores, l
 from pytest_llmeval.core.case import Case, NoAnswer, input_digest
 from pytest_llmeval.core.errors import Fault, SuiteError, format_error
 from pytest_llmeval.data.files.documents import decode, read_bytes
-from pytest_llmeval.data.files.folders import IN_MODULE, OWN_FOLDER, own_file, stem_of
-from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.places import IN_MODULE, OWN_FOLDER, FaultLog, own_file, stem_of
 from pytest_llmeval.data.files.writing import has_text, locked, put_in_place, rewrite, write_text
 from pytest_llmeval.suite.suite import SuiteKey
 

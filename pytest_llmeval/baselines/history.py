@@ -17,11 +17,17 @@ from pytest_llmeval.baselines.runs import JudgedSuite, RunWatch
 from pytest_llmeval.baselines.scores import SuiteScores, TestScores, parse
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import Document, read_jsonl
-from pytest_llmeval.data.files.folders import OWN_FOLDER, WORKING_FOLDER, make_working_folder, stem_of
-from pytest_llmeval.data.files.places import MAX_LISTED, display_path
+from pytest_llmeval.data.files.places import (
+    MAX_LISTED,
+    OWN_FOLDER,
+    WORKING_FOLDER,
+    display_path,
+    make_working_folder,
+    stem_of,
+)
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.files.writing import append_text
-from pytest_llmeval.reports.timeline import Point, Timeline
+from pytest_llmeval.reports.tables import Point, Timeline
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:

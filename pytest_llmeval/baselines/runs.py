@@ -17,7 +17,7 @@ from pytest_llmeval.core.codec import decode
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.data.files.documents import read_bytes
-from pytest_llmeval.data.files.folders import OWN_FOLDER
+from pytest_llmeval.data.files.places import OWN_FOLDER
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.suite.run_settings import SnapshotSettings

@@ -14,7 +14,7 @@ from syrupy.extensions.base import AbstractSyrupyExtension
 from syrupy.location import PyTestLocation
 
 from pytest_llmeval.baselines.files import SCORES, PendingFile, is_orphan, remove_files
-from pytest_llmeval.data.files.folders import OWN_FOLDER
+from pytest_llmeval.data.files.places import OWN_FOLDER
 
 
 class _SnapshotLine(str):

@@ -11,7 +11,7 @@ from pytest_llmeval.cli.console import notes, say
 from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, add_options
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.folders import IN_MODULE
+from pytest_llmeval.data.files.places import IN_MODULE
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.wording import counted, unknown_name
-from pytest_llmeval.data.files.folders import WORKING_FOLDER
+from pytest_llmeval.data.files.places import WORKING_FOLDER
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.documents import decode, load_json, read_bytes
-from pytest_llmeval.data.files.folders import own_file
 from pytest_llmeval.data.files.json import unique_keys
-from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.places import FaultLog, own_file
 from pytest_llmeval.data.files.writing import rewrite
 
 if TYPE_CHECKING:

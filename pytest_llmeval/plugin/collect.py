@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError, origin
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.data.files.folders import IN_MODULE
+from pytest_llmeval.data.files.places import IN_MODULE
 from pytest_llmeval.plugin.payload import CASE_FIXTURES, LOADER, RESULT, RUNNER, conclude, failure_text, keep_judgements
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.run.case_runner import FromFixtures

@@ -279,7 +279,7 @@ class ItemHooks:
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Make a module of a suite file."""
-        from pytest_llmeval.data.files.folders import OWN_FOLDER
+        from pytest_llmeval.data.files.places import OWN_FOLDER
         from pytest_llmeval.plugin.collect import EvalModule
 
         if file_path.parent.name == OWN_FOLDER:

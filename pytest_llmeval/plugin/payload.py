@@ -11,8 +11,7 @@ from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, users_only
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.data.files.folders import IN_MODULE
-from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.data.files.places import IN_MODULE, display_path
 from pytest_llmeval.plugin.pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.case_runner import CaseRunner

@@ -21,7 +21,7 @@ from pytest_llmeval.scoring.usage import Money, UsageReport, total_money
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.compare import Difference
-    from pytest_llmeval.reports.timeline import Timeline
+    from pytest_llmeval.reports.tables import Timeline
 else:
     Difference = Timeline = Any  # of fields that are never read
 

@@ -1,6 +1,11 @@
 """Tables of reports: text that fits a width, filled tables of evaluators, and systems side by side."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from dataclasses import field as plain_field
+from datetime import datetime
 from typing import Annotated, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
@@ -316,3 +321,93 @@ def _cell(system: SystemReport, metric: str, confidence: float) -> str:
     value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
     is_sure = change is not None and change.p_value is not None and change.p_value <= 1 - confidence
     return f"{number(value.value)}{'*' if is_sure else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A run of a suite, or an approval of one.
+
+    Attributes:
+        time: Start in UTC; for an approval, the day.
+        commit: What was checked out; empty outside a repository.
+        values: Metric name to value.
+        intervals: Metric name to the bounds of its interval.
+        gates: Gate to ``passed``, ``failed`` or ``not_judged``; ``None`` if unknown.
+        cases: Number of cases; ``None`` if unknown.
+        basis: ``data``, ``evaluator`` and ``judge``, which with the predictions determine the values, to their
+            fingerprints, as far as known.
+        approved: Whether its scores were approved.
+        noted: Whether the history of runs has it; otherwise only the score file does, with its day.
+    """
+
+    time: datetime
+    commit: str = ""
+    values: Mapping[str, float | None] = plain_field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = plain_field(default_factory=dict)
+    gates: Mapping[str, str] | None = None
+    cases: int | None = None
+    basis: Mapping[str, str] = plain_field(default_factory=dict)
+    approved: bool = False
+    noted: bool = True
+
+    @property
+    def failed_gates(self) -> list[str]:
+        """Gates that failed."""
+        return [gate for gate, outcome in (self.gates or {}).items() if outcome == "failed"]
+
+    @property
+    def when(self) -> str:
+        """Its time for display: ``2026-11-22 10:43``, or the day of an approval."""
+        return f"{self.time:%Y-%m-%d %H:%M}" if self.noted else f"{self.time:%Y-%m-%d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The history of a suite, or of one variant of it.
+
+    Attributes:
+        path: The suite file as reports name it.
+        variant: The Python test and the system or variant in brackets; empty without either.
+        points: In the order of time.
+        bridged: Fingerprints of judges before and after a change that a bridge makes comparable.
+    """
+
+    path: str
+    variant: str
+    points: Sequence[Point]
+    bridged: AbstractSet[tuple[str, str]] = frozenset()
+
+    @property
+    def title(self) -> str:
+        """Suite file and variant."""
+        return self.path + self.variant
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of all metrics: those with gates in the last run first, the pass rate last."""
+        names = dict.fromkeys(name for point in reversed(self.points) for name in point.values)
+        gates = next((" ".join(point.gates) for point in reversed(self.points) if point.gates), "")
+
+        def last(name: str) -> tuple[bool, bool]:
+            return name == PASS_RATE, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", gates) is None
+
+        return sorted(names, key=last)
+
+    def changes(self) -> list[tuple[str, ...]]:
+        """Return what changed at each point: ``data``, ``evaluator``, ``judge``, or ``bridged judge``."""
+        known: dict[str, str] = {}
+        cases: int | None = None
+        changes = []
+        for point in self.points:
+            changed = [
+                f"bridged {name}" if (known[name], value) in self.bridged else name
+                for name, value in point.basis.items()
+                if known.get(name, value) != value
+            ]
+            counts = {cases, point.cases} - {None}
+            if "data" not in point.basis and len(counts) > 1:
+                changed.append("data")
+            known |= point.basis
+            cases = point.cases if point.cases is not None else cases
+            changes.append(tuple(sorted(changed)))
+        return changes

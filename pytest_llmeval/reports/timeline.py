@@ -1,14 +1,10 @@
 """The history of a suite: runs and approvals with values, intervals and gates, what changed between them; a drawing."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from datetime import datetime
 from html import escape
 
-from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import excerpt, interval, number, printable
+from pytest_llmeval.reports.tables import Point, Timeline
 
 _WIDTH = 720
 _LEFT, _RIGHT = 210, 590
@@ -33,96 +29,6 @@ text { fill: #e6edf3; } .muted { fill: #9198a1; }
 .approved { fill: #d2a8ff; } .failed { stroke: #ff7b72; } .changed { stroke: #d29922; }
 }
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A run of a suite, or an approval of one.
-
-    Attributes:
-        time: Start in UTC; for an approval, the day.
-        commit: What was checked out; empty outside a repository.
-        values: Metric name to value.
-        intervals: Metric name to the bounds of its interval.
-        gates: Gate to ``passed``, ``failed`` or ``not_judged``; ``None`` if unknown.
-        cases: Number of cases; ``None`` if unknown.
-        basis: ``data``, ``evaluator`` and ``judge``, which with the predictions determine the values, to their
-            fingerprints, as far as known.
-        approved: Whether its scores were approved.
-        noted: Whether the history of runs has it; otherwise only the score file does, with its day.
-    """
-
-    time: datetime
-    commit: str = ""
-    values: Mapping[str, float | None] = field(default_factory=dict)
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    gates: Mapping[str, str] | None = None
-    cases: int | None = None
-    basis: Mapping[str, str] = field(default_factory=dict)
-    approved: bool = False
-    noted: bool = True
-
-    @property
-    def failed_gates(self) -> list[str]:
-        """Gates that failed."""
-        return [gate for gate, outcome in (self.gates or {}).items() if outcome == "failed"]
-
-    @property
-    def when(self) -> str:
-        """Its time for display: ``2026-11-22 10:43``, or the day of an approval."""
-        return f"{self.time:%Y-%m-%d %H:%M}" if self.noted else f"{self.time:%Y-%m-%d}"
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The history of a suite, or of one variant of it.
-
-    Attributes:
-        path: The suite file as reports name it.
-        variant: The Python test and the system or variant in brackets; empty without either.
-        points: In the order of time.
-        bridged: Fingerprints of judges before and after a change that a bridge makes comparable.
-    """
-
-    path: str
-    variant: str
-    points: Sequence[Point]
-    bridged: AbstractSet[tuple[str, str]] = frozenset()
-
-    @property
-    def title(self) -> str:
-        """Suite file and variant."""
-        return self.path + self.variant
-
-    @property
-    def metrics(self) -> list[str]:
-        """Names of all metrics: those with gates in the last run first, the pass rate last."""
-        names = dict.fromkeys(name for point in reversed(self.points) for name in point.values)
-        gates = next((" ".join(point.gates) for point in reversed(self.points) if point.gates), "")
-
-        def last(name: str) -> tuple[bool, bool]:
-            return name == PASS_RATE, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", gates) is None
-
-        return sorted(names, key=last)
-
-    def changes(self) -> list[tuple[str, ...]]:
-        """Return what changed at each point: ``data``, ``evaluator``, ``judge``, or ``bridged judge``."""
-        known: dict[str, str] = {}
-        cases: int | None = None
-        changes = []
-        for point in self.points:
-            changed = [
-                f"bridged {name}" if (known[name], value) in self.bridged else name
-                for name, value in point.basis.items()
-                if known.get(name, value) != value
-            ]
-            counts = {cases, point.cases} - {None}
-            if "data" not in point.basis and len(counts) > 1:
-                changed.append("data")
-            known |= point.basis
-            cases = point.cases if point.cases is not None else cases
-            changes.append(tuple(sorted(changed)))
-        return changes
 
 
 def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:

@@ -18,8 +18,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error, origin, users_frame
 from pytest_llmeval.data.files.documents import Document
-from pytest_llmeval.data.files.folders import IN_MODULE
-from pytest_llmeval.data.files.places import FilePlace, display_path
+from pytest_llmeval.data.files.places import IN_MODULE, FilePlace, display_path
 from pytest_llmeval.data.files.validation import adapter, typed
 from pytest_llmeval.data.formats.base import ColumnMap
 from pytest_llmeval.data.formats.frames import RowSource, columns_of_file, rows_of

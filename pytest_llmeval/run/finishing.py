@@ -17,8 +17,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.folders import OWN_FOLDER, WORKING_FOLDER
-from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.data.files.places import OWN_FOLDER, WORKING_FOLDER, display_path
 from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.spec import PanelSpec

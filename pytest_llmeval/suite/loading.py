@@ -13,8 +13,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error, origin
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document
-from pytest_llmeval.data.files.folders import searching_within
-from pytest_llmeval.data.files.places import display_path, render_path
+from pytest_llmeval.data.files.places import display_path, render_path, searching_within
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.base import Source, case_id, id_fault, json_text
 from pytest_llmeval.judge.spec import PanelSpec

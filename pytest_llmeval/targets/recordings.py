@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from pytest_llmeval.core.case import MISSING, Case, input_digest
 from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
 from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, read_jsonl
-from pytest_llmeval.data.files.folders import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.json import JsonParser, RejectedError
-from pytest_llmeval.data.files.places import FaultLog, display_path
+from pytest_llmeval.data.files.places import WORKING_FOLDER, FaultLog, display_path, make_working_folder
 from pytest_llmeval.data.files.writing import STALE_S, append_text, has_ended, rewrite, writer_name
 from pytest_llmeval.services.secrets import without
 

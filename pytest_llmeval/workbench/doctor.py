@@ -23,7 +23,7 @@ from pytest_llmeval.cli.console import notes, say
 from pytest_llmeval.cli.suite_file import open_suite, suite_files
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, seconds
-from pytest_llmeval.data.files.folders import own_file
+from pytest_llmeval.data.files.places import own_file
 from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
 from pytest_llmeval.judge.spec import jurors_of
 

@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, suggest, unknown_name
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.timeline import Point, Timeline
+    from pytest_llmeval.reports.tables import Point, Timeline
 
 _WIDTH = 80
 _LAST = 20
@@ -77,7 +77,7 @@ def _suite(name: str) -> Path:
         return Path(name)
     from pytest_llmeval.baselines.history import noted_paths
     from pytest_llmeval.cli.suite_file import suite_files
-    from pytest_llmeval.data.files.folders import stem_of
+    from pytest_llmeval.data.files.places import stem_of
 
     files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}
     matches = [path for path, names in files.items() if name in names]

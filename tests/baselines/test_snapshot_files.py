@@ -27,7 +27,7 @@ from pytest_llmeval.baselines.files import (
 )
 from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores, TestScores, parse, render, rounded
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.files.folders import own_file
+from pytest_llmeval.data.files.places import own_file
 from pytest_llmeval.suite.suite import SuiteKey
 
 COMPARABLE = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1", {"tokenizer": "zh", "list": [1, 2]})})

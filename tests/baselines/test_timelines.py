@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_llmeval.baselines.history import HISTORY, read_history
 from pytest_llmeval.baselines.scores import Approval, render
 from pytest_llmeval.baselines.scores import TestScores as Scores
-from pytest_llmeval.reports.timeline import Timeline
+from pytest_llmeval.reports.tables import Timeline
 
 
 def only(root: Path) -> Timeline:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.data.files.folders import own_file
+from pytest_llmeval.data.files.places import own_file
 from pytest_llmeval.judge.contract import Usage
 from pytest_llmeval.judge.recordings import Judgements, merge_judgements, recorded_line, write_judgements
 from pytest_llmeval.judge.stored_judgement import StoredJudgement

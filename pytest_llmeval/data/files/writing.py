@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_llmeval.core import WINDOWS
-from pytest_llmeval.data.files.folders import refuse_links
+from pytest_llmeval.data.files.places import refuse_links
 
 STALE_S: Final = 86_400.0
 """Age at which a file is taken for abandoned although its process may run: on another machine, or under a used id."""

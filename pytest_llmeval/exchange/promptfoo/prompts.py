@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import parse_csv, read_text
-from pytest_llmeval.data.files.folders import matching_files
-from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.places import FaultLog, matching_files
 from pytest_llmeval.data.files.yaml import load_yaml
 from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, each_of, read_source
 from pytest_llmeval.exchange.templates import TemplateError, names_in, rewritten

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.data.files.folders import WORKING_FOLDER, make_working_folder, refuse_links
+from pytest_llmeval.data.files.places import WORKING_FOLDER, make_working_folder, refuse_links
 from pytest_llmeval.data.files.writing import remove_leftovers, scratch_path
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.services.machine import ticks

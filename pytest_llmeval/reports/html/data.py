@@ -13,7 +13,7 @@ from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import NO_CASE, CaseReport, Changes, RunReport, SuiteReport, gated_metrics
 from pytest_llmeval.reports.json import published, published_without
-from pytest_llmeval.reports.timeline import Timeline
+from pytest_llmeval.reports.tables import Timeline
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.compare import Difference

@@ -17,8 +17,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.codec import LARGEST, JsonNumber, decode, encode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import quotation
-from pytest_llmeval.data.files.folders import OWN_FOLDER
-from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.data.files.places import OWN_FOLDER, display_path
 from pytest_llmeval.data.files.writing import write_bytes
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.stored_judgement import StoredJudgement

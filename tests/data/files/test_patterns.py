@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.data.files import folders
-from pytest_llmeval.data.files.folders import matching_files, searching_within
+from pytest_llmeval.data.files import places
+from pytest_llmeval.data.files.places import matching_files, searching_within
 
 FILES = ("a.json", "b.txt", "one/a.json", "one/two/c.json", "one/two/d[1].json", ".hidden/e.json", "one/.f.json")
 
@@ -49,7 +49,7 @@ def test_a_pattern_finds_files_and_no_hidden_ones(root: Path, pattern: str, name
 def test_a_pattern_that_leads_out_of_the_root_is_refused_before_any_search(
     root: Path, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(places, "MOST_ENTRIES", 0)
     with searching_within(root), pytest.raises(ValueError, match="which leads outside of"):
         matching_files(root, pattern)
 
@@ -81,7 +81,7 @@ def test_links_lead_neither_outside_nor_in_circles(root: Path) -> None:
 
 
 def test_a_search_stops_at_a_number_of_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(places, "MOST_ENTRIES", 5)
     assert len(matching_files(root, "*")) == 2
     with pytest.raises(ValueError, match=r"found more than 5 files and folders in search of '\*\*/\*\.json'"):
         matching_files(root, "**/*.json")

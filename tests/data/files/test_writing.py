@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.data.files import writing
-from pytest_llmeval.data.files.folders import make_working_folder
+from pytest_llmeval.data.files.places import make_working_folder
 from pytest_llmeval.data.files.writing import (
     STALE_S,
     append_text,
