@@ -31,7 +31,7 @@ from pytest_llmeval.suite.suite import Suite
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.direct import Judgeable
-    from pytest_llmeval.run.scripts import ScriptRun, SuiteResult
+    from pytest_llmeval.run.scripts import PredictionsFile, ScriptRun, SuiteResult
     from pytest_llmeval.suite.entries import SuiteArguments
 
 
@@ -333,6 +333,8 @@ class DeclaredSuite:
         judge: "Judgeable | None" = None,
         system: str = "",
         progress: bool | None = None,
+        record: "PredictionsFile" = False,
+        replay: "PredictionsFile" = False,
     ) -> "SuiteResult":
         """Answer and score all cases, judge the gates, and return the result; approvals are for pytest.
 
@@ -344,14 +346,18 @@ class DeclaredSuite:
             judge: Judges; default: who the suite names.
             system: Which of the suite's systems answers, if it has several.
             progress: Whether to show a progress bar; default: where the output is a terminal.
+            record: A file to record the answers in, as pytest's ``--llmeval-predictions``, as they arrive; ``True`` for
+                ``__llmeval__/SUITE.predictions.jsonl`` next to the suite.
+            replay: A file of recorded answers, in place of calls; ``True`` as for `record`. With both, the target is
+                called for what is not recorded, as after a run that was cut short.
 
         A case with a fault is left out, counts as missing, and is warned of.
 
         Raises:
             SuiteError: The suite has faults.
-            LlmevalError: The suite has several systems, and none is named.
+            LlmevalError: The suite has several systems, and none is named; or a file of answers cannot be used.
         """
-        return _LOOP.run(self._executed(self._chosen(system), target, judge, progress))
+        return _LOOP.run(self._executed(self._chosen(system, record, replay), target, judge, progress))
 
     async def arun(
         self,
@@ -360,6 +366,8 @@ class DeclaredSuite:
         judge: "Judgeable | None" = None,
         system: str = "",
         progress: bool | None = None,
+        record: "PredictionsFile" = False,
+        replay: "PredictionsFile" = False,
     ) -> "SuiteResult":
         """Do what `run` does, awaiting async targets on the caller's event loop.
 
@@ -376,7 +384,7 @@ class DeclaredSuite:
                 f"suite {self.name!r}: found no event loop of asyncio, expected one: arun does not run under trio; "
                 "use run in a thread"
             ) from None
-        return await self._executed(self._chosen(system), target, judge, progress)
+        return await self._executed(self._chosen(system, record, replay), target, judge, progress)
 
     async def _executed(
         self, run: "ScriptRun", target: Callable[..., Any] | None, judge: "Judgeable | None", progress: bool | None
@@ -386,7 +394,7 @@ class DeclaredSuite:
         finally:
             self.last_result = run.result
 
-    def _chosen(self, system: str) -> "ScriptRun":
+    def _chosen(self, system: str, record: "PredictionsFile", replay: "PredictionsFile") -> "ScriptRun":
         from pytest_llmeval.run.scripts import ScriptRun
 
         whole = self.load()
@@ -395,7 +403,7 @@ class DeclaredSuite:
         suite = whole.for_variant(system)
         if suite.faults:
             warnings.warn(f"suite {self.name!r}: cases left out: {SuiteError(suite.faults)}", stacklevel=3)
-        return ScriptRun(whole, system)
+        return ScriptRun(whole, system, record, replay)
 
 
 def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -383,7 +383,7 @@ def persist(judged: Judged, scope: RunScope, *, recordings: "Recordings | None" 
     for failed, line in (
         *_approve_failures(judged, keeper),
         *_note_history(judged, run, root, scope.stamp),
-        *_record_predictions(judged, run, recordings),
+        *record_predictions(judged, run, recordings),
         *_record_judgements(judged, run, root, renews=scope.terms.judge == "refresh"),
     ):
         notes.append(line)
@@ -422,7 +422,8 @@ def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> I
         yield "", f"run NOT noted in {error.filename}: {error.strerror}"
 
 
-def _record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> Iterator[tuple[str, str]]:
+def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> Iterator[tuple[str, str]]:
+    """Write the predictions of a run to its file, if any; yield what failed, or nothing, and a note."""
     if recordings is None:
         return
     records = (record for of_suite in collected_records(run).values() for record in of_suite.values())

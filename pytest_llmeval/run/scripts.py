@@ -1,9 +1,11 @@
 """Runs of declared suites in scripts and notebooks: the engine and the stages of pytest's runs, without pytest."""
 
+import uuid
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -11,7 +13,7 @@ from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import Result
-from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.data.files.places import display_path, own_file
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.direct import Judgeable
     from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.run.execute import Execution
+    from pytest_llmeval.run.stages import Judged
+    from pytest_llmeval.targets.recordings import RecordingMode, Recordings
+
+PredictionsFile: TypeAlias = bool | str | Path
+"""A file of recorded predictions; ``True`` for the suite's own, ``False`` for none."""
 
 _CUT_SHORT: Final = "the run was cut short"
 _CONFIGURATION: Final = (
@@ -101,11 +108,15 @@ class ScriptRun:
     Attributes:
         whole: The suite with all its systems.
         system: The system that answers; empty if there are none.
+        record: Where answers are recorded.
+        replay: Where recorded answers are read; with the same file as `record`, the target answers what is missing.
         result: Of the cases that have run, once the run has ended; ``None`` until then.
     """
 
     whole: Suite
     system: str = ""
+    record: PredictionsFile = False
+    replay: PredictionsFile = False
     result: SuiteResult | None = None
 
     async def execute(
@@ -119,7 +130,7 @@ class ScriptRun:
             progress: Whether to show a progress bar; ``None``: where the output is a terminal.
 
         Raises:
-            LlmevalError: The suite cannot be judged.
+            LlmevalError: The suite cannot be judged, or a file of predictions cannot be used.
         """
         from tqdm import tqdm
 
@@ -127,7 +138,9 @@ class ScriptRun:
         root = project_root(suite.path)
         key = SuiteKey(str(suite.path), display_path(suite.path, root), variant=suite.system)
         own = suite.target.concurrency if suite.target is not None else None
-        runner = CaseRunner(JudgeOptions(concurrency=own) if own else JudgeOptions())
+        options = JudgeOptions(run=uuid.uuid4().hex)
+        recordings = self._recordings(root, options.run)
+        runner = CaseRunner(replace(options, concurrency=own) if own else options, recordings)
         run = RunRecord(ended=_CUT_SHORT)
         executions: list[Execution] = []
         # tqdm draws nothing where the output is no terminal if `disable` is None.
@@ -144,24 +157,68 @@ class ScriptRun:
             await stream.aclose()
             await runner.background.release()
             part = SuitePart.from_executions(
-                key, suite.total, executions, secrets=suite.secret_variables, all_answers=True
+                key,
+                suite.total,
+                executions,
+                predictions=runner.records,
+                secrets=suite.secret_variables,
+                all_answers=True,
             )
             run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
-            self.result = self._judged(run, key, _OneSuite(root, self.whole, runner.judges))
+            judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
+            if runner.records:
+                _write(judged, run, recordings)
+            self.result = self._result(judged, key)
             runner.close(whole_run=True)
         return self.result
 
-    def _judged(self, run: RunRecord, key: SuiteKey, suites: _OneSuite) -> SuiteResult:
-        run.selected.add(key.path)
-        keeper = Keeper(SnapshotMode().read_only(), root=suites.root)
-        scope = RunScope(run, RunTerms(), suites, keeper, Stamp("", None))
-        judged = judge(collect(scope), scope)
+    def _result(self, judged: "Judged", key: SuiteKey) -> SuiteResult:
         if not judged.suites:
             raise LlmevalError("; ".join(judged.notes))
         of_suite = judged.suites[0]
         metrics = {each.name: getattr(of_suite.result, each.name) for each in fields(Result)}
-        metrics["system"] = key.variant
-        return SuiteResult(**metrics, suite=self.whole.name, gates=of_suite.gates)
+        return SuiteResult(**{**metrics, "system": key.variant}, suite=self.whole.name, gates=of_suite.gates)
+
+    def _recordings(self, root: Path, run: str) -> "Recordings | None":
+        """Return the recordings that the run reads or writes.
+
+        Raises:
+            LlmevalError: The file cannot be read or written, or two files are named.
+        """
+        files = {self._predictions_file(each) for each in (self.record, self.replay) if each}
+        if not files:
+            return None
+        if len(files) > 1:
+            named = " and ".join(sorted(map(str, files)))
+            raise LlmevalError(f"suite {self.whole.name!r}: found record and replay with {named}, expected one file")
+        from pytest_llmeval.targets.recordings import Journal, Recordings
+
+        (path,) = files
+        if not self.record and not path.exists():
+            raise LlmevalError(f"suite {self.whole.name!r}: replay: found no file {path}: run with record first")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            mode: RecordingMode = "auto" if self.record and self.replay else "record" if self.record else "replay"
+            return Recordings.open(path, mode, Journal.of_file(path, root, run), merges=True)
+        except OSError as error:
+            raise LlmevalError(f"suite {self.whole.name!r}: {path} cannot be written: {error.strerror}") from None
+
+    def _predictions_file(self, named: PredictionsFile) -> Path:
+        return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
+
+
+def _judged(run: RunRecord, suites: _OneSuite) -> "Judged":
+    keeper = Keeper(SnapshotMode().read_only(), root=suites.root)
+    scope = RunScope(run, RunTerms(), suites, keeper, Stamp("", None))
+    return judge(collect(scope), scope)
+
+
+def _write(judged: "Judged", run: RunRecord, recordings: "Recordings | None") -> None:
+    """Write the predictions of a run; warn of what could not be written."""
+    from pytest_llmeval.run.finishing import record_predictions
+
+    for _, note in record_predictions(judged, run, recordings):
+        warnings.warn(note, stacklevel=2)
 
 
 def project_root(suite: Path) -> Path:
