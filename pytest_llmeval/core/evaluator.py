@@ -61,6 +61,11 @@ class Metric(Struct, frozen=True):
         return self if self.per_case is None else replace(self, high=self.per_case * cases)
 
     @property
+    def worst(self) -> float | None:
+        """The worst possible value; ``None`` where unbounded."""
+        return self.low if self.higher_is_better else self.high
+
+    @property
     def family(self) -> str:
         """The name up to a bracketed label: ``f1[joy]`` belongs to ``f1[...]``."""
         head, bracket, _ = self.name.partition("[")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pytest_llmeval.core.case import MISSING, Case, Parts
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.wording import as_line, counted, number, printable
+from pytest_llmeval.core.wording import as_line, counted, printable
 from pytest_llmeval.reports.tables import width_of
 from pytest_llmeval.scoring.case_scores import Unmet
 
@@ -174,7 +174,7 @@ def explain(
     if place is not None:
         blocks.append(printable(place.text(case.id)))
     if missed:
-        rows = [(each.metric, number(each.value), str(each.limit)) for each in missed]
+        rows = [(each.metric, each.score, str(each.limit)) for each in missed]
         blocks.append(tabulate(rows, ("metric", "score", "limit"), tablefmt="plain", disable_numparse=True))
     width = max(width, _NARROWEST)
     if case.prediction is not MISSING:

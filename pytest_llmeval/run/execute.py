@@ -1,6 +1,7 @@
 """One case from prediction to verdict, for items, bulk suites and Python tests."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,11 +15,11 @@ from pytest_llmeval.core.errors import BudgetError, PredictionError, format_erro
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
-from pytest_llmeval.core.wording import as_line, number
+from pytest_llmeval.core.wording import as_line, counted, number
 from pytest_llmeval.run.job import costs_of, target_scores, unknown_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
-from pytest_llmeval.scoring.case_scores import TOLERANCE, Unmet, unmet
+from pytest_llmeval.scoring.case_scores import TOLERANCE, Abstained, Unmet, abstained_metrics, unmet
 from pytest_llmeval.scoring.repeats import RELIABILITY, flakiness_of, passing, spread_of, status_of
 from pytest_llmeval.scoring.usage import TARGET_FIGURES
 from pytest_llmeval.services.secrets import presentable, secret_values, without
@@ -189,7 +190,8 @@ def execute_repeats(
                 observations[label] = suite.reported[label].reduce(repeated)
         if None not in passed:
             observations[RELIABILITY] = suite.reported[RELIABILITY].reduce([passing(bool(each)) for each in passed])
-        outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors)
+        silent = _abstained_repeats(suite, [each.record.observations for each in parts])
+        outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors, silent)
         if None in passed:
             errors[RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
         case = answers[0].case
@@ -223,12 +225,14 @@ def _concluded(
     evaluators: Mapping[str, Evaluator],
     observations: Mapping[str, Observation],
     errors: Mapping[str, str],
+    silent: Mapping[str, Abstained] | None = None,
 ) -> tuple[CaseOutcome, str | None, Sequence[Unmet]]:
     """Hold scores against limits; return what becomes of the case, why, and the limits that it did not meet."""
+    silent = _abstained(suite, observations) if silent is None else silent
     limits = suite.limits(answers[0].case)
     figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
     scores = _scores(suite, evaluators, observations) if limits else {}
-    missed = unmet(limits, {**scores, **figures})
+    missed = unmet(limits, {**scores, **figures}, silent)
     below = _below_gates(suite, scores) if missed else {}
     gated = suite.judged_metrics if missed else ()
     worst = next(iter(below), "")
@@ -246,6 +250,36 @@ def _concluded(
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
+
+
+def _abstained(suite: Suite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
+    """Return the metrics to which an answer gives nothing to score; none if the suite allows that."""
+    if suite.abstained == "allowed":
+        return {}
+    reasons = {
+        suite.metrics.full_name(label, name): each.undefined[name]
+        for label, each in observations.items()
+        for name in each.abstained
+    }
+    return abstained_metrics(suite.metrics, reasons, reasons)
+
+
+def _abstained_repeats(suite: Suite, repeats: Sequence[Mapping[str, Observation]]) -> Mapping[str, Abstained]:
+    """Return the metrics to which some repeats give nothing to score, with the mean in which they count as the worst.
+
+    Other reductions than the mean have counted them.
+    """
+    silent = [_abstained(suite, each) for each in repeats]
+    scores = [_scores(suite, suite.evaluators, each) for each in repeats]
+    out = {}
+    for name in dict.fromkeys(name for each in silent for name in each):
+        those = [each[name] for each in silent if name in each]
+        worst, known = those[0].value, [value for each in scores if (value := each.get(name)) is not None]
+        if known and suite.repeats.reduce != "mean":
+            continue
+        mean = None if worst is None else (math.fsum(known) + worst * len(those)) / (len(known) + len(those))
+        out[name] = Abstained(f"{len(those)} of {counted(len(repeats), 'repeat')}: {those[0].reason}", mean)
+    return out
 
 
 def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, str]:

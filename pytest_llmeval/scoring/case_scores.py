@@ -1,9 +1,9 @@
 """Results of single cases, read from the columns of all cases."""
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from msgspec import Struct
 
@@ -223,6 +223,33 @@ TOLERANCE = 1e-12
 """Slack of every comparison with a limit, so that 0.1 + 0.2 meets 0.3."""
 
 
+class Abstained(NamedTuple):
+    """A metric to which an answer gives nothing to score.
+
+    Attributes:
+        reason: Why, in words.
+        value: What it counts as: the worst value of the metric; ``None`` if it has none.
+    """
+
+    reason: str
+    value: float | None
+
+
+def abstained_metrics(index: MetricIndex, names: Iterable[str], reasons: Mapping[str, str]) -> dict[str, Abstained]:
+    """Return the metrics to which an answer gives nothing to score.
+
+    Args:
+        index: The metrics of the suite.
+        names: Names of those metrics.
+        reasons: Metric to the reason.
+    """
+    owned = {name: index.find(name) for name in names}
+    return {
+        name: Abstained(reasons.get(name, "nothing to score"), None if each is None else each.metric.worst)
+        for name, each in owned.items()
+    }
+
+
 class Limit(Struct, frozen=True):
     """The range that a score must lie in; both ends belong to it."""
 
@@ -245,21 +272,45 @@ class Limit(Struct, frozen=True):
 
 
 class Unmet(Struct, frozen=True):
-    """A score outside its limit."""
+    """A score outside its limit.
+
+    Attributes:
+        metric: Its name.
+        value: The score; of an answer that abstains, the worst one, ``None`` if the metric has none.
+        limit: The limit.
+        abstained: Why the answer leaves nothing to score; empty if it has a score.
+    """
 
     metric: str
-    value: float
+    value: float | None
     limit: Limit
+    abstained: str = ""
 
     def __str__(self) -> str:
-        return f"{self.metric} {number(self.value)}, limit {self.limit}"
+        if not self.abstained:
+            return f"{self.metric} {self.score}, limit {self.limit}"
+        worst = "not met" if self.value is None else limit(round(self.value, 4))
+        return f"{self.metric} abstains ({self.abstained}), counted as {worst}, limit {self.limit}"
+
+    @property
+    def score(self) -> str:
+        """The score in words, for tables."""
+        return "abstains" if self.abstained or self.value is None else number(self.value)
 
 
-def unmet(limits: Mapping[str, Limit], scores: Mapping[str, float | None]) -> list[Unmet]:
-    """Return the limits that scores do not meet; a score that does not exist meets every limit."""
+def unmet(
+    limits: Mapping[str, Limit], scores: Mapping[str, float | None], abstained: Mapping[str, Abstained] = {}
+) -> list[Unmet]:
+    """Return the limits that scores do not meet.
+
+    Args:
+        limits: Metric to limit.
+        scores: Metric to score. One that does not exist meets every limit, unless the answer abstains.
+        abstained: Metrics to which the answer, or some of its repeats, gives nothing to score.
+    """
     misses = []
     for metric, bounds in limits.items():
-        value = scores.get(metric)
-        if value is not None and not bounds.holds(value):
-            misses.append(Unmet(metric, value, bounds))
+        why, value = abstained.get(metric, ("", scores.get(metric)))
+        if not bounds.holds(value) if value is not None else why:
+            misses.append(Unmet(metric, value, bounds, why))
     return misses

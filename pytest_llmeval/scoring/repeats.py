@@ -136,10 +136,13 @@ class Reduced(Evaluator):
     Attributes:
         evaluator: The evaluator that measures each repeat.
         repeats: How often, and how to reduce.
+        counts_abstained: Whether a repeat that abstains, where others have a score, counts as the worst value of a
+            metric that has one. The mean of the counts knows no such repeats.
     """
 
     evaluator: Evaluator
     repeats: Repeats
+    counts_abstained: bool = True
 
     @property
     def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
@@ -169,7 +172,7 @@ class Reduced(Evaluator):
     def reduce(self, observations: Sequence[Observation]) -> Observation:
         """Make one observation of those of all repeats.
 
-        A metric that is undefined in some of them is reduced over the others.
+        A metric that is undefined in some of them is reduced over the others, and over those that abstain.
         """
         mean = self.evaluator.reduce(observations)
         if self.repeats.reduce == "mean":
@@ -178,6 +181,8 @@ class Reduced(Evaluator):
         scores = [self.evaluator.scores(each) for each in observations]
         for name in dict.fromkeys(name for each in scores for name in each if not self._averages(name)):
             known = [value for each in scores if (value := each.get(name)) is not None]
+            worst = self._metric(name).worst if self.counts_abstained and known else None
+            known += [] if worst is None else [worst] * sum(name in each.abstained for each in observations)
             if len(known) >= self.repeats.k and name not in mean.errored:
                 counts[_SUM + name] = REDUCERS[self.repeats.reduce](known, self._metric(name), self.repeats)
                 counts[_COUNT + name] = 1

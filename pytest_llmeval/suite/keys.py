@@ -171,8 +171,9 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     abstained: Annotated[
         Abstention,
         Key(
-            "in comparisons, what a case counts as that had a score in the baseline and whose answer "
-            "[leaves nothing to score](regressions.md#what-is-compared): `fell`, the worst value; `allowed`: left out",
+            "in thresholds, and in comparisons with a baseline in which the case had a score, what an answer counts as "
+            "that [leaves nothing to score](regressions.md#what-is-compared): `fell`, the worst value; `allowed`, "
+            "nothing",
             "`fell`",
         ),
     ] = "fell"

@@ -212,7 +212,10 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         evaluators = self._corrected
         if self.repeats.times == 1:
             return evaluators
-        reduced = {label: Reduced(each, self.repeats) for label, each in evaluators.items()}
+        reduced = {
+            label: Reduced(each, self.repeats, counts_abstained=self.abstained == "fell")
+            for label, each in evaluators.items()
+        }
         return {**reduced, RELIABILITY: Reliability(self.repeats.times)}
 
     @cached_property

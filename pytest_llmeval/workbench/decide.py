@@ -15,7 +15,7 @@ from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, Grou
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import GateResult, ScoreGate
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
-from pytest_llmeval.scoring.case_scores import unmet
+from pytest_llmeval.scoring.case_scores import Abstained, abstained_metrics, unmet
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 
-_UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
+_UNMET = re.compile(r".+ (-?\d+(\.\d+)?|not met), limit (>= \S+|<= \S+)( and <= \S+)?")
 """A missed threshold in the reason of a case."""
 
 
@@ -91,11 +91,18 @@ class _Deciding:
                 self.undecided.append(f"threshold {metric}: {why}")
             else:
                 limits[metric] = limit
-        missed = [str(each) for each in unmet(limits, recorded.metrics)]
+        missed = [str(each) for each in unmet(limits, recorded.metrics, self._abstained(recorded))]
         reasons = [*_other_reasons(recorded), *missed]
         if reasons:
             self.reasons[case.id] = "; ".join(reasons)
         return "failed" if reasons else "passed"
+
+    def _abstained(self, case: CaseReport) -> Mapping[str, Abstained]:
+        if self.suite.abstained == "allowed":
+            return {}
+        return abstained_metrics(
+            self.suite.metrics, case.details.get("abstained", ()), case.details.get("undefined", {})
+        )
 
     def _unknown(self, metric: str) -> str:
         """Return why the report lacks a metric; empty if it has it."""

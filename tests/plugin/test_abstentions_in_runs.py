@@ -6,6 +6,8 @@ import pytest
 from judges import ClaimJudge, Judged
 from servers import Call, Sent, reply
 
+from pytest_llmeval.cli import main
+
 FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
 GATES = [
     "faithfulness >= 0.8",
@@ -82,3 +84,27 @@ def test_abstentions_that_were_approved_are_no_fall(judged: Judged) -> None:
     assert ran.code == 0
     assert all("had a score" not in each["reason"] for part in ("gates", "snapshot") for each in ran.suites["s"][part])
     assert scores.read_text(encoding="utf-8") == approved
+
+
+@pytest.mark.parametrize("abstained", ["fell", "allowed"])
+def test_a_case_that_abstains_does_not_meet_its_threshold(
+    judged: Judged, abstained: str, workers: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"thresholds": {"faithfulness": 0.5}, "abstained": abstained, "gates": ["pass_rate >= 0.75"]}
+    serve(judged, [FAITHFUL, FAITHFUL, UNFAITHFUL, SILENT], snapshot=False, **options)
+    ran = judged.project.run("--llmeval-report=report.json", workers=workers)
+    cases = ran.suites["s"]["cases"]
+    silent = next(each for each in cases if each["id"] == "q03")
+    assert [each["outcome"] for each in cases].count("passed") == (2 if abstained == "fell" else 3)
+    code = main(["decide", str(judged.project.path / "report.json"), str(judged.project.path / "s.eval.yaml")])
+    decided = capsys.readouterr().out
+    assert code == (1 if abstained == "fell" else 0)
+    if abstained == "allowed":
+        assert silent["outcome"] == "passed"
+        assert "3 passed" in decided
+        return
+    assert [(each["outcome"], each["value"]) for each in ran.suites["s"]["gates"]] == [("failed", 0.5)]
+    assert silent["outcome"] == "failed"
+    assert silent["reason"] == "faithfulness abstains (the answer makes no claims), counted as 0, limit >= 0.5"
+    assert "2 passed" in decided
+    assert "outcomes changed" not in decided

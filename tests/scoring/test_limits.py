@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_llmeval.scoring.case_scores import Limit, Unmet, unmet
+from pytest_llmeval.scoring.case_scores import Abstained, Limit, Unmet, unmet
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,15 @@ def test_scores_outside_their_limits_are_listed_in_the_order_of_the_limits() -> 
 
 def test_a_score_that_does_not_exist_is_not_held_against_the_case() -> None:
     assert unmet({"f1": Limit(0.5), "meteor": Limit(0.5)}, {"f1": None}) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "abstained", "text"),
+    [
+        (Limit(0.5), Abstained("no claims", 0.0), "f1 abstains (no claims), counted as 0, limit >= 0.5"),
+        (Limit(0.0), Abstained("no claims", 0.0), None),
+        (Limit(max=3), Abstained("no claims", None), "f1 abstains (no claims), counted as not met, limit <= 3"),
+    ],
+)
+def test_a_score_from_which_an_answer_abstains_is_the_worst(limit: Limit, abstained: Abstained, text: str) -> None:
+    assert [str(each) for each in unmet({"f1": limit}, {"f1": None}, {"f1": abstained})] == ([text] if text else [])

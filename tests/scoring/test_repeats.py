@@ -259,3 +259,16 @@ def test_flakiness_is_the_share_of_pairs_of_repeats_that_come_out_differently(pa
     pairs = list(itertools.combinations(passed, 2))
     assert flakiness_of(passed) == pytest.approx(sum(one != other for one, other in pairs) / len(pairs))
     assert flakiness_of([*passed, None]) is None
+
+
+@pytest.mark.parametrize(
+    ("reduce", "options", "counted", "allowed"),
+    [("median", {}, 0.5, 1), ("min", {}, 0, 1), ("max", {}, 1, 1), ("pass_at_k", {"k": 1}, 0.5, 1)],
+)
+def test_a_repeat_that_abstains_is_the_worst_of_them(
+    reduce: Any, options: dict[str, Any], counted: float, allowed: float
+) -> None:
+    silent = Observation({}, undefined={"rate": "nothing", "loss": "nothing"}, abstained=("rate",))
+    for counts_abstained, expected in ((True, counted), (False, allowed)):
+        evaluator = Reduced(Rate(), Repeats(2, reduce, **options), counts_abstained)
+        assert evaluator.scores(evaluator.reduce([seen(1), silent]))["rate"] == expected

@@ -401,7 +401,7 @@ def drop_power(evidence: Evidence, gate: TestedChange, metric: Metric, tests: in
     """
     data = evidence.estimate
     level = (1 - gate.confidence) / gate.sides / tests
-    end = metric.low if metric.higher_is_better else metric.high
+    end = metric.worst
     room = math.inf if end is None or data.baseline is None else abs(data.baseline - end)
     shift = _shift(evidence, metric, level, _needed(level, gate))
     if shift is not None and data.changed is not None and (reach := span(metric)) and room <= reach:
@@ -481,7 +481,7 @@ def safe_drop(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
         from scipy.special import bdtri
 
         few = data.changed < FEW_CHANGED
-        end = metric.low if metric.higher_is_better else metric.high
+        end = metric.worst
         room = reach if few or end is None else min(reach, abs(data.value - end))
         changed = data.changed if few else 0
         shift = max(shift, room * (float(bdtri(changed, data.units, tail)) if changed < data.units else 1.0))

@@ -118,7 +118,7 @@ def far_changes(data: Estimate, metric: Metric) -> FarChanges | None:
 
     if not len(data.contributions) or data.baseline is None:
         return None
-    end = metric.low if metric.higher_is_better else metric.high
+    end = metric.worst
     half = 0.0 if end is None else abs(data.baseline - end) / 2
     drops = -data.contributions if metric.higher_is_better else data.contributions
     far = max(half - _SLACK, _SLACK)

@@ -389,8 +389,9 @@ def _worst_of(table: Table, name: str) -> float:
     import numpy as np
 
     metric, scores = table.metric(name), table.scores[name]
-    bound = metric.low if metric.higher_is_better else metric.high
-    return float((np.nanmin if metric.higher_is_better else np.nanmax)(scores)) if bound is None else bound
+    return (
+        float((np.nanmin if metric.higher_is_better else np.nanmax)(scores)) if metric.worst is None else metric.worst
+    )
 
 
 def _table_with_falls(

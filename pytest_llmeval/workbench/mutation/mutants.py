@@ -211,7 +211,7 @@ def _scores_nothing(suite: Suite, original: Execution) -> bool:
         owned, score = suite.metrics.find(name), scores.get(name)
         if owned is None or score is None:
             continue
-        worst = owned.metric.low if owned.metric.higher_is_better else owned.metric.high
+        worst = owned.metric.worst
         judged.append(score == worst)
     return bool(judged) and all(judged)
 

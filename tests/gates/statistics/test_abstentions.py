@@ -169,7 +169,7 @@ def test_partial_results_add_abstentions_up() -> None:
 
 
 def test_a_case_with_too_few_repeats_that_have_a_score_abstains() -> None:
-    repeated = Reduced(Counted(), Repeats(3, "pass_at_k", k=2, success=0.5))
+    repeated = Reduced(Counted(), Repeats(3, "pass_at_k", k=2, success=0.5), counts_abstained=False)
     said = Observation({"other": 1, "m": 1}, undefined={"words": "no gold"})
     silent = Observation({"other": 0, "m": 0}, undefined={"other": "none", "words": "no gold"}, abstained=("other",))
     assert repeated.reduce([said, said, silent]).abstained == ()
