@@ -98,9 +98,7 @@ class Estimate:
 
     @property
     def difference(self) -> float | None:
-        """Current value minus baseline, or the sum of a chain's steps."""
-        if self.chain is not None:
-            return self.chain.moved
+        """Current value minus baseline."""
         return None if self.value is None or self.baseline is None else self.value - self.baseline
 
 
@@ -206,16 +204,19 @@ def chain_step(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by
 def _chained(data: Estimate, chain: Chain, metric: Metric) -> Estimate:
     """Return the estimate of the difference from the first run of a chain, of which two runs are the last step.
 
-    Of the first run's cases none may be left, so the baseline is what the current value says that it would be.
+    Of the first run's cases none may be left, so the baseline is what the steps say that it would be with the current
+    ones. A sum may say what is out of the metric's range, to which it is then cut.
     """
     import numpy as np
 
     noise = np.random.default_rng(SEED + _APART).standard_normal(data.resampled.size)
+    value = data.value or 0.0  # which there is, if there are steps
+    baseline = in_range(value - chain.moved, metric)
     return replace(
         data,
         chain=chain,
-        baseline=None if data.value is None else in_range(data.value - chain.moved, metric),
-        resampled=chain.moved + math.sqrt(chain.variance) * noise,
+        baseline=baseline,
+        resampled=value - baseline + math.sqrt(chain.variance) * noise,
         jackknives=(),
         contributions=data.contributions[:0],
         contributing=(),

@@ -100,3 +100,16 @@ def test_the_variance_of_a_chain_is_that_of_its_sums(replaced: float, fall: floa
         sums.append(chain.moved)
         variances.append(chain.variance)
     assert np.mean(variances) == pytest.approx(np.var(sums), rel=0.25)
+
+
+def test_a_sum_beyond_the_range_is_cut_to_it() -> None:
+    now, before = run(answers(0)), run(answers(1))
+    pairing = RunPairing(now, before, {"classification": EVALUATOR})
+    pairing.chains = {"accuracy": Chain(-0.9, 3, 60, 40, {"c000": 0.1})}
+    data = estimate(pairing, pairing.everything(), ["accuracy"])["accuracy"]
+    assert (data.baseline, data.units) == (1.0, 60)
+    assert data.value is not None
+    assert data.difference == data.value - 1.0
+    assert float(np.mean(data.resampled)) == pytest.approx(data.difference, abs=0.02)
+    assert data.chain is not None
+    assert float(np.var(data.resampled)) == pytest.approx(data.chain.variance, rel=0.1)
