@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
-from pytest_llmeval.core.wording import printable
+from pytest_llmeval.core.wording import LogWriter, printable
 from pytest_llmeval.data.files import writing
 
 
@@ -17,7 +17,7 @@ def say(lines: Iterable[object], *, error: bool = False) -> None:
         lines: Each becomes one line; line breaks inside are escaped.
         error: Whether to print to standard error.
     """
-    (sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
+    LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
 
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:

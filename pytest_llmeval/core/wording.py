@@ -153,6 +153,50 @@ def printable(text: str, *, lines: bool = False) -> str:
     )
 
 
+_ORDER = re.compile(r"(?:^|(?<=[\r\n]))(?:[^\S\r\n]|\x1b\[[\d;]*m)*:(?=:)|##\w*(?=\[)")
+"""The beginning of what a runner of CI obeys: ``::command`` after blanks, ``##[command]`` and ``##vso[`` anywhere."""
+
+
+class LogWriter:
+    r"""Writer of a log that CI shows, and whose lines it may obey: what a model wrote must stay text.
+
+    A backslash breaks the form of commands, such as ``:\:set-output`` and ``##\[add-mask]``, wherever the layout puts
+    them, and however few characters are written at a time.
+
+    Args:
+        file: What is written to; all else is asked of it.
+
+    >>> log = LogWriter(io.StringIO())
+    >>> for text in ("  :", ":set-output::x\n", "a ##[group]b"):
+    ...     _ = log.write(text)
+    >>> print(log.getvalue())
+      :\:set-output::x
+    a ##\[group]b
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        """Write text, and return how many of its characters were written."""
+        known = len(self._line)
+        whole = self._line + text
+        self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]
+        places = [each.end() - known for each in _ORDER.finditer(whole)] if ":" in text or "[" in text else []
+        starts = [0, *(each for each in places if each >= 0)]
+        self._file.write("\\".join(text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines, which end as they do."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 _MOST = 5
 _LONGEST_LIST = 300
 _WRONG, _REASONING = "wrong", "reasoning"

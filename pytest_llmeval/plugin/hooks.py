@@ -323,13 +323,20 @@ class ControllerHooks:
     def __init__(self, run: "Run", paths: list[Path]) -> None:
         from pytest_llmeval.plugin.payload import KNOWN, UNNEEDED_CATEGORY, keys_of
         from pytest_llmeval.plugin.presentation import category_of
+        from pytest_llmeval.plugin.pytest_private import write_log
 
+        self._write_log = write_log
         self._keys_of = keys_of
         self._words = {KNOWN: ("k", "KNOWN FAILURE"), UNNEEDED_CATEGORY: ("", "NOT NEEDED")}
         self._category_of = category_of
         self._run = run
         self._paths = paths
         self._written: list[Path] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Let the log of CI obey nothing that a model wrote."""
+        self._write_log(session.config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

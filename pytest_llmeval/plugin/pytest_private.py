@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
+from pytest_llmeval.core.wording import LogWriter
+
 if TYPE_CHECKING:
     from _pytest.fixtures import FuncFixtureInfo
 
@@ -111,3 +113,13 @@ def terminal_file(reporter: "pytest.TerminalReporter") -> TextIO:
 def worker_process(node: Any) -> int | None:
     """Return the process id of a worker of xdist on this machine: execnet knows it, and has no public name for it."""
     return int(node.gateway._rinfo().pid) if node.gateway.spec.popen else None  # noqa: SLF001
+
+
+def write_log(config: pytest.Config) -> None:
+    """Let the terminal write what CI shows and does not obey.
+
+    The file of pytest's writer is private, and the writer has no public hook for what other plugins and pytest write.
+    """
+    if config.pluginmanager.has_plugin("terminalreporter"):
+        writer = config.get_terminal_writer()
+        writer._file = LogWriter(writer._file)  # noqa: SLF001
