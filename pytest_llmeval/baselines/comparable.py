@@ -147,6 +147,8 @@ def _file(value: Any, folder: Path) -> Any:
         return None
     if isinstance(value, tuple):
         return [_file(each, folder) for each in value]
+    if isinstance(value, Mapping):
+        return {name: _file(each, folder) for name, each in value.items()}
     path = Path(value)
     try:
         name = Path(os.path.relpath(path, folder)).as_posix()

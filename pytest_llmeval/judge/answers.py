@@ -2,13 +2,13 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
@@ -23,6 +23,13 @@ from pytest_llmeval.judge.questions.modes import (
     is_unanswerable,
     route,
 )
+from pytest_llmeval.judge.questions.suite_modes import (
+    PromptFile,
+    prompt_of,
+    prompted_mode,
+    prompts_fault,
+    read_prompt,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.recordings import ScoreFile
@@ -30,6 +37,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _ANSWER_MODES: Final = tuple(sorted({*MODE_OF_TYPE.values(), "abstention"}))
 _AUTO: Final = "auto"
+_TEXTS: Final = ("question", "reference", "answer")
+Unanswerable: TypeAlias = Literal["auto", "original"]
+_ORIGINAL: Final = "original"
 _CHUNK: Final = 32
 """Verdicts after which the file of scores is written: what a killed process may lose."""
 
@@ -69,6 +79,8 @@ def judge_answer(
     *,
     llm: Judgeable | Panel | None = None,
     mode: str = "continuous",
+    prompt: str | Path | None = None,
+    unanswerable: Unanswerable = "auto",
 ) -> float:
     """Return how right an answer is.
 
@@ -79,12 +91,16 @@ def judge_answer(
         llm: The judge. A function gets the request, whose ``str`` is the whole prompt, and returns (or awaits) text.
         mode: ``continuous``, ``adversarial`` (a rule that needs no judge), ``temporal_reasoning``,
             ``knowledge_update``, ``preference``, ``default_binary`` or ``abstention``.
+        prompt: A file of instructions in place of those of the mode, with ``{{ question }}``, ``{{ reference }}`` and
+            ``{{ answer }}``; it asks for a reply of the form that the mode has.
+        unanswerable: ``original``: mode ``adversarial`` applies the rule of HiMGA's judge to the letter.
 
     Returns:
         A score from 0 to 1; 0 or 1 in all modes but ``continuous``.
 
     Raises:
         ValueError: The mode is unknown, it needs a judge and there is none, or the prediction is no text.
+        SuiteError: The prompt cannot be read.
         JudgeError: The judge gave no verdict.
 
     Example:
@@ -95,7 +111,10 @@ def judge_answer(
     answer = _answer_text(prediction)
     if answer is None:
         raise ValueError(f"found {type(prediction).__name__} as the prediction, expected text")
-    task = _AnswerTask(mode, question, ground_truth, answer)
+    if prompt is not None and mode == ADVERSARIAL:
+        raise ValueError("found a prompt for mode 'adversarial', which a rule decides, expected another mode")
+    own = _read_prompt(prompt) if prompt is not None else None
+    task = _AnswerTask(mode, question, ground_truth, answer, own, unanswerable == _ORIGINAL)
     _check_judge(llm, [task])
     if (score := task.by_rule()) is not None:
         return score
@@ -120,6 +139,8 @@ def batch_judge(
     mode: str = _AUTO,
     cache_path: str | Path | None = None,
     max_workers: int = 8,
+    prompts: Mapping[str, str | Path] | None = None,
+    unanswerable: Unanswerable = "auto",
 ) -> list[float | None]:
     """Judge the results of a run, as many at once as allowed.
 
@@ -135,14 +156,17 @@ def batch_judge(
             no verdict is judged again the next time. The judge is no part of the key: use another file for another
             judge. A file ``{question_id: score}`` is read as well: ids that belong to one result get its full key.
         max_workers: How many calls are made at once.
+        prompts: Question type (``abstention`` for ids that end in ``_abs``) to a file of instructions, as the prompt of
+            `judge_answer`; with mode ``auto``. Verdicts by a prompt have keys of their own.
+        unanswerable: As for `judge_answer`.
 
     Returns:
-        A score from 0 to 1 for each result; ``None`` where there is no answer, and where the judge gave no verdict,
-        which is logged.
+        A score from 0 to 1 for each result; ``None`` where there is no answer, where the question type is unknown, and
+        where the judge gave no verdict. The latter two are logged.
 
     Raises:
-        ValueError: An unknown mode, no judge although a score is missing that only one can give, or `max_workers`
-            below 1.
+        ValueError: An unknown mode, no judge although a score is missing that only one can give, `max_workers`
+            below 1, or prompts with another mode or for an unknown question type.
         SuiteError: The file is damaged, or has question ids that belong to several results, or all to none; it is left
             unchanged, and nothing is asked. See `import_cache`.
         OSError: The file cannot be written.
@@ -150,9 +174,17 @@ def batch_judge(
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     if max_workers < 1:
         raise ValueError(f"found max_workers {max_workers}, expected at least 1")
-    answers = _answers(results)
+    files = dict(prompts or {})
+    if fault := prompts_fault(files) or ("found prompts with one mode for all" if files and mode != _AUTO else None):
+        raise ValueError(f"prompts: {fault}")
+    own = {name: _read_prompt(file) for name, file in files.items()}
+    answers = _answers(results, mode)
     answered = [(results[row], text) for row, text in answers.items()]
-    judged = _judged(answered, llm, mode, cache_path, max_workers)
+    tasks = [
+        replace(task, prompt=prompt_of(own, each.question_type, each.question_id), original=unanswerable == _ORIGINAL)
+        for (each, _), task in zip(answered, _tasks(answered, mode), strict=True)
+    ]
+    judged = _judged([each for each, _ in answered], tasks, llm, cache_path, max_workers)
     by_row = dict(zip(answers, judged, strict=True))
     return [by_row.get(row) for row in range(len(results))]
 
@@ -181,7 +213,7 @@ def import_cache(
     from pytest_llmeval.judge.recordings import ScoreFile
 
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
-    answered = [(results[row], text) for row, text in _answers(results).items()]
+    answered = [(results[row], text) for row, text in _answers(results, mode).items()]
     names = _keys_of_ids([each for each, _ in answered], _tasks(answered, mode))
     source, target = ScoreFile.open(Path(old)), ScoreFile.open(Path(new))
     ids = source.plain_ids
@@ -194,14 +226,39 @@ def import_cache(
     return [name for name in ids if name not in matches]
 
 
-def _answers(results: Sequence[AnsweredQuestion]) -> dict[int, str]:
-    """Return the answers of those results that have one; others are logged unless an error says why."""
+def _read_prompt(file: str | Path) -> PromptFile:
+    prompt = read_prompt(Path(file))
+    if others := [name for name in prompt.placeholders if name not in _TEXTS]:
+        fault = f"found the placeholder {others[0]!r}, expected some of {', '.join(_TEXTS)}"
+        raise SuiteError([Fault(str(file), 1, 1, "", fault)])
+    return prompt
+
+
+def _answers(results: Sequence[AnsweredQuestion], mode: str) -> dict[int, str]:
+    """Return the answers of those results that have one and can be judged; others are logged unless an error says why.
+
+    Args:
+        results: The results.
+        mode: ``auto`` needs a question type that it knows.
+    """
     texts = {row: _answer_text(each.prediction) for row, each in enumerate(results) if not getattr(each, "error", "")}
     if lacking := [row for row, text in texts.items() if text is None]:
         first = results[lacking[0]]
         example = f"{first.question_id}: found {type(first.prediction).__name__}, expected text"
         _LOG.warning("%d of %d predictions are no answer; the first: %s", len(lacking), len(texts), example)
-    return {row: text for row, text in texts.items() if text is not None}
+    faults = {row: fault for row, each in enumerate(results) if mode == _AUTO and (fault := _type_fault(each))}
+    if unrouted := [row for row in texts if row in faults]:
+        what = f"{results[unrouted[0]].question_id}: {faults[unrouted[0]]}"
+        _LOG.warning("%d of %d results cannot be judged; the first: %s", len(unrouted), len(texts), what)
+    return {row: text for row, text in texts.items() if text is not None and row not in faults}
+
+
+def _type_fault(result: AnsweredQuestion) -> str | None:
+    try:
+        route(result.question_type, result.question_id)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _answer_text(prediction: Any) -> str | None:
@@ -228,7 +285,7 @@ def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -
     from pytest_llmeval.judge.recordings import score_key
 
     return [
-        score_key(each.sample_id, each.question_id, astuple(task)) for each, task in zip(results, tasks, strict=True)
+        score_key(each.sample_id, each.question_id, task.identity) for each, task in zip(results, tasks, strict=True)
     ]
 
 
@@ -240,18 +297,16 @@ def _keys_of_ids(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTa
 
 
 def _judged(
-    answered: Sequence[tuple[AnsweredQuestion, str]],
+    results: Sequence[AnsweredQuestion],
+    tasks: "Sequence[_AnswerTask]",
     llm: Judgeable | Panel | None,
-    mode: str,
     cache_path: str | Path | None,
     max_workers: int,
 ) -> list[float | None]:
-    tasks = _tasks(answered, mode)
     if cache_path is None:
         scores: list[float | None] = [None] * len(tasks)
         _judge_missing(tasks, llm, max_workers, scores, keep=lambda _row, _score: None)
         return scores
-    results = [each for each, _ in answered]
     keys = _keys(results, tasks)
     distinct = dict(zip(keys, tasks, strict=True))
     order = list(distinct)
@@ -303,15 +358,31 @@ class _AnswerTask:
     question: str
     reference: str
     answer: str
+    prompt: PromptFile | None = None
+    original: bool = False
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What decides the score; of a task without options, as in files of earlier versions."""
+        options = [self.prompt.digest] if self.prompt else [_ORIGINAL] if self.original and self._is_ruled else []
+        return self.mode, self.question, self.reference, self.answer, *options
+
+    @property
+    def _is_ruled(self) -> bool:
+        return self.mode == ADVERSARIAL
 
     def by_rule(self) -> float | None:
         """Return the score where no judge is needed."""
-        return float(is_unanswerable(self.answer)) if self.mode == ADVERSARIAL else None
+        return float(is_unanswerable(self.answer, original=self.original)) if self._is_ruled else None
 
     def to_question(self) -> Question:
         """Return the question to the judge."""
         texts = {"question": self.question, "reference": self.reference, "answer": self.answer}
-        return Question(get_mode(self.mode), texts, instruction_language(self.question))
+        mode = get_mode(self.mode)
+        if self.prompt is not None:
+            mode = prompted_mode(mode, self.prompt)
+            texts = {name: texts[name] for name in self.prompt.placeholders}
+        return Question(mode, texts, instruction_language(self.question))
 
 
 def _judge_missing(

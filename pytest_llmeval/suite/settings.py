@@ -438,15 +438,22 @@ class SettingsReader(JudgeReader):
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
     """Read options that name files or folders from the suite file's folder, as everything in it is."""
     named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("path")}
-    placed = {name: tuple(str(folder / file) for file in _files(value)) for name, value in named.items()}
-    changes = {name: files if isinstance(named[name], tuple) else files[0] for name, files in placed.items() if files}
+    changes = {name: _placed(value, folder) for name, value in named.items() if value is not None}
     return replace(evaluator, **changes)
 
 
-def _files(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+def _placed(value: Any, folder: Path) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _placed(file, folder) for name, file in value.items()}
+    return tuple(_placed(file, folder) for file in value) if isinstance(value, tuple) else str(folder / value)
+
+
+def _files(value: str | tuple[str, ...] | Mapping[str, str] | None) -> tuple[str, ...]:
     """Return the names in an option that names a file, several or none."""
     if value is None:
         return ()
+    if isinstance(value, Mapping):
+        return tuple(value.values())
     return value if isinstance(value, tuple) else (value,)
 
 

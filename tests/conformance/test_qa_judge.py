@@ -44,11 +44,11 @@ def score_of(mode: str, reply: str) -> float | None:
 
 
 def improved(mode: str, reply: str, original: float | None) -> float | None:
-    """What a reply means here: as in the original, but one that cannot be read has no score."""
+    """What a reply means here: as in the original, but unreadable ones have none; quoted and Chinese words count."""
     text = reply.strip()
     if mode != "continuous":
-        word = re.match(r"(?:\*\*|the answer is )?(yes|no)\b", text.lower())
-        return None if word is None else float(word.group(1) == "yes")
+        word = re.match(r'(?:\*\*|"|the answer is )?(yes|no|是|否)\b', text.lower())
+        return None if word is None else float(word.group(1) in ("yes", "是"))
     if text.startswith("```json\n") and text.endswith("\n```"):
         text = text.removeprefix("```json\n").removesuffix("\n```")
     try:
@@ -71,7 +71,9 @@ def test_most_replies_are_read_as_by_the_original() -> None:
     same = [row for row in recorded if score_of(row["mode"], row["reply"]) == row["expected"]]
     other = [row for row in recorded if score_of(row["mode"], row["reply"]) not in (None, row["expected"])]
     assert len(same) > len(recorded) / 3
-    assert all("```" in row["reply"] or row["reply"] in ("**yes**", "the answer is yes") for row in other)
+    assert all(
+        "```" in row["reply"] or row["reply"] in ("**yes**", "the answer is yes", '"yes"', "是") for row in other
+    )
 
 
 @pytest.mark.parametrize("row", rows("unanswerable.jsonl"), ids=lambda row: repr(row["text"])[:30])

@@ -11,12 +11,12 @@ from builders import RESULTS, Scripted, awaited, plain, result, scored
 from servers import PATIENCE, LlmServer, refusal, reply
 
 from pytest_llmeval import LlmevalError
-from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.core.errors import JudgeError, SuiteError
 from pytest_llmeval.judge.clients import connect
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.tasks.memory_qa.qa import batch_judge, is_unanswerable, judge_answer
+from pytest_llmeval.tasks.memory_qa.qa import batch_judge, compute_metrics, is_unanswerable, judge_answer, to_table
 
 LOG = "pytest_llmeval.judge.answers"
 
@@ -136,7 +136,9 @@ def test_one_mode_can_be_asked_for_all() -> None:
         ({"llm": None}, "found no judge"),
         ({"mode": "rubric"}, "found the unknown mode 'rubric'"),
         ({"max_workers": 0}, "found max_workers 0, expected at least 1"),
-        ({"results": [replace(RESULTS[0], question_type="x")]}, "found the unknown question type 'x'"),  # type: ignore[arg-type]  # a wrong value is the point
+        ({"prompts": {"x": "p.txt"}}, "prompts: found the unknown question type 'x'"),
+        ({"prompts": {"adversarial": "p.txt"}}, "prompts: found a prompt for 'adversarial', which a rule decides"),
+        ({"prompts": {"temporal": "p.txt"}, "mode": "continuous"}, "prompts: found prompts with one mode for all"),
     ],
 )
 def test_wrong_arguments_are_told(
@@ -216,3 +218,47 @@ def test_the_functions_are_where_those_of_the_requirement_document_were() -> Non
     assert [getattr(judge, name) for name in judge.__all__] == [getattr(qa, name) for name in judge.__all__]
     with pytest.raises(AttributeError, match="has no attribute 'judge_answers'"):
         judge.judge_answers  # noqa: B018 (looking it up is the test)
+
+
+def test_an_unknown_question_type_costs_one_question(caplog: pytest.LogCaptureFixture) -> None:
+    results = [result(1), replace(result(2), question_type="riddle")]
+    assert batch_judge(results, llm=Scripted(scored(0, 0.6, 0))) == [0.6, None]
+    assert "q2: found the unknown question type 'riddle'" in caplog.text
+    metrics = compute_metrics(results, [0.6, None], metrics=["judge_score", "f1"])
+    assert metrics["by_type"]["riddle"]["count"] == 1
+    assert "riddle" in to_table({"agent": metrics})
+
+
+def test_results_can_be_changed_as_those_of_the_document() -> None:
+    each = result(1)
+    each.prediction = "Paris"
+    each.note = "checked"  # type: ignore[attr-defined]
+    assert each.prediction == "Paris"
+
+
+def test_the_rule_of_the_original_judges_batches_and_single_answers(tmp_path: Path) -> None:
+    results = [result(1, "adversarial", "I don't know"), result(2, "adversarial", "not mentioned")]
+    path = tmp_path / "scores.json"
+    assert batch_judge(results, llm=None, cache_path=path) == [1.0, 1.0]
+    assert batch_judge(results, llm=None, cache_path=path, unanswerable="original") == [0.0, 1.0]
+    assert judge_answer("?", "x", "I don't know", mode="adversarial", unanswerable="original") == 0.0
+
+
+def test_prompts_by_question_type_replace_the_instructions_and_keep_the_form_of_the_reply(tmp_path: Path) -> None:
+    (tmp_path / "knowledge.txt").write_text("Old answers are fine. Compare {{ answer }} with {{ reference }}.")
+    (tmp_path / "other.txt").write_text("Compare {{ answer }} with {{ labels.x }}.")
+    file = tmp_path / "knowledge.txt"
+    llm = Scripted(["", '{"score": 0.2}', "yes"])
+    results = [result(1), replace(result(2, "knowledge_update"), prediction="Paris. Where? 2")]
+    path = tmp_path / "scores.json"
+    assert batch_judge(results, llm=llm, prompts={"knowledge_update": file}, cache_path=path) == [0.2, 1.0]
+    (own,) = (prompt for prompt in llm.prompts if "Old answers are fine" in prompt)
+    assert get_mode("knowledge_update").instructions["en"] not in own
+    assert batch_judge(results, llm=None, prompts={"knowledge_update": file}, cache_path=path) == [0.2, 1.0]
+    with pytest.raises(ValueError, match="found no judge"):
+        batch_judge(results, llm=None, cache_path=path)
+    assert judge_answer("?", "x", "Where? 2", llm=llm, mode="default_binary", prompt=file) == 1.0
+    with pytest.raises(SuiteError, match=r"found the placeholder 'labels.x', expected some of question"):
+        judge_answer("?", "x", "x", llm=llm, prompt=tmp_path / "other.txt")
+    with pytest.raises(ValueError, match="which a rule decides"):
+        judge_answer("?", "x", "x", mode="adversarial", prompt=file)

@@ -56,6 +56,9 @@ from pytest_llmeval.judge.questions.suite_modes import (
     criteria_mode,
     numbered_steps,
     prompt_mode,
+    prompt_of,
+    prompted_mode,
+    prompts_fault,
     read_prompt,
     rubric_mode,
     steps_question,
@@ -86,7 +89,7 @@ ModeName: TypeAlias = Literal[
 
 _PROMPT = "prompt"
 _CRITERIA, _STEPS = "criteria", "steps"
-_RULE_VERSION = "1"
+_RULE_VERSION = "2"
 _RULE_FIELDS = ("answer",)
 _TYPE_LABEL = "question_type"
 _LANGUAGE_LABEL = "language"
@@ -121,6 +124,9 @@ class Judge(JudgedEvaluator):
         corrected: Whether cases carry scores of people, and to report what these make of the judge's.
         human: Files of labels that people gave in a review; with ``corrected``.
         prompt: File of the instructions, with placeholders such as ``{{ answer }}``, in place of a mode.
+        prompts: Question type (``abstention`` for ids that end in ``_abs``) to a file of instructions in place of ours,
+            with mode ``auto``; each asks for a reply of the form that its mode has.
+        unanswerable: ``original``: the rule of HiMGA's judge for ``adversarial``, to the letter.
         criteria: What makes an answer good, in place of a mode: the judge writes steps once, and grades by them.
         steps: Of criteria: the steps, if the judge is not to write them.
         reply: Of a prompt or criteria: name of each field of the reply to what it is.
@@ -142,6 +148,8 @@ class Judge(JudgedEvaluator):
     corrected: bool = False
     human: str | tuple[str, ...] | None = field(default=None, metadata={"path": True, "inside": True})
     prompt: str | None = field(default=None, metadata={"path": True, "inside": True})
+    prompts: dict[str, str] | None = field(default=None, metadata={"path": True, "inside": True})
+    unanswerable: Literal["auto", "original"] = "auto"
     criteria: str | None = None
     steps: tuple[str, ...] = ()
     reply: dict[str, ReplyField | Literal["text", "boolean"]] | None = None
@@ -152,6 +160,10 @@ class Judge(JudgedEvaluator):
         chosen = [name for name, value in ways.items() if value is not None]
         if len(chosen) > 1:
             raise ValueError(f"found {' and '.join(chosen)}, expected one of prompt, criteria and mode")
+        if self.prompts and chosen:
+            raise ValueError(f"found {chosen[0]} and prompts, expected prompts with mode auto")
+        if fault := prompts_fault(self.prompts or ()):
+            raise ValueError(f"prompts: {fault}")
         if self.reply is not None and self.prompt is None and self.criteria is None:
             raise ValueError("found reply without prompt or criteria, expected it with one of them")
         if self.prompt is not None and self.reply is None:
@@ -160,8 +172,8 @@ class Judge(JudgedEvaluator):
             raise ValueError("criteria: found a blank text, expected what makes an answer good")
         if self.steps and (self.criteria is None or not all(each.strip() for each in self.steps)):
             raise ValueError("steps: expected texts that are not blank, with criteria")
-        if self.score == "expected" and (fault := self._expected_fault()):
-            raise ValueError(f"score: found 'expected', {fault}")
+        if self.score == "expected" and (unexpected := self._expected_fault()):
+            raise ValueError(f"score: found 'expected', {unexpected}")
         _ = self.form
         if self.human and not self._reads_people:
             raise ValueError("human: found labels without corrected, expected it with corrected: true")
@@ -183,7 +195,7 @@ class Judge(JudgedEvaluator):
         Raises:
             SuiteError: A file of labels, or of a prompt, cannot be read.
         """
-        _ = self._labels
+        _ = self._labels, self._prompts
         signature = self.signature()
         metrics = [Metric("judge_score", signature=signature, averaged=True)]
         if self.rubric is not None:
@@ -212,6 +224,11 @@ class Judge(JudgedEvaluator):
         modes = ",".join(f"{name}@{_version(self._mode(name))}" for name in names)
         text = "\n".join(filter(None, [self.criteria, *self.steps]))
         what = f"criteria:{sha256(text.encode()).hexdigest()[:8]}|" if text else ""
+        if self._prompts:
+            own = ",".join(f"{name}@{prompt.digest[:8]}" for name, prompt in sorted(self._prompts.items()))
+            what += f"prompts:{own}|"
+        if self.unanswerable == "original":
+            what += "unanswerable:original|"
         return f"mode:{f'auto({modes})' if routed else modes}|{what}lang:{self.language}|v:{self.version}"
 
     @property
@@ -252,6 +269,10 @@ class Judge(JudgedEvaluator):
         assert self.prompt is not None
         return read_prompt(Path(self.prompt))
 
+    @cached_property
+    def _prompts(self) -> Mapping[str, PromptFile]:
+        return {name: read_prompt(Path(file)) for name, file in (self.prompts or {}).items()}
+
     def _mode(self, name: str) -> Mode | None:
         if name == ADVERSARIAL:
             return None
@@ -287,7 +308,12 @@ class Judge(JudgedEvaluator):
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)
-        if name == _PROMPT:
+        own = prompt_of(self._prompts, case.labels.get(_TYPE_LABEL), case.id)
+        if own is not None and mode is not None:
+            mode = prompted_mode(mode, own)
+            texts = prompt_texts(case, own.placeholders, own.name)
+            language = self._language(own.text, None)
+        elif name == _PROMPT:
             texts = prompt_texts(case, self._prompt.placeholders, self._prompt.name)
             language = self._language(self._prompt.text, None)
         elif self.criteria is not None and mode is not None:
@@ -301,7 +327,7 @@ class Judge(JudgedEvaluator):
         question = None
         if mode is not None and texts.absent is None:
             question = Question(mode, texts.by_field, language)
-        judged = JudgedCase(name, mode, texts, question)
+        judged = JudgedCase(name, mode, texts, question, self.unanswerable == "original")
         if labelled is not None and (fault := people_fault(labelled, judged.scale)):
             raise EvaluatorError(fault)
         return judged

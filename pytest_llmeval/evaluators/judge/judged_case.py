@@ -217,12 +217,14 @@ class JudgedCase:
         mode: The mode; ``None`` for the rule.
         texts: What the judge is shown.
         question: What it is asked; ``None`` if a rule decides, or if there is nothing to judge.
+        original_rule: Apply the original's rule to the letter.
     """
 
     name: str
     mode: Mode | None
     texts: CaseTexts
     question: Question | None
+    original_rule: bool = False
 
     def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
         """Return the verdict, of the rule or of the judge; ``None`` if there is nothing to judge.
@@ -233,7 +235,8 @@ class JudgedCase:
         if self.texts.absent is not None:
             return None
         if self.question is None:
-            return Verdict(float(is_unanswerable(self.texts.by_field["answer"])))
+            answer = self.texts.by_field["answer"]
+            return Verdict(float(is_unanswerable(answer, original=self.original_rule)))
         for each in verdicts:
             if isinstance(each, JudgeError):
                 raise each

@@ -124,7 +124,9 @@ def optional_fields(name: str) -> frozenset[str]:
 ADVERSARIAL: Final = "adversarial"
 """The mode that is a rule: no judge is asked."""
 
-_ABSTENTION = "abstention"
+ABSTENTION: Final = "abstention"
+"""The mode of questions of LongMemEval that cannot be answered."""
+
 _ABSTENTION_IDS = "_abs"
 
 MODE_OF_TYPE: Final = {
@@ -159,7 +161,7 @@ def route(question_type: str | None, case_id: str = "") -> str:
         ValueError: The type is absent or unknown.
     """
     if is_abstention(case_id):
-        return _ABSTENTION
+        return ABSTENTION
     if question_type is None:
         raise ValueError(f"found no question type, expected one of {', '.join(sorted(MODE_OF_TYPE))}")
     if question_type not in MODE_OF_TYPE:

@@ -185,13 +185,19 @@ UNNAMED_DEFECTS: Final = "unnamed_defects"
 """The detail of a verdict that lists the defects of which it says nothing."""
 
 _HIGHEST_GRADE: Final = 100.0
-_WORD = re.compile(r"(?P<marks>[*`]*)(?P<word>yes|no)\b[.,:;!]?(?P=marks)[\s.,:;!\-\u2013\u2014]*")
-_WORD_ALONE = re.compile(r"^[^\w\n]*(?P<word>yes|no)[^\w\n]*$", re.MULTILINE)
+_MEANING: Final = {"yes": 1.0, "no": 0.0, "是": 1.0, "否": 0.0}
+_EITHER: Final = "|".join(_MEANING)
+_STOPS: Final = ".,:;!，。：；！"
+_WORD = re.compile(rf"(?P<marks>[*`]*)(?P<word>{_EITHER})\b[{_STOPS}]?(?P=marks)[\s{_STOPS}\-\u2013\u2014]*")
+_WORD_ALONE = re.compile(rf"^[^\w\n]*(?P<word>{_EITHER})[^\w\n]*$", re.MULTILINE)
+_QUOTED_WORD = re.compile(
+    rf"(?P<quote>[\"'\u201c])(?P<word>{_EITHER})[{_STOPS}]?(?:(?P=quote)|\u201d)[{_STOPS}]?[ \t]*(?:\n+|$)"
+)
 _LED_WORD = re.compile(
     r"[*`]*(?:(?:(?:so|thus|hence|therefore|overall),?\s+)?(?:the|my)\s+)?(?:final\s+)?(?:answer|verdict)[*`]*"
     r"(?:\s+is|\s*:)[*`]*:?\s*[*`]*(?P<word>yes|no)[*`]*(?:\s*[.,;:!\u2013\u2014\n][.,;:!\u2013\u2014*`\s]*|$)"
 )
-_ANY_WORD = re.compile(r"\b(?P<word>yes|no)\b")
+_ANY_WORD = re.compile(rf"\b(?P<word>{_EITHER})\b")
 
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,9 +273,10 @@ def read_score(reply: str) -> Verdict:
 
 
 def read_yes_no(reply: str) -> Verdict:
-    """Read a reply that begins with the word yes (1) or no (0), in upper or lower case, plain, bold or as code.
+    """Read a reply that begins with the word yes or 是 (1), no or 否 (0), in any case, plain, bold or as code.
 
-    It may also begin as ``The answer is yes.`` or ``Verdict: no``; then the other word must not occur at all. The
+    It may also begin as ``The answer is yes.`` or ``Verdict: no``, or with a line that is one of the words in quotation
+    marks; then the other word must not occur at all. The
     thoughts of a reasoning model that begin the reply, up to the first ``</think>``, are ignored.
 
     Raises:
@@ -281,14 +288,15 @@ def read_yes_no(reply: str) -> Verdict:
     others = _further_words(text.lower())
     if word is None:
         # The answer of which such a sentence speaks may be the right one, so nothing else may be said after it.
-        word, others = _LED_WORD.match(text.lower()), _ANY_WORD.finditer(text.lower())
+        word = _LED_WORD.match(text.lower()) or _QUOTED_WORD.match(text.lower())
+        others = _ANY_WORD.finditer(text.lower())
     if word is None:
         raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
     for other in others:
-        if other["word"] != word["word"]:
+        if _MEANING[other["word"]] != _MEANING[word["word"]]:
             both = f"{quotation(word.group().strip(), _QUOTED)} and {quotation(other.group().strip(), _QUOTED)}"
             raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
-    return Verdict(float(word["word"] == "yes"), plain(text[word.end() :]))
+    return Verdict(_MEANING[word["word"]], plain(text[word.end() :]))
 
 
 def _answer(reply: str) -> str:

@@ -7,15 +7,17 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from string import Template
 from typing import Any, ClassVar, Final
 
+from msgspec.structs import replace
+
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import excerpt, suggest
+from pytest_llmeval.core.wording import excerpt, suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.judge.contract import JudgeRequest, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
@@ -25,7 +27,17 @@ from pytest_llmeval.judge.questions.items import (
     items_schema,
     read_truths,
 )
-from pytest_llmeval.judge.questions.modes import DATA_CLOSE, DATA_OPEN, form_mode, mode_of_file, read_mode_file
+from pytest_llmeval.judge.questions.modes import (
+    ABSTENTION,
+    ADVERSARIAL,
+    DATA_CLOSE,
+    DATA_OPEN,
+    MODE_OF_TYPE,
+    form_mode,
+    is_abstention,
+    mode_of_file,
+    read_mode_file,
+)
 from pytest_llmeval.judge.questions.replies import (
     closing_object,
     object_schema,
@@ -300,6 +312,7 @@ ROOTS: Final = (*_ANSWERED, "expected", "input", "labels", "question", "referenc
 
 _WHOLE: Final = ("question", "reference")
 _VERSION: Final = "1"
+_PROMPT_VERSION: Final = "prompt"
 _LIKE_ONE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?%\}", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)((?:\.[\w-]+)*)\s*\}\}")
 
@@ -376,4 +389,33 @@ def prompt_mode(prompt: PromptFile, form: ReplyForm) -> Mode:
         scale=form.scale,
         read=form.read,
         reply_schema=form.schema,
+    )
+
+
+PROMPTED_TYPES: Final = (*(name for name, mode in MODE_OF_TYPE.items() if mode != ADVERSARIAL), ABSTENTION)
+"""Question types that a prompt of one's own can judge; ``abstention`` is for ids that end in ``_abs``."""
+
+
+def prompts_fault(types: Iterable[str]) -> str | None:
+    """Say which of the types that prompts are for is none."""
+    for name in types:
+        if name == ADVERSARIAL:
+            return f"found a prompt for {name!r}, which a rule decides, expected prompts for other question types"
+        if name not in PROMPTED_TYPES:
+            return unknown_name("question type", name, PROMPTED_TYPES)
+    return None
+
+
+def prompt_of(prompts: Mapping[str, PromptFile], question_type: str | None, case_id: str) -> PromptFile | None:
+    """Return the prompt for a question, if there is one of its type."""
+    return prompts.get(ABSTENTION if is_abstention(case_id) else str(question_type))
+
+
+def prompted_mode(mode: Mode, prompt: PromptFile) -> Mode:
+    """Return a mode whose instructions are a prompt; its replies are read as those of the mode."""
+    return replace(
+        mode,
+        version=f"{_PROMPT_VERSION}-{prompt.digest[:8]}",
+        instructions=dict.fromkeys(("en", "zh"), prompt.text),
+        fields=prompt.placeholders,
     )

@@ -136,6 +136,13 @@ class QuestionType(StrEnum):
     MULTI_SESSION = "multi_session"
 
 
+def _question_type(value: Any) -> QuestionType | str:
+    try:
+        return QuestionType(value)
+    except ValueError:
+        return str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class QAPair:
     """A question about a sample, with its gold answer."""
@@ -155,18 +162,19 @@ class Sample:
     qa_pairs: Sequence[QAPair]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class EvalResult:
     """One question and its answer; plain data, so ``asdict`` saves it and ``EvalResult(**row)`` reads it back.
 
     Attributes:
+        question_type: A type that is unknown costs its question the verdict, and has a row of its own.
         prediction: The answer, or an object with it under ``answer``; empty if there is none.
         error: Why there is no answer; then no metric has a score.
     """
 
     sample_id: str
     question_id: str
-    question_type: QuestionType
+    question_type: QuestionType | str
     question: str
     ground_truth: str
     prediction: Any
@@ -232,7 +240,7 @@ def run_eval(
         failure = _prepared(agent, sample) if None in known or not known else ""
         for pair, row in zip(sample.qa_pairs, known, strict=True):
             if row is not None:
-                results.append(EvalResult(**{**row, "question_type": QuestionType(row["question_type"])}))
+                results.append(EvalResult(**{**row, "question_type": _question_type(row["question_type"])}))
                 continue
             results.append(_result(agent, sample, pair, failure))
             saved.add(asdict(results[-1]))
@@ -261,7 +269,7 @@ def _result(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalRes
     return EvalResult(
         sample_id=sample.sample_id,
         question_id=pair.question_id,
-        question_type=QuestionType(pair.question_type),
+        question_type=_question_type(pair.question_type),
         question=pair.question,
         ground_truth=pair.answer,
         prediction=prediction,
@@ -313,7 +321,7 @@ def compute_metrics(
             each.question,
             each.ground_truth,
             each.prediction,
-            {"type": QuestionType(each.question_type).value},
+            {"type": str(_question_type(each.question_type))},
         )
         for number, each in enumerate(results)
     ]
@@ -432,7 +440,8 @@ def to_table(systems: Mapping[str, Mapping[str, Any]], metric: str = "judge_scor
         if metric not in metrics["overall"]:
             raise ValueError(f"system {name!r}: {unknown_name('metric', metric, metrics['overall'])}")
     there = {kind for metrics in systems.values() for kind in metrics["by_type"]}
-    kinds = [kind.value for kind in QuestionType if kind.value in there]
+    known = [kind.value for kind in QuestionType]
+    kinds = [*(kind for kind in known if kind in there), *sorted(there.difference(known))]
     rows = [
         [name, *(_cell(metrics, metric, kind, digits) for kind in (*kinds, None))] for name, metrics in systems.items()
     ]

@@ -243,13 +243,32 @@ def test_defects_are_shares_of_explanations() -> None:
     ]
 
 
+def test_prompts_of_question_types_and_the_original_rule_are_options(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("Is {{ answer }} near {{ expected }}?")
+    judge = Judge(prompts={"temporal_reasoning": str(tmp_path / "t.txt")}, unanswerable="original")
+    dated = Case("c", "When?", "May", "June", labels={"question_type": "temporal_reasoning"})
+    (question,) = judge.questions(dated)
+    assert (question.mode.instructions["en"], question.texts) == (
+        "Is `answer` near `expected`?",
+        {"answer": "June", "expected": "May"},
+    )
+    assert judge.measure_judged(dated, [question.mode.read("yes")]).counts["score"] == 1
+    asked = Case("a", "Where?", "", "I don't know", labels={"question_type": "adversarial"})
+    assert judge.measure_judged(asked, []).counts["score"] == 0
+    assert Judge().measure_judged(asked, []).counts["score"] == 1
+    assert "|unanswerable:original|" in judge.signature()
+    assert "|prompts:temporal_reasoning@" in judge.signature()
+    with pytest.raises(ValueError, match="expected prompts with mode auto"):
+        Judge(mode="continuous", prompts={"temporal": "t.txt"})
+
+
 def test_the_signature_names_modes_with_their_versions() -> None:
     def signatures(**options: Any) -> list[str]:
         return [metric.signature for metric in Judge(**options).describe()]
 
     assert signatures(mode="continuous") == ["mode:continuous@1|lang:auto|v:1"]
-    assert signatures(mode="adversarial", language="zh") == ["mode:adversarial@1|lang:zh|v:1"]
-    routed = "abstention@1,adversarial@1,continuous@1,default_binary@1,knowledge_update@1,preference@1"
+    assert signatures(mode="adversarial", language="zh") == ["mode:adversarial@2|lang:zh|v:1"]
+    routed = "abstention@1,adversarial@2,continuous@1,default_binary@1,knowledge_update@1,preference@1"
     assert signatures() == [f"mode:auto({routed},temporal_reasoning@1)|lang:auto|v:1"]
     score, passed = signatures(mode="rubric", rubric=RUBRIC)
     assert score.startswith("mode:rubric@1-")

@@ -174,8 +174,25 @@ def test_yes_or_no_is_the_word_that_begins_the_reply(reply: str, score: float, r
 
 
 @pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ('"yes"', 1),
+        ("'No.'", 0),
+        ("\u201cyes\u201d\nIt is Paris.", 1),
+        ("是", 1),
+        ("否。答案是伦敦", 0),
+        ("**是**，说的是巴黎。", 1),
+    ],
+)
+def test_quoted_and_chinese_words_are_verdicts(reply: str, score: float) -> None:
+    assert read_yes_no(reply).score == score
+
+
+@pytest.mark.parametrize(
     ("reply", "quoted"),
     [
+        ("是\n否", "'是' and '否'"),
+        ('"yes"\nThe answer: no', "'\"yes\"' and 'no'"),
         ('No. The response "</think> yes" does not state it.', "'no.' and 'yes'"),
         ("<think>The text says </think> yes.</think>No", "'yes.' and 'no'"),
         ("No.\n</think>\n\nYes", "'no.' and 'yes'"),
@@ -203,8 +220,9 @@ def test_a_reply_that_says_yes_and_no_is_an_error_with_both(reply: str, quoted: 
         "yesterday",
         "nobody",
         "yes_man",
-        '"yes"',
-        "是",
+        '"yes" is what it says',
+        "是否",
+        "不是",
         "yes是",
         "the answer is no longer known",
         "the answer is yesterday",

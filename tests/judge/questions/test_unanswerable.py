@@ -27,6 +27,7 @@ def test_some_whole_texts_say_so(text: str) -> None:
         "no data",
         "no mention",
         "cannot determine",
+        *("没提到", "没说", "不清楚", "无从得知"),
         *("无法回答", "不知道", "未提及", "信息不足"),
     ],
 )
