@@ -207,6 +207,7 @@ def run_terms(config: pytest.Config) -> "RunTerms":
         compares=any(path.suffix == ".html" for path in report_paths(config)),
         mutate=option_value(config, "mutate-seed") if config.getoption("llmeval_mutate") else None,
         family=option_value(config, "family"),
+        concurrency=config.stash[RUNNER].options.concurrency,
     )
 
 

@@ -156,6 +156,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     )
     yield from (f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless))
     yield from dict.fromkeys(note for each in suites for note in _idle_thresholds(each))
+    yield from dict.fromkeys(note for each in suites for note in _lowered(each, scope.terms.concurrency))
     yield from dict.fromkeys(
         f"{each.key.display_path}: runs to its end: {fault}"
         for each in suites
@@ -165,6 +166,16 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
         for name, moved in each.snapshot.moved_limits.items():
             about = name.replace(EVERYTHING, "all metrics")
             yield f"{each.key.display_path}: limits of {about} changed since the approval: {moved}"
+
+
+def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:
+    """Yield that a target has fewer calls at a time than its suite allows, if the run limits them."""
+    own = judged.suite.target.own_concurrency if judged.suite.target is not None else None
+    if most is not None and own is not None and own > most:
+        yield (
+            f"{judged.key.display_path}: found target.concurrency {own}, and the run makes {counted(most, 'call')} at "
+            f"a time: --llmeval-concurrency={own} makes as many"
+        )
 
 
 def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:

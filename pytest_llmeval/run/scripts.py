@@ -137,10 +137,9 @@ class ScriptRun:
         suite = self.whole.for_variant(self.system)
         root = project_root(suite.path)
         key = SuiteKey(str(suite.path), display_path(suite.path, root), variant=suite.system)
-        own = suite.target.concurrency if suite.target is not None else None
-        options = JudgeOptions(run=uuid.uuid4().hex)
+        options = _options(suite)
         recordings = self._recordings(root, options.run)
-        runner = CaseRunner(replace(options, concurrency=own) if own else options, recordings)
+        runner = CaseRunner(options, recordings)
         run = RunRecord(ended=_CUT_SHORT)
         executions: list[Execution] = []
         # tqdm draws nothing where the output is no terminal if `disable` is None.
@@ -205,6 +204,15 @@ class ScriptRun:
 
     def _predictions_file(self, named: PredictionsFile) -> Path:
         return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
+
+
+def _options(suite: Suite) -> JudgeOptions:
+    """Return options that make as many calls at a time as the target of a suite allows."""
+    options, target = JudgeOptions(run=uuid.uuid4().hex), suite.target
+    if target is None or (own := target.own_concurrency) is None:
+        return options
+    fewest = 1 if target.http is None else options.concurrency  # judges are asked in the same slots
+    return replace(options, concurrency=max(own, fewest))
 
 
 def _judged(run: RunRecord, suites: _OneSuite) -> "Judged":

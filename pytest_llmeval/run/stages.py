@@ -64,6 +64,7 @@ class RunTerms(Struct, frozen=True):
     compares: bool = False
     mutate: int | None = None
     family: Family | None = None
+    concurrency: int | None = None
 
 
 class Suites(Protocol):

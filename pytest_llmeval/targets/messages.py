@@ -214,6 +214,7 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 def target_faults(spec: TargetSpec) -> Iterator[SpecFault]:
     """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret."""
+    is_function = spec.python is not None or spec.is_for_fixture
     if spec.kind is None and not spec.is_for_fixture:
         kinds = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
         subject = f"found {' and '.join(kinds)}" if kinds else "no target given"
@@ -226,15 +227,15 @@ def target_faults(spec: TargetSpec) -> Iterator[SpecFault]:
             yield ("timeout",), "found a timeout beside http, expected it inside http"
     elif spec.timeout is not None:
         yield from _timeout_faults(spec.timeout)
-    if spec.concurrency is not None and spec.python is None and not spec.is_for_fixture:
+    if spec.concurrency is not None and not is_function:
         where = "inside http" if spec.http is not None else "none: a command gets one input at a time"
         yield ("concurrency",), f"found {spec.concurrency}, expected {where}"
     elif spec.concurrency is not None and spec.concurrency < 1:
         yield ("concurrency",), f"found {spec.concurrency}, expected at least 1"
-    if spec.traces and spec.python is None:
+    if spec.traces and not is_function:
         yield ("traces",), f"found traces beside {spec.kind or 'no target'}, expected a python target"
     if spec.world is not None:
-        if spec.python is None:
+        if not is_function:
             yield ("world",), f"found a world beside {spec.kind or 'no target'}, expected a python target"
         yield from ((("world",), message) for _, message in _python_faults(spec.world))
     if spec.command is not None:

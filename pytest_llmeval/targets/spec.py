@@ -69,7 +69,7 @@ class HttpSpec:
 class TargetSpec:
     """Where predictions come from: a Python callable, a service, or a command; exactly one of them.
 
-    With ``concurrency`` and none of them, the limits hold for the fixture ``llmeval_target``.
+    With options and none of them, the options hold for the fixture ``llmeval_target`` and for what a script gives.
 
     Attributes:
         python: ``module:name`` of the callable; it receives the case's input and returns (or awaits) the prediction.
@@ -101,9 +101,15 @@ class TargetSpec:
 
     @property
     def is_for_fixture(self) -> bool:
-        """Whether a limit is given without a target, for the calls of the fixture ``llmeval_target``."""
+        """Whether only options are given, for the calls of the fixture ``llmeval_target`` or of a script's target."""
         named = self.python is not None or self.http is not None or self.command is not None
-        return not named and self.concurrency is not None
+        options = (self.concurrency, self.timeout, self.world, self.traces or None)
+        return not named and any(each is not None for each in options)
+
+    @property
+    def own_concurrency(self) -> int | None:
+        """The calls or requests at a time that its settings allow; ``None`` if they do not say."""
+        return self.http.concurrency if self.http is not None else self.concurrency
 
 
 class BatchTarget(ABC):

@@ -214,3 +214,16 @@ def test_a_failing_case_shows_scores_limits_and_the_difference(project: "Project
     assert "f1 0.6667, limit >= 0.9; exact_match 0.0000, limit >= 0.5" in text
     assert "difference: the [-red-]{+blue+} house" in text
     assert "FAILED s.eval.yaml::a - Failed: f1 0.6667, limit >= 0.9; exact_match 0.0000, limit >= 0.5" in ran.text
+
+
+def test_more_calls_at_a_time_than_the_run_makes_are_reported(project: "Project", workers: int) -> None:
+    project.write("bots.py", TARGETS)
+    for name, most in (("few", 4), ("many", 64)):
+        project.asking(f"{name}.eval.yaml", {"python": "bots:awaited", "concurrency": most}, "a")
+    note = (
+        "many.eval.yaml: found target.concurrency 64, and the run makes 16 calls at a time: "
+        "--llmeval-concurrency=64 makes as many"
+    )
+    ran = project.run(workers=workers)
+    assert (ran.code, note in ran.text, "few.eval.yaml: found" in ran.text) == (0, True, False)
+    assert "target.concurrency" not in project.run("--llmeval-concurrency=64", workers=workers).text

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import aiohttp
@@ -173,3 +174,27 @@ def test_a_case_takes_its_own_time() -> None:
         return [case.duration_s for case in (await suite().arun(answer)).cases]
 
     assert all(each >= 0.02 for each in asyncio.run(script()))
+
+
+def test_options_without_a_target_hold_for_the_one_of_the_script() -> None:
+    async def answer(question: str) -> str:
+        if question == "q1":
+            await asyncio.Event().wait()
+        return "Paris"
+
+    result = suite(CASES[:3], target={"timeout": 0.2}).run(answer)
+    assert [case.outcome for case in result.cases] == ["passed", "errored", "passed"]
+    assert "0.2" in str(result.cases[1].reason)
+
+
+@contextmanager
+def city(case: Any) -> Iterator[str]:
+    yield f"{case.id}!"
+
+
+def test_a_world_without_a_target_is_that_of_the_script() -> None:
+    def answer(question: str, world: str) -> str:
+        return f"{question} {world}"
+
+    result = suite(CASES[:1], target={"world": f"{__name__}:city"}).run(answer)
+    assert result.records[0].answers[0].value == "q0 c000!"

@@ -61,7 +61,6 @@ NO_INPUT = "target.http.request: found no {$input: ...}, expected the case's inp
 FAULTS: list[tuple[Any, str]] = [
     ({}, "target: no target given: set exactly one of python, http, command"),
     ({"concurrency": 0}, "target.concurrency: found 0, expected at least 1"),
-    ({"timeout": 2}, "target: no target given: set exactly one of python, http, command"),
     ({"python": "a:b", "command": ["x"]}, "target: found python and command: set exactly one of"),
     ({**http(), "timeout": 3}, "target.timeout: found a timeout beside http, expected it inside http"),
     ({"command": []}, "target.command: found no program, expected a list of a program and its arguments"),
