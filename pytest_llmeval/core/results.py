@@ -198,7 +198,20 @@ class MetricValue(Struct, frozen=True):
 
 
 class CaseResult(msgspec.Struct, frozen=True):
-    """One case's scores."""
+    """One case's scores.
+
+    Attributes:
+        id: The case's id.
+        outcome: What became of it.
+        metrics: Metric name to score; ``None`` if there is none.
+        details: Evaluator label to what it reports besides.
+        reason: Why the case failed, was skipped or did not run.
+        duration_s: Seconds from its first call to its scores.
+        unmet: Limits and checks that it did not meet, by name.
+        latency_s: Mean seconds of a call of its target, as ``target_latency_s`` of the report; ``None`` if unknown.
+        tokens: Tokens of its prediction, as ``target_tokens``; of several repeats, their mean.
+        cost_usd: Its cost, as ``target_cost_usd``.
+    """
 
     id: str
     outcome: CaseOutcome
@@ -207,6 +220,9 @@ class CaseResult(msgspec.Struct, frozen=True):
     reason: str | None
     duration_s: float
     unmet: Sequence[str] = ()
+    latency_s: float | None = None
+    tokens: float | None = None
+    cost_usd: float | None = None
 
     @property
     def absent(self) -> Mapping[str, str]:
@@ -284,7 +300,8 @@ class Result:
 
         Returns:
             Keys ``case``, ``outcome``, ``system``, ``repeat`` (counted from 1; 0 for the value over all repeats),
-            ``metric``, ``value``, ``reason`` (why there is no value), and ``label.NAME`` for each label of the case.
+            ``metric``, ``value``, ``reason`` (why there is no value), ``latency_s``, ``tokens`` and ``cost_usd`` of the
+            case, and ``label.NAME`` for each of its labels.
         """
         rows = []
         names = [name for name in self.metrics if name in self.scores] or list(self.metrics) or [""]
@@ -292,13 +309,14 @@ class Result:
             labels = {f"label.{name}": value for name, value in sorted(record.labels.items())}
             spread = (record.repeats or {}).get("spread", {})
             absent = case.absent
+            figures = {"latency_s": case.latency_s, "tokens": case.tokens, "cost_usd": case.cost_usd}
             missing = [] if record.observations and not record.errors else names
             for metric in dict.fromkeys((*case.metrics, *missing)):
                 values = [case.metrics.get(metric), *spread.get(metric, {}).get("scores", ())]
                 for repeat, each in enumerate(values):
                     reason = None if each is not None else absent.get(metric, case.reason)
                     row = {"case": case.id, "outcome": case.outcome, "system": self.system, "repeat": repeat}
-                    rows.append({**row, "metric": metric, "value": each, "reason": reason, **labels})
+                    rows.append({**row, "metric": metric, "value": each, "reason": reason, **figures, **labels})
         return rows
 
     def to_pandas(self) -> Any:

@@ -46,6 +46,9 @@ class PackedColumns(Mapping[str, "FloatArray"]):
         column = self._columns[name]
         return _floats(column) if column.dtype == np.int8 else column
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
@@ -194,8 +197,25 @@ class CaseResults(Sequence[CaseResult]):
             details["errors"] = errors
         if record.repeats is not None:
             details["repeats"] = record.repeats
-        metrics = CaseScores(self._columns, row, record.observations)
-        return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s, record.unmet)
+        return CaseResult(
+            record.id,
+            record.outcome,
+            CaseScores(self._columns, row, record.observations),
+            details,
+            record.reason,
+            record.duration_s,
+            record.unmet,
+            latency_s=self._figure("target_latency_s", row),
+            tokens=self._figure("target_tokens", row),
+            cost_usd=self._figure("target_cost_usd", row),
+        )
+
+    def _figure(self, name: str, row: int) -> float | None:
+        """Return a figure of the usage of a case; ``None`` if it is unknown."""
+        if name not in self._columns.scores:
+            return None
+        figure = self._columns.scores.at(name, row)
+        return figure if math.isfinite(figure) else None
 
 
 def _floats(column: "Small") -> "FloatArray":
