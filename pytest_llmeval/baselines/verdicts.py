@@ -227,14 +227,22 @@ def _judged(
     metric: str, approved: Score, score: Score, settings: SnapshotSettings, *, better: bool, shift: Shift | None
 ) -> SnapshotVerdict:
     value, tolerance, own_value = approved.value, settings.tolerance_of(metric), rounded(score.value)
+    unsure = 0.0
     if shift is not None and value is not None:
         if shift.rates and score.value is not None:
             score = replace(score, value=shift.former_value(score.value))
             shift = replace(shift, value=0.0, low=shift.low - shift.value, high=shift.high - shift.value)
         # How much less the new judge may give to the approved answers is no fall.
-        unsure = shift.value - shift.low if better else shift.high - shift.value
-        value, tolerance = value + shift.value, Tolerance(tolerance.at(value) + max(unsure, 0.0))
+        unsure = max(0.0, shift.value - shift.low if better else shift.high - shift.value)
+        value += shift.value
     verdict = compare_scores(metric, score.value, value, tolerance, higher_is_better=better)
+    if unsure and value is not None and verdict.outcome == "failed":
+        allowed = tolerance.at(value)
+        wider = compare_scores(metric, score.value, value, Tolerance(allowed + unsure), higher_is_better=better)
+        if wider.outcome == "passed" and unsure > allowed + TOLERANCE:
+            wide = f"cannot tell: the bridge between the judges leaves {_text(rounded(unsure))} open"
+            wider = replace(verdict, reason=f"{wide}, more than is tolerated; {verdict.reason}")
+        verdict = wider
     if shift is not None:
         verdict = replace(verdict, value=own_value, approved=rounded(approved.value))
     if score.errored > approved.errored:

@@ -114,11 +114,7 @@ class DropGate(ClaimGate):
         if proven:
             return "failed", ""
         beyond = evidence.drop is not None and evidence.drop > self.max_drop + TOLERANCE
-        if (bridge := evidence.estimate.bridge) > self.max_drop + TOLERANCE:
-            wide = (
-                f"cannot tell: the interval of the bridge between the judges is {number(bridge)} wide, above max_drop"
-            )
-            open_ = f"{wide}. Approve a run of the new judge, or compare both on more cases"
+        if open_ := _wide_bridge(evidence, self.max_drop):
             return ("failed", f"failed without proof: {open_}") if self.undecided == "fail" else ("undecided", open_)
         if beyond and collapsed and made_up_tail(evidence.estimate, metric) <= 1 - self.confidence:
             return "failed", f"failed without proof: {self._worse(evidence, metric)}"
@@ -226,7 +222,10 @@ class DriftGate(DropGate):
 
 @gate_rule
 class SafeGate(TestedGate):
-    """A gate that fails unless a drop of `max_drop` is ruled out."""
+    """A gate that fails unless a drop of `max_drop` is ruled out.
+
+    It is undecided if the observed drop is allowed, and the bridge between the judges leaves more open than that.
+    """
 
     max_drop: float = owned(kw_only=False, max_drop=MAX_DROP)
     max_drift: float | None = owned(default=None, max_drift=MAX_DRIFT)
@@ -243,6 +242,14 @@ class SafeGate(TestedGate):
     def tolerated(self) -> float:
         return 0.0
 
+    def verdict(
+        self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
+    ) -> tuple[GateOutcome, str]:
+        allowed = evidence.drop is not None and evidence.drop <= self.max_drop + TOLERANCE
+        if not proven and allowed and (open_ := _wide_bridge(evidence, self.max_drop)):
+            return "undecided", open_
+        return super().verdict(evidence, metric, proven=proven, collapsed=collapsed)
+
     def claimed(self, whose: str = "") -> str:
         return f"a drop{whose} of {limit(self.max_drop)}"
 
@@ -255,6 +262,15 @@ class SafeGate(TestedGate):
 
         del tests
         return safe_drop(evidence, self, metric)
+
+
+def _wide_bridge(evidence: "Evidence", max_drop: float) -> str:
+    """Say that a bridge between judges leaves more open than a gate allows, and what to do; empty if it does not."""
+    bridge = evidence.estimate.bridge
+    if bridge <= max_drop + TOLERANCE:
+        return ""
+    wide = f"cannot tell: the interval of the bridge between the judges is {number(bridge)} wide, above max_drop"
+    return f"{wide}. Approve a run of the new judge, or compare both on more cases"
 
 
 def _two_digits(value: float, *, up: bool = False) -> str:

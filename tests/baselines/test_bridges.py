@@ -12,8 +12,20 @@ from hypothesis import strategies as st
 from project import ROOT
 
 from pytest_llmeval.baselines.comparable import Comparable
-from pytest_llmeval.baselines.scores import Bridge, bridge_of, decoded, encoded, shifts_between
+from pytest_llmeval.baselines.scores import (
+    Bridge,
+    Cases,
+    Score,
+    SuiteScores,
+    bridge_of,
+    decoded,
+    encoded,
+    shifts_between,
+)
+from pytest_llmeval.baselines.verdicts import judge_scores
+from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.statistics.pairing import Shift
+from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
 
 OLD, NEW = {"model": "openai:old", "parameters": "{}"}, {"model": "openai:new", "parameters": "{}"}
 SHIFT = Shift(0.25, 0.125, 0.375)
@@ -123,5 +135,28 @@ def test_a_judge_that_passes_half_of_the_wrong_answers_hides_no_fall(
     planning = importlib.import_module("planning")
     rng = np.random.default_rng([44, compared])
     outcomes = [planning.bridged_outcomes(rng, compared, 0.8, now) for _ in range(10)]
-    assert {safe for safe, _ in outcomes} == {"failed"}
+    assert "passed" not in {safe for safe, _ in outcomes}
     assert "passed" not in {drop for _, drop in outcomes}
+
+
+@pytest.mark.parametrize(
+    ("shift", "tolerance", "outcome"),
+    [
+        (Shift(0.1, 0.08, 0.12), 0.05, "passed"),
+        (Shift(0.1, 0.0, 0.2), 0.05, "failed"),
+        (Shift(0.1, 0.0, 0.2), 0.1, "passed"),
+        (Shift(0.1, 0.02, 0.18), 0.0, "failed"),
+    ],
+)
+def test_a_snapshot_does_not_pass_because_a_bridge_is_wide(shift: Shift, tolerance: float, outcome: str) -> None:
+    before, after = (comparable(judge=judge) for judge in (OLD, NEW))
+    old, new = (
+        SuiteScores("s.eval.yaml", "", "", Cases(4, ""), each, {"judge_score": Score(value, None, None, 4, 0, 0, 0)})
+        for each, value in ((before, 0.5), (after, 0.54))
+    )
+    old = replace(old, bridges=[replace(BRIDGE, shifts={"judge_score": shift})])
+    settings = SnapshotSettings(tolerance=Tolerance(tolerance))
+    (verdict,) = judge_scores(old, new, settings, MetricIndex.from_evaluators({}), deciding=lambda _: {"judge"})
+    assert verdict.outcome == outcome
+    wide = shift.value - shift.low > tolerance
+    assert verdict.reason.startswith("cannot tell: the bridge between the judges leaves ") == wide
