@@ -76,6 +76,7 @@ __all__ = [
     "Verdict",
     "cases",
     "compare",
+    "fact_checker",
     "get_checks",
     "get_evaluator",
     "register_tokenizer",
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.suite.registry import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
+    from pytest_llmeval.tasks.fact_check.target import fact_checker
 
     __all__ += _entries.__all__
 
@@ -149,6 +151,7 @@ _HOMES = {
     "gates.statistics.compare": ("Comparison", "Difference", "compare"),
     "suite.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
+    "tasks.fact_check.target": ("fact_checker",),
 }
 """Module to the public names that it holds: a plain pytest run, which loads this package, needs none of them."""
 

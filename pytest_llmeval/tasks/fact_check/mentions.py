@@ -243,10 +243,15 @@ def _scales() -> dict[str, int]:
 
 
 _CAPITALISED = r"[A-Z][\w&\u2019-]*+"
-_NAME = re.compile(rf"{_CAPITALISED}(?:\x20(?:(?:and|for|of|the|&)\x20(?:the\x20)?)?{_CAPITALISED})*+")
+_INITIALS = r"(?:(?<!\w)(?:[A-Z]\.){2,}\x20)?"
+_NAME = re.compile(rf"{_INITIALS}{_CAPITALISED}(?:\x20(?:(?:and|for|of|the|&)\x20(?:the\x20)?)?{_CAPITALISED})*+")
 _YEAR = r"(?:\s?\(\d{4}[a-z]?\))?"
 _CLAUSE = re.compile(r"[^\u3002\uff01\uff1f\uff1b\uff0c\u3001\uff1a!?;,:\n()\uff08\uff09]+")
 _MARKS = " \t\u200b\u3000\"'*\u2018\u2019\u201c\u201d\u300a\u300b\u300c\u300d"
+_GLOSS = re.compile(r"(?<=[\u4e00-\u9fff])[(\uff08][A-Za-z][A-Za-z .&'\u2019-]{0,60}[)\uff09]")
+_COLONS = ":\uff1a"
+_SENTENCE_ENDS = "\n\u3002\uff01\uff1f\uff1b"
+_SHORTEST_HEAD = 3
 _TITLE = re.compile("[\u3000 ]?\u300a([^\u300a\u300b]{2,30})\u300b")
 _PART = re.compile("[^\u53ca\u548c\u4e0e]+")
 _HAN = re.compile("[\u4e00-\u9fff]")
@@ -265,7 +270,18 @@ def find_attributions(text: str) -> Iterator[tuple[int, int]]:
     """
     yield from _english(text)
     if _HAN.search(text):
-        yield from _chinese(text)
+        places = [place for start, end in _unglossed(text) for place in range(start, end)]
+        plain = "".join(text[place] for place in places)
+        yield from ((places[start], places[end - 1] + 1) for start, end in _chinese(plain))
+
+
+def _unglossed(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the stretches between the translations in brackets that follow Chinese names."""
+    start = 0
+    for gloss in _GLOSS.finditer(text):
+        yield start, gloss.start()
+        start = gloss.end()
+    yield start, len(text)
 
 
 def _english(text: str) -> Iterator[tuple[int, int]]:
@@ -292,8 +308,21 @@ def _without_openers(text: str, start: int, end: int, no_names: frozenset[str]) 
 
 def _chinese(text: str) -> Iterator[tuple[int, int]]:
     words = _chinese_words()
+    is_source = False
     for clause in _CLAUSE.finditer(text):
         start, end = clause.span()
+        before, after = text[max(start - 1, 0) : start], text[end : end + 1]
+        is_source = (is_source and before == "\u3001") or (
+            before in tuple(_COLONS) and words.sources.search(text, 0, start - 1) is not None
+        )
+        if is_source:
+            yield from words.introduced(text, start, end)
+            continue
+        if after in tuple(_COLONS) and (not before or before in _SENTENCE_ENDS):
+            head = words.name(text, start, end)
+            if head and head[1] - head[0] >= _SHORTEST_HEAD and words.body.fullmatch(text, *head):
+                yield head
+                continue
         opening = words.opening.search(text, start, end)
         if opening:
             yield from words.introduced(text, opening.end(), end)
@@ -314,6 +343,7 @@ class _English(NamedTuple):
 
 class _Chinese(NamedTuple):
     opening: re.Pattern[str]
+    sources: re.Pattern[str]
     name_end: re.Pattern[str]
     body_says: re.Pattern[str]
     speaker_says: re.Pattern[str]
@@ -379,6 +409,7 @@ def _chinese_words() -> _Chinese:
     bodies, titles = _any_of(data["bodies"]), _any_of(data["titles"])
     return _Chinese(
         opening=re.compile(rf"{before}|(?<![{data['not_before']}])据"),
+        sources=re.compile(rf"(?:{_any_of(data['source_labels'])})[ \u3000]?\Z"),
         name_end=re.compile(rf"{_any_of(data['name_ends'])}|[\d\u2018-\u201d]"),
         body_says=re.compile(rf"{_any_of(data['after_body'])}|(?<![{data['not_before_says']}])称"),
         speaker_says=re.compile(rf"(?:{_any_of(data['after_speaker'])})(?=\Z|[\u201c\"])"),

@@ -244,9 +244,15 @@ _DETAILS: Final = (
     *("claim", "gold_verdict", "predicted_verdict", "justification", "confidence", "unparsed"),
     *("matched_evidence", "missed_evidence", "unmatched_citations", "explanation_defects", "explanation_reasoning"),
 )
+_ORIGINAL_KEYS: Final = {
+    "predicted_verdict": "llm_verdict",
+    "justification": "llm_reasoning",
+    "confidence": "llm_confidence",
+    "verdict_correct": "verdict_match",
+}
 _DESCRIPTION: Final = (
     f"Write {_RESULTS}, with all metrics and the results of each claim, and {_ANALYSIS}, with the claims of its three "
-    "lists. Explanation scores are in points there, 0 to 100."
+    "lists. Explanation scores are in points there, 0 to 100; with --keys original, from 0 to 1."
 )
 
 
@@ -257,13 +263,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     export.add_argument("report", type=Path, help="JSON report of a run")
     export.add_argument("-o", "--output", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
     export.add_argument("--suite", metavar="NAME", help="the suite, if the report has several: NAME or NAME[SYSTEM]")
+    export.add_argument(
+        "--keys", choices=("ours", "original"), default="ours", help="of metrics and results; default: ours"
+    )
     export.set_defaults(run=_export)
 
 
 def _export(options: Namespace) -> int:
     data = to_json(read_report(options.report))
     suite = _chosen(data["suites"], options.suite, str(options.report))
-    for name, content in ((_RESULTS, results_of(suite)), (_ANALYSIS, analysis_of(suite))):
+    options.output.mkdir(parents=True, exist_ok=True)
+    results, analysis = results_of(suite), analysis_of(suite)
+    if options.keys == "original":
+        results = {"metrics": original_metrics(suite), "results": list(map(_renamed, results["results"]))}
+        analysis = {name: list(map(_renamed, claims)) for name, claims in analysis.items()}
+    for name, content in ((_RESULTS, results), (_ANALYSIS, analysis)):
         path = options.output / name
         write_text(path, [json.dumps(content, ensure_ascii=False, indent=2) + "\n"])
         say([f"wrote {path}"])
@@ -300,6 +314,49 @@ def results_of(suite: Mapping[str, Any]) -> dict[str, Any]:
         "successful_tests": sum(_ACCURACY in case["metrics"] for case in suite["cases"]),
         "metrics": {**metrics, EXPLANATION: _points(explained)},
         "results": list(map(_result, suite["cases"])),
+    }
+
+
+def original_metrics(suite: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics of a suite of a JSON report under the keys of the original script, from 0 to 1."""
+    values = {name: value["value"] for name, value in suite["metrics"].items()}
+    results = [_result(case) for case in suite["cases"]]
+    scored = [each for each in results if each["verdict_correct"] is not None]
+    matrix: dict[str, dict[str, int]] = {}
+    for each in scored:
+        row = matrix.setdefault(str(each.get("gold_verdict")), {})
+        predicted = str(each.get("predicted_verdict"))
+        row[predicted] = row.get(predicted, 0) + 1
+    return {
+        "total_tests": len(results),
+        "successful_tests": len(scored),
+        "failed_tests": len(results) - len(scored),
+        _ACCURACY: values.get(_ACCURACY),
+        "evidence_macro_f1": values.get("evidence_macro_f1"),
+        "evidence_micro_f1": values.get("evidence_f1"),
+        "explanation_correctness": values.get(EXPLANATION),
+        OVERALL: values.get(OVERALL),
+        "verdict_accuracy_by_class": _by_label(values, _ACCURACY),
+        "evidence_macro_f1_by_verdict": _by_label(values, "evidence_f1"),
+        "explanation_error_types": {
+            flag: sum(each["explanation_errors"].get(flag, False) for each in scored) for flag in FLAGS
+        },
+        "confusion_matrix": matrix,
+    }
+
+
+def _renamed(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result under the keys of the original, with its explanation score from 0 to 1."""
+    named = {_ORIGINAL_KEYS.get(name, name): value for name, value in result.items()}
+    points = result[EXPLANATION]
+    return {**named, EXPLANATION: None if points is None else points / HIGHEST_GRADE}
+
+
+def _by_label(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {
+        each.removeprefix(f"{name}[").removesuffix("]"): value
+        for each, value in values.items()
+        if each.startswith(f"{name}[")
     }
 
 

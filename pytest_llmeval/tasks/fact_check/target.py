@@ -1,6 +1,7 @@
 """A target that prompts a model to check a claim."""
 
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
@@ -75,7 +76,12 @@ def fact_check_messages(claim: str, *, enable_search: bool | None = None) -> tup
 
 
 def fact_checker(
-    llm: Any, *, model: str = "", parameters: Mapping[str, Any] | None = None, enable_search: bool | None = None
+    llm: Any,
+    *,
+    model: str = "",
+    parameters: Mapping[str, Any] | None = None,
+    enable_search: bool | None = None,
+    base_url: str | None = None,
 ) -> Callable[[Any], Awaitable[str]]:
     """Return a target for suites of claims.
 
@@ -87,6 +93,8 @@ def fact_checker(
         parameters: Further request parameters, such as ``temperature``; they override those of a spec.
         enable_search: ``True`` sends the parameter ``enable_search``, by which Qwen searches the web; what other
             services need goes into `parameters`. ``False`` tells the model that it cannot search.
+        base_url: Where the interface of a named model is served, such as that of Qwen. Default: the variable
+            ``OPENAI_BASE_URL`` for models of ``openai``, or else the provider's own address.
 
     Returns:
         An async function from a case's input, a claim or an object that has it as ``claim``, to the text of the reply,
@@ -95,12 +103,17 @@ def fact_checker(
 
     Raises:
         JudgeError: `llm` can be asked in none of these ways.
-        ValueError: A model's name has no known provider.
+        ValueError: A model's name has no known provider, or an address goes with something else than a model's name.
     """
     from pytest_llmeval.judge.clients import as_client, connect
     from pytest_llmeval.judge.spec import JudgeSpec
 
-    spec = JudgeSpec(llm) if isinstance(llm, str) else llm
+    if base_url is not None and not isinstance(llm, str):
+        raise ValueError(f"found base_url with {type(llm).__name__}, expected it with the name of a model")
+    spec = llm
+    if isinstance(llm, str):
+        own = os.environ.get("OPENAI_BASE_URL", "").strip() if llm.startswith("openai:") else ""
+        spec = JudgeSpec(llm, base_url=base_url or own or None)
     client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
     known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
     search = {"enable_search": True} if enable_search else {}

@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from pytest_llmeval import EvidenceMatcher
 from pytest_llmeval.tasks.fact_check.citations import Citation, find_citations
 
 BODIES = ["University", "Institute", "Bureau", "Department", "Bank", "Agency", "Organization", "Commission", "Board"]
@@ -166,3 +167,19 @@ def test_every_character_is_looked_at_a_bounded_number_of_times(piece: str, monk
 def test_a_long_hostile_text_is_read_to_its_end(piece: str) -> None:
     """A pattern that tries every place anew would need hours for one of these."""
     assert len(texts((piece * 50_000)[:50_000] + ". According to the end.")) <= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("美联储（Federal Reserve）数据显示，通胀上升。", ["美联储"]),
+        ("世界卫生组织(WHO)表示，疫情缓解。", ["世界卫生组织"]),
+        ("央视新闻：昨日开幕。", ["央视新闻"]),
+        ("消息来源：人民网、新华社。", ["人民网", "新华社"]),
+        ("结论：这是错误的。注意：人民网没有报道。", []),
+        ("U.S. Bureau of Labor Statistics data show that jobs rose.", ["U.S. Bureau of Labor Statistics"]),
+        ("New data show that jobs rose.", []),
+    ],
+)
+def test_names_with_a_gloss_before_a_colon_and_behind_source_are_citations(text: str, names: list[str]) -> None:
+    assert sorted(EvidenceMatcher().extract(text)) == sorted(names)

@@ -117,6 +117,12 @@ def test_a_report_is_exported_as_the_two_files_of_the_original(tmp_path: Any, ca
     other = {**suite, "suite": "others"}
     report = tmp_path / "report.json"
     report.write_text(json.dumps({"schema_version": 1, "suites": [suite]}), encoding="utf-8")
+    folder = tmp_path / "out" / "original"
+    assert main(["fact-check", "export", str(report), "-o", str(folder), "--keys", "original"]) == 0
+    original = json.loads((folder / "enhanced_test_results.json").read_text(encoding="utf-8"))
+    assert {"failed_tests", "evidence_micro_f1", "explanation_correctness"} <= set(original["metrics"])
+    assert original["metrics"]["confusion_matrix"] == {"Refuted": {"Supported": 1}}
+    assert {"llm_verdict", "verdict_match"} <= set(original["results"][0])
     assert main(["fact-check", "export", str(report), "-o", str(tmp_path)]) == 0
     results = json.loads((tmp_path / "enhanced_test_results.json").read_text(encoding="utf-8"))
     assert (results["total_tests"], results["successful_tests"]) == (1, 1)

@@ -141,3 +141,19 @@ def test_a_model_can_be_named_as_suites_name_judges(monkeypatch: pytest.MonkeyPa
     assert CLAIM in call.prompt
     assert call.body["response_format"]["json_schema"]["schema"] == ANSWER_SCHEMA
     assert callable(fact_checker("openai:gpt-5-mini"))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_search_reaches_the_address_of_its_provider(named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LlmServer(reply(json.dumps(REPLY))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1" if named else server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key-1")
+        target = fact_checker("openai:qwen-max", enable_search=True, base_url=server.base_url if named else None)
+        assert json.loads(ask(target, CLAIM)) == REPLY
+    assert server.calls[0].body["enable_search"] is True
+    assert server.calls[0].body["model"] == "qwen-max"
+
+
+def test_an_address_belongs_to_the_name_of_a_model() -> None:
+    with pytest.raises(ValueError, match="found base_url with type, expected it with the name of a model"):
+        fact_checker(str, base_url="http://localhost:1/v1")
