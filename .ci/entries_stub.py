@@ -20,23 +20,51 @@ _TOP = """# Types of the functions of `pytest_llmeval.suite.entries`, written by
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, overload
 
-from pytest_llmeval.core.evaluator import Evaluator
+from msgspec import Struct
 
-Check: TypeAlias = str | Mapping[str, Any]
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.evaluators.checks.contract import CheckKind
+from pytest_llmeval.evaluators.functions import CaseFunction
+
+Check: TypeAlias = str | Mapping[str, Any] | CaseFunction | CheckKind
 Turn: TypeAlias = Literal["last", "each"] | int
 Entry: TypeAlias = dict[str, Any]
 
 """
 _HEAD = """
+class NamedEvaluator(Struct, frozen=True):
+    evaluator: Evaluator
+    settings: Mapping[str, Any]
+
+@overload
 def evaluator(
-    name: str,
+    evaluator: str,
     options: Mapping[str, Any] | None = None,
+    /,
     *,
     as_: str | None = None,
     on: str | None = None,
     turn: Turn | None = None,
     **more: Any,
 ) -> Entry: ...
+@overload
+def evaluator(
+    evaluator: Evaluator, /, *, name: str | None = None, on: str | None = None, turn: Turn | None = None
+) -> NamedEvaluator: ...
+@overload
+def evaluator(
+    evaluator: CaseFunction,
+    /,
+    *,
+    name: str | None = None,
+    low: float | None = 0.0,
+    high: float | None = 1.0,
+    higher_is_better: bool = True,
+    on: str | None = None,
+    turn: Turn | None = None,
+) -> NamedEvaluator: ...
+def check(function: CaseFunction, name: str | None = None) -> CheckKind: ...
+def by_name_in_file(keys: Mapping[str, Any]) -> tuple[dict[str, Any], list[type[Evaluator] | CheckKind]]: ...
 def not_(check: Check) -> Entry: ...
 def all_of(*of: Check) -> Entry: ...
 def any_of(*of: Check) -> Entry: ...

@@ -68,6 +68,7 @@ __all__ = [
     "Reads",
     "Registry",
     "Result",
+    "Score",
     "SuiteError",
     "SuiteResult",
     "Sums",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.core.views import Mutator, Neighbours
+    from pytest_llmeval.evaluators.functions import Score
     from pytest_llmeval.gates.statistics.compare import Comparison, Difference, compare
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
@@ -141,6 +143,7 @@ _HOMES = {
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "core.views": ("Mutator", "Neighbours"),
+    "evaluators.functions": ("Score",),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "judge.direct": ("Panel",),
     "run.declared": ("cases",),

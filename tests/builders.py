@@ -33,7 +33,7 @@ from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines.files import score_file
 from pytest_llmeval.baselines.history import HISTORY
 from pytest_llmeval.baselines.runs import SnapshotMode
-from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores, render
+from pytest_llmeval.baselines.scores import Approval, ApprovedScore, Cases, SuiteScores, render
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
@@ -446,7 +446,7 @@ def write_approvals(root: Path, approvals: Sequence[Mapping[str, Any]], variant:
     """Write the score file of ``s.eval.yaml`` with these approvals; return its path."""
     history = tuple(Approval(each["time"], each.get("commit"), each["values"]) for each in approvals)
     value = history[-1].values["f1"]
-    score = Score(value, 0.25, 0.75, 4, 0, 0, 0)
+    score = ApprovedScore(value, 0.25, 0.75, 4, 0, 0, 0)
     comparable = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1")})
     scores = SuiteScores("s.eval.yaml", "", variant, Cases(4, "x"), comparable, {"f1": score}, history=history)
     path = score_file(SuiteKey(str(root / "s.eval.yaml"), "s.eval.yaml", variant=variant))

@@ -140,7 +140,7 @@ _STRICT = {"extra": "forbid"}
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class ApprovedScore:
     """One metric; the fields are those of `MetricValue`."""
 
     __pydantic_config__: ClassVar = _STRICT
@@ -156,7 +156,7 @@ class Score:
     abstained: int = 0
 
     @classmethod
-    def from_value(cls, metric: MetricValue, *, of_group: bool = False) -> "Score":
+    def from_value(cls, metric: MetricValue, *, of_group: bool = False) -> "ApprovedScore":
         """Round a metric of a run; groups do not repeat how it is computed."""
         return cls(
             rounded(metric.value),
@@ -253,8 +253,8 @@ class SuiteScores:
     variant: str
     cases: Cases
     comparable: Comparable
-    metrics: Mapping[str, Score]
-    groups: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
+    metrics: Mapping[str, ApprovedScore]
+    groups: Mapping[str, Mapping[str, Mapping[str, ApprovedScore]]] = field(default_factory=dict)
     history: tuple[Approval, ...] = ()
     schema: int = SCHEMA
     anchor: Anchor | None = None
@@ -313,18 +313,18 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), DIGITS) + 0.0
 
 
-def metrics_of(result: Result, settings: SnapshotSettings) -> dict[str, Score]:
+def metrics_of(result: Result, settings: SnapshotSettings) -> dict[str, ApprovedScore]:
     """Return the scores of a suite, its pass rate included."""
     every = {**result.metrics, PASS_RATE: result.pass_rate}
-    return {name: Score.from_value(metric) for name, metric in every.items() if settings.keeps(name)}
+    return {name: ApprovedScore.from_value(metric) for name, metric in every.items() if settings.keeps(name)}
 
 
-def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str, dict[str, Score]]]:
+def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str, dict[str, ApprovedScore]]]:
     """Return the scores of a suite's groups."""
     return {
         label: {
             name: {
-                metric: Score.from_value(value, of_group=True)
+                metric: ApprovedScore.from_value(value, of_group=True)
                 for metric, value in {**group.metrics, PASS_RATE: group.pass_rate}.items()
                 if settings.keeps(metric)
             }
@@ -336,7 +336,7 @@ def groups_of(result: Result, settings: SnapshotSettings) -> dict[str, dict[str,
 
 _INDENT = "  "
 _CHECKSUM = "checksum"
-_SCORE = {each.name for each in fields(Score)}
+_SCORE = {each.name for each in fields(ApprovedScore)}
 
 
 def render(scores: SuiteScores | TestScores) -> str:
@@ -376,7 +376,7 @@ def _text(data: Mapping[str, Any]) -> str:
     return "".join(_block(data, "")) + "\n"
 
 
-def line_of(score: Score) -> str:
+def line_of(score: ApprovedScore) -> str:
     """Return the line of a metric, without its name."""
     return _line(asdict(score))
 

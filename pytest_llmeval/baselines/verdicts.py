@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_llmeval.baselines.comparable import Comparable
-from pytest_llmeval.baselines.scores import DIGITS, Score, SuiteScores, bridge_of, rounded, shifts_between
+from pytest_llmeval.baselines.scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, rounded, shifts_between
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
@@ -74,10 +74,10 @@ def unchanged_part(
     )
 
 
-def _scores(pairing: "RunPairing", rows: Sequence[int], settings: SnapshotSettings) -> dict[str, Score]:
+def _scores(pairing: "RunPairing", rows: Sequence[int], settings: SnapshotSettings) -> dict[str, ApprovedScore]:
     table = pairing.table
     return {
-        name: Score.from_value(metric)
+        name: ApprovedScore.from_value(metric)
         for name, metric in table.metrics(rows, confidence=None).items()
         if settings.keeps(name) and table.owner[name] != USAGE
     }
@@ -107,7 +107,9 @@ def describe_falls(
     return [replace(each, reason=f"{each.reason}; {falls}") if falls else each for each, falls in described]
 
 
-def _more_abstain(verdict: SnapshotVerdict, approved: Score | None, score: Score | None) -> SnapshotVerdict:
+def _more_abstain(
+    verdict: SnapshotVerdict, approved: ApprovedScore | None, score: ApprovedScore | None
+) -> SnapshotVerdict:
     # Files of earlier versions count those that abstain as undefined.
     if approved is None or score is None or score.abstained <= approved.abstained + approved.undefined:
         return verdict
@@ -224,7 +226,13 @@ def judge_scores(
 
 
 def _judged(
-    metric: str, approved: Score, score: Score, settings: SnapshotSettings, *, better: bool, shift: Shift | None
+    metric: str,
+    approved: ApprovedScore,
+    score: ApprovedScore,
+    settings: SnapshotSettings,
+    *,
+    better: bool,
+    shift: Shift | None,
 ) -> SnapshotVerdict:
     value, tolerance, own_value = approved.value, settings.tolerance_of(metric), rounded(score.value)
     unsure = 0.0
@@ -360,7 +368,7 @@ def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
             yield f"options of the evaluator {label!r} changed: {', '.join(changed)}"
 
 
-def _changed_score(approved: Score, score: Score, shift: Shift | None) -> str:
+def _changed_score(approved: ApprovedScore, score: ApprovedScore, shift: Shift | None) -> str:
     if score.missing != approved.missing:
         return f"{counted(score.missing, 'case')} did not run, {approved.missing} when approved"
     return changed_signature(approved.signature, score.signature, shift)

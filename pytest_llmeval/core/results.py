@@ -229,6 +229,11 @@ class CaseResult(msgspec.Struct, frozen=True):
         """Metric to why the case has no value of it; an evaluator's name to why it gave none at all."""
         return {**self.details.get("undefined", {}), **self.details.get("errors", {})}
 
+    def why(self, metric: "OwnedMetric | None") -> str | None:
+        """Return the reason that the evaluator of a metric gives for its score, such as a function with a `Score`."""
+        details = self.details.get(metric.label) if metric is not None else None
+        return details.get("reason") if isinstance(details, Mapping) else None
+
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
@@ -300,11 +305,12 @@ class Result:
 
         Returns:
             Keys ``case``, ``outcome``, ``system``, ``repeat`` (counted from 1; 0 for the value over all repeats),
-            ``metric``, ``value``, ``reason`` (why there is no value), ``latency_s``, ``tokens`` and ``cost_usd`` of the
-            case, and ``label.NAME`` for each of its labels.
+            ``metric``, ``value``, ``reason`` (of the value, or of its absence), ``latency_s``, ``tokens`` and ``cost_usd``
+            of the case, and ``label.NAME`` for each of its labels.
         """
         rows = []
         names = [name for name in self.metrics if name in self.scores] or list(self.metrics) or [""]
+        index = MetricIndex.from_evaluators(self.evaluators)
         for case, record in zip(self.cases, self.records, strict=True):
             labels = {f"label.{name}": value for name, value in sorted(record.labels.items())}
             spread = (record.repeats or {}).get("spread", {})
@@ -314,7 +320,7 @@ class Result:
             for metric in dict.fromkeys((*case.metrics, *missing)):
                 values = [case.metrics.get(metric), *spread.get(metric, {}).get("scores", ())]
                 for repeat, each in enumerate(values):
-                    reason = None if each is not None else absent.get(metric, case.reason)
+                    reason = absent.get(metric, case.reason) if each is None else case.why(index.find(metric))
                     row = {"case": case.id, "outcome": case.outcome, "system": self.system, "repeat": repeat}
                     rows.append({**row, "metric": metric, "value": each, "reason": reason, **figures, **labels})
         return rows

@@ -22,14 +22,15 @@ from pytest_llmeval.data.files.places import IN_MODULE, FilePlace, display_path
 from pytest_llmeval.data.files.validation import adapter, typed
 from pytest_llmeval.data.formats.base import ColumnMap
 from pytest_llmeval.data.formats.frames import RowSource, columns_of_file, rows_of
-from pytest_llmeval.services.background import Background
+from pytest_llmeval.evaluators.checks.contract import CheckKind
+from pytest_llmeval.services.background import LOOP
+from pytest_llmeval.suite.entries import by_name_in_file
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.direct import Judgeable
     from pytest_llmeval.run.scripts import PredictionsFile, ScriptRun, SuiteResult
     from pytest_llmeval.suite.entries import SuiteArguments
@@ -46,9 +47,6 @@ _FORMATS: Final = {
     ".pq": "arrow",
     ".arrow": "arrow",
 }
-_LOOP: Final = Background()
-"""The loop of all calls of `DeclaredSuite.run`: clients of users keep connections that belong to the loop."""
-
 _TYPED: Final = ("input", "expected", "prediction")
 
 
@@ -222,7 +220,8 @@ class DeclaredSuite:
             name: Of the suite; unique in its file.
             cases: From `cases`, or what it takes.
             keys: The other keys of a suite file. ``evaluators`` may be entries such as ``ev.text(metrics=["f1"])``,
-                names, or evaluators of your own; ``target`` may be a function that a module of yours defines.
+                names, evaluators of your own or functions of a case, and so may ``checks``; ``target`` may be a
+                function that a module of yours defines.
         """
         frame = users_frame()
         self.name = name
@@ -234,9 +233,8 @@ class DeclaredSuite:
             self._file = Path.cwd() / "notebook.py"
         self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
         self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={}, options={})
-        self._data = {"suite": name, **_in_file(keys)}
-        listed = keys.get("evaluators") or ()
-        self._own = [each for each in listed if not isinstance(each, str | Mapping)]
+        objects, self._own = by_name_in_file(keys)
+        self._data = {"suite": name, **_in_file(objects)}
 
     @classmethod
     def from_file(cls, path: "str | Path") -> "DeclaredSuite":
@@ -272,7 +270,10 @@ class DeclaredSuite:
         if not self._data:
             return load_suite(self.path, known, root=root, display_path=display_path(self.path, root))
         for each in self._own:
-            known.register(type(each))
+            if isinstance(each, CheckKind):
+                known.register_check(each)
+            else:
+                known.register(each)
         document = self._document(root)
         if self._cases.fault:
             raise SuiteError([document.fault(("cases",), self._cases.fault)])
@@ -357,7 +358,7 @@ class DeclaredSuite:
             SuiteError: The suite has faults.
             LlmevalError: The suite has several systems, and none is named; or a file of answers cannot be used.
         """
-        return _LOOP.run(self._executed(self._chosen(system, record, replay), target, judge, progress))
+        return LOOP.run(self._executed(self._chosen(system, record, replay), target, judge, progress))
 
     async def arun(
         self,
@@ -418,27 +419,6 @@ def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _named_evaluators(evaluators: Any) -> Any:
-    """Return the entries of evaluators, which may be one entry, and evaluators by value."""
-    listed = [evaluators] if isinstance(evaluators, str | Mapping) else evaluators or ()
-    return [each if isinstance(each, str | Mapping) else _entry_of(each) for each in listed]
-
-
-def _entry_of(evaluator: "Evaluator") -> dict[str, Any]:
-    """Return what a suite file would say of an evaluator."""
-    from dataclasses import fields
-
-    from pytest_llmeval.core.evaluator import Evaluator
-
-    if not isinstance(evaluator, Evaluator):
-        name = evaluator.__name__ if isinstance(evaluator, type) else type(evaluator).__name__
-        raise LlmevalError(f"evaluators: found {name}, expected an entry such as ev.text(metrics=['f1']), or a name")
-    own = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.init}
-    usual = type(evaluator)
-    defaults = {each.name: each.default for each in fields(usual)}
-    return {evaluator.name: {name: value for name, value in own.items() if value != defaults[name]}}
-
-
 def _named_target(target: Any) -> Any:
     """Return how a suite file names a target."""
     if target is None or isinstance(target, str | Mapping):
@@ -451,7 +431,7 @@ def _named_target(target: Any) -> Any:
     return {"python": f"{target.__module__}:{target.__qualname__}"}
 
 
-_BY_VALUE: Final[Mapping[str, Callable[[Any], Any]]] = {"evaluators": _named_evaluators, "target": _named_target}
+_BY_VALUE: Final[Mapping[str, Callable[[Any], Any]]] = {"target": _named_target}
 """Keys whose values in Python may be objects, to what a file has in their place."""
 
 

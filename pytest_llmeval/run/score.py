@@ -22,8 +22,10 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation, Totals, abstained_of
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
+from pytest_llmeval.evaluators.functions import CaseFunction, evaluator_of
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.scoring.table import summarize
+from pytest_llmeval.suite.entries import NamedEvaluator
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -33,10 +35,14 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.streams.partial import PartialResult
 
 
-Evaluators: TypeAlias = Evaluator | Iterable[Evaluator] | Mapping[str, Evaluator]
+OneEvaluator: TypeAlias = Evaluator | NamedEvaluator | CaseFunction
+"""An evaluator, or a function of a case, which returns its score."""
+
+Evaluators: TypeAlias = OneEvaluator | Iterable[OneEvaluator] | Mapping[str, OneEvaluator]
 """One evaluator, several, or label to evaluator."""
 
 _BLOCK = 1_000
+_CASE = "Case(id, input, expected, prediction); ev.suite takes mappings and data frames"
 
 
 @overload
@@ -152,18 +158,37 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     Raises:
         EvaluatorError: There is none, two have one name, or something else is among them.
     """
-    chosen = [evaluators] if isinstance(evaluators, Evaluator) else evaluators
-    listed = list(chosen.values() if isinstance(chosen, Mapping) else chosen)
-    for each in listed:
-        if not isinstance(each, Evaluator):
-            class_name = each.__name__ if isinstance(each, type) else type(each).__name__
-            raise EvaluatorError(f"{caller}: found {class_name}, expected an evaluator, such as get_evaluator('text')")
-    named = dict(chosen) if isinstance(chosen, Mapping) else {each.name: each for each in listed}
+    if isinstance(evaluators, Mapping):
+        listed = [(label, _labelled(each, caller)[1]) for label, each in evaluators.items()]
+    else:
+        single = callable(evaluators) or isinstance(evaluators, Evaluator | NamedEvaluator)
+        several: Iterable[Any] = [evaluators] if single else evaluators  # type: ignore[assignment]  # narrowed by `single`
+        listed = [_labelled(each, caller) for each in several]
+    named = dict(listed)
     if len(named) < len(listed):
-        raise EvaluatorError(f"{caller}: found two evaluators of one name, expected a mapping by name")
+        raise EvaluatorError(
+            f"{caller}: found two evaluators of one name, expected distinct names: ev.evaluator(..., name='short')"
+        )
     if not named:
         raise EvaluatorError(f"{caller}: found no evaluator, expected at least one")
     return named
+
+
+def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
+    """Return the label of an evaluator, and the evaluator."""
+    label = ""
+    if isinstance(each, NamedEvaluator):
+        if unread := [name for name in each.settings if name != "as"]:
+            raise EvaluatorError(f"{caller}: found an evaluator with {unread[0]}, expected it in a suite")
+        each, label = each.evaluator, each.settings.get("as", "")
+    elif callable(each) and not isinstance(each, type | Evaluator):
+        each = evaluator_of(each)
+    if not isinstance(each, Evaluator):
+        class_name = each.__name__ if isinstance(each, type) else type(each).__name__
+        raise EvaluatorError(
+            f"{caller}: found {class_name}, expected an evaluator, such as get_evaluator('text'), or a function"
+        )
+    return label or each.name, each
 
 
 def normalized_cases(cases: Iterable[Case]) -> tuple[list[Case], dict[int, PredictionError]]:
@@ -171,6 +196,8 @@ def normalized_cases(cases: Iterable[Case]) -> tuple[list[Case], dict[int, Predi
     listed: list[Case] = []
     faults: dict[int, PredictionError] = {}
     for number, case in enumerate(cases):
+        if not isinstance(case, Case):
+            raise LlmevalError(f"found {type(case).__name__} as case {number + 1}, expected a Case: {_CASE}")
         parts = {"input": case.input, "expected": case.expected, "prediction": case.prediction}
         for name, value in parts.items():
             try:

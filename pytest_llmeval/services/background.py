@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, cast
 
 from msgspec import Struct
 
@@ -250,6 +250,7 @@ class OwnThread:
         Raises:
             BaseException: Whatever the function raises.
         """
+        import asyncio
 
         def counted() -> _T:
             try:
@@ -262,7 +263,9 @@ class OwnThread:
             self._thread = threading.Thread(target=self._serve, daemon=True, name=self._name)
             self._thread.start()
         self._under_way += 1
-        self._calls.put(partial(copy_context().run, call))
+        context = copy_context()
+        context.run(_callers_loop.set, asyncio.get_running_loop())
+        self._calls.put(partial(context.run, call))
         return await done
 
     def _serve(self) -> None:
@@ -272,6 +275,32 @@ class OwnThread:
     def end(self) -> None:
         """Let the thread end when it has done what it was given."""
         self._calls.put(None)
+
+
+LOOP: Final = Background()
+"""The loop of the process: clients of users keep connections that belong to the loop."""
+
+_callers_loop: "ContextVar[asyncio.AbstractEventLoop | None]" = ContextVar("_callers_loop", default=None)
+"""Of the coroutine that waits for this thread."""
+
+
+def awaited_anywhere(work: Awaitable[_T]) -> _T:
+    """Wait for something that users' code would await, and return its result.
+
+    It is awaited on the event loop of the coroutine that waits for this thread, or else on the one of the process.
+
+    Raises:
+        BaseException: Whatever it raises.
+    """
+    import asyncio
+
+    loop = _callers_loop.get()
+    if loop is None or not loop.is_running():
+        return LOOP.run(work)
+    value, error = waited(asyncio.run_coroutine_threadsafe(caught(work), loop))
+    if error is not None:
+        raise error
+    return cast("_T", value)
 
 
 async def in_thread(work: Callable[[], _T], name: str) -> _T:

@@ -59,7 +59,7 @@ _UNTIL_NAMED = (
 
 _E = TypeVar("_E", bound=type[Evaluator] | str)
 _S = TypeVar("_S", bound=type[Source] | str)
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound="Callable[..., Any] | CheckKind")
 _M = TypeVar("_M", bound=Mutator | str)
 
 
@@ -260,7 +260,7 @@ class Registry:
         Args:
             check: ``answer -> met``, or ``answer, argument -> met``; ``met`` is true or false, or a pair of that and a
                 text that says what was found. Annotate ``answer`` as ``str`` to get texts only, and ``argument`` with
-                the type that suite files must give.
+                the type that suite files must give. Or a kind that has been made already.
             name: Its key in suite files; default: the function's name.
 
         Returns:

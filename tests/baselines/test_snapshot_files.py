@@ -25,7 +25,16 @@ from pytest_llmeval.baselines.files import (
     score_file,
     statistics_file,
 )
-from pytest_llmeval.baselines.scores import Approval, Cases, Score, SuiteScores, TestScores, parse, render, rounded
+from pytest_llmeval.baselines.scores import (
+    Approval,
+    ApprovedScore,
+    Cases,
+    SuiteScores,
+    TestScores,
+    parse,
+    render,
+    rounded,
+)
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.places import own_file
 from pytest_llmeval.suite.suite import SuiteKey
@@ -35,7 +44,7 @@ STAMP = Stamp("2024-02-29", "abc")
 
 
 def suite_scores(value: float | None = 0.5, **changes: Any) -> SuiteScores:
-    score = Score(value, 0.25, 0.75, 4, 0, 0, 0, "tok:auto")
+    score = ApprovedScore(value, 0.25, 0.75, 4, 0, 0, 0, "tok:auto")
     group = replace(score, signature="")
     scores = SuiteScores(
         "s.eval.yaml", "", "", Cases(4, "x"), COMPARABLE, {"f1": score}, {"kind": {"ä\n": {"f1": group}}}

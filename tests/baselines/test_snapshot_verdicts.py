@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Evaluator, Metric
 from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
-from pytest_llmeval.baselines.scores import Cases, Score, SuiteScores
+from pytest_llmeval.baselines.scores import ApprovedScore, Cases, SuiteScores
 from pytest_llmeval.baselines.verdicts import compare_scores, describe_falls, first_approved, judge_scores
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import MetricIndex
@@ -36,11 +36,11 @@ METRICS = MetricIndex.from_evaluators({"errors": Errors()})
 COMPARABLE = Comparable("ids", "data", "limits", {"errors": EvaluatorPrint("errors", "1", {"level": 2})})
 
 
-def score(value: float | None, **counts: Any) -> Score:
-    return Score(value, None, None, **{"scored": 4, "undefined": 0, "errored": 0, "missing": 0, **counts})
+def score(value: float | None, **counts: Any) -> ApprovedScore:
+    return ApprovedScore(value, None, None, **{"scored": 4, "undefined": 0, "errored": 0, "missing": 0, **counts})
 
 
-def scores(comparable: Comparable = COMPARABLE, **metrics: Score) -> SuiteScores:
+def scores(comparable: Comparable = COMPARABLE, **metrics: ApprovedScore) -> SuiteScores:
     return SuiteScores("s.eval.yaml", "", "", Cases(4, ""), comparable, metrics)
 
 

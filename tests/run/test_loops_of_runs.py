@@ -51,9 +51,9 @@ def test_a_client_with_open_connections_answers_every_run(server: SearchServer) 
     for _ in range(2):
         assert [case.outcome for case in capitals.run(client.answer).cases] == ["passed"] * 20
     assert capitals.run(lambda _: "Paris").pass_rate.value == 1
-    from pytest_llmeval.run.declared import _LOOP
+    from pytest_llmeval.services.background import LOOP
 
-    _LOOP.run(closed(client))
+    LOOP.run(closed(client))
 
 
 def test_arun_awaits_on_the_loop_of_the_caller(server: SearchServer) -> None:
@@ -76,9 +76,9 @@ def test_run_works_inside_a_running_loop_and_leaves_its_clients_alone(server: Se
         result = suite().run(other.answer)
         reply = await own.answer("after")
         await closed(own)
-        from pytest_llmeval.run.declared import _LOOP
+        from pytest_llmeval.services.background import LOOP
 
-        _LOOP.run(closed(other))
+        LOOP.run(closed(other))
         return result.pass_rate.value, reply
 
     assert asyncio.run(notebook()) == (1.0, "Paris")

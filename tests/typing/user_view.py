@@ -262,7 +262,7 @@ async def test_declared(case: Any) -> None:
 
 
 def in_a_notebook() -> None:
-    assert_type(declared.run(str), Result)
+    assert_type(declared.run(str), ev.SuiteResult)
     assert_type(declared.to_yaml(), str)
     assert_type(ev.suite.from_file("capitals.eval.yaml").name, str)
     assert_type(ev.max_words(3), dict[str, Any])

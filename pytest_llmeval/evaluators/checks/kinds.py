@@ -383,8 +383,8 @@ COMPOSED: Final = ("any_of", "all_of", "at_least")
 _MOST_PARAMETERS = 2
 
 
-def kind_of_function(function: Callable[..., Any], name: str = "") -> CheckKind:
-    """Return the kind of check that a user's function is.
+def kind_of_function(function: Callable[..., Any] | CheckKind, name: str = "") -> CheckKind:
+    """Return the kind of check that a user's function is; a kind as it is.
 
     Args:
         function: ``answer -> met``, or ``answer, argument -> met``; ``met`` is true or false, or a pair of that and a
@@ -395,6 +395,8 @@ def kind_of_function(function: Callable[..., Any], name: str = "") -> CheckKind:
     Raises:
         EvaluatorError: It takes other parameters, or the name cannot be used.
     """
+    if isinstance(function, CheckKind):
+        return function
     name = name or getattr(function, "__name__", "")
     if not name.isidentifier() or name.startswith("not_") or name in (*MODIFIERS, *COMPOSED):
         raise EvaluatorError(f"found the check name {name!r}, expected an identifier that has no meaning of its own")
