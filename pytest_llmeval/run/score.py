@@ -22,23 +22,23 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation, Totals, abstained_of
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.functions import CaseFunction, evaluator_of
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.suite.entries import NamedEvaluator
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from pytest_llmeval.evaluators.functions import CaseFunction
     from pytest_llmeval.evaluators.judge.panel import PanelAgreement
     from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.direct import Judgeable, Panel
     from pytest_llmeval.run.streams.partial import PartialResult
+    from pytest_llmeval.suite.entries import NamedEvaluator
 
 
-OneEvaluator: TypeAlias = Evaluator | NamedEvaluator | CaseFunction
+OneEvaluator: TypeAlias = "Evaluator | NamedEvaluator | CaseFunction"
 """An evaluator, or a function of a case, which returns its score."""
 
-Evaluators: TypeAlias = OneEvaluator | Iterable[OneEvaluator] | Mapping[str, OneEvaluator]
+Evaluators: TypeAlias = "OneEvaluator | Iterable[OneEvaluator] | Mapping[str, OneEvaluator]"
 """One evaluator, several, or label to evaluator."""
 
 _BLOCK = 1_000
@@ -158,6 +158,8 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     Raises:
         EvaluatorError: There is none, two have one name, or something else is among them.
     """
+    from pytest_llmeval.suite.entries import NamedEvaluator
+
     if isinstance(evaluators, Mapping):
         listed = [(label, _labelled(each, caller)[1]) for label, each in evaluators.items()]
     else:
@@ -176,6 +178,9 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
 
 def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
     """Return the label of an evaluator, and the evaluator."""
+    from pytest_llmeval.evaluators.functions import evaluator_of
+    from pytest_llmeval.suite.entries import NamedEvaluator
+
     label = ""
     if isinstance(each, NamedEvaluator):
         if unread := [name for name in each.settings if name != "as"]:
