@@ -305,8 +305,8 @@ class Result:
 
         Returns:
             Keys ``case``, ``outcome``, ``system``, ``repeat`` (counted from 1; 0 for the value over all repeats),
-            ``metric``, ``value``, ``reason`` (of the value, or of its absence), ``latency_s``, ``tokens`` and ``cost_usd``
-            of the case, and ``label.NAME`` for each of its labels.
+            ``metric``, ``value``, ``reason`` (of the value, or of its absence), ``latency_s``, ``tokens``
+            and ``cost_usd`` of the case, and ``label.NAME`` for each of its labels.
         """
         rows = []
         names = [name for name in self.metrics if name in self.scores] or list(self.metrics) or [""]
