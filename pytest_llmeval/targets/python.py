@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import is_dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,7 @@ from pytest_llmeval.services.background import OwnThread, in_thread, stopwatch
 from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 
+_T = TypeVar("_T")
 Target: TypeAlias = Callable[[Any], Any]
 CallPlain: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Calls a plain function, in some thread."""
@@ -107,6 +108,21 @@ def typed_input(target: Callable[..., Any], value: Any) -> Any:
         raise PredictionError(f"the input is no {kind.__name__}, which the target takes: {error}") from None
 
 
+def _of_target(read: Callable[[Callable[..., Any]], _T]) -> Callable[[Callable[..., Any]], _T]:
+    """Return a function that reads each hashable target once, since the target is the same for all cases."""
+    known = lru_cache(maxsize=8)(read)
+
+    def reading(target: Callable[..., Any]) -> _T:
+        try:
+            hash(target)
+        except TypeError:
+            return read(target)
+        return known(target)
+
+    return reading
+
+
+@_of_target
 def _input_type(target: Callable[..., Any]) -> type | None:
     called = target if inspect.isroutine(target) else getattr(target, "__call__", target)  # noqa: B004 (its annotations)
     try:
@@ -170,6 +186,7 @@ def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> Pred
     return None
 
 
+@_of_target
 def _required(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         parameters = inspect.signature(target).parameters
@@ -314,8 +331,6 @@ def network_target(spec: TargetSpec, folder: Path, calls: RunCalls) -> BatchTarg
 
     return CommandTarget(spec.command or (), folder, spec.timeout)
 
-
-_T = TypeVar("_T")
 
 _THREAD: Final = "llmeval-world"
 
