@@ -164,8 +164,8 @@ class _Tally:
     def details(self) -> dict[str, Any]:
         return {
             "missing_relationships": self.missing,
-            "extra_relationships": self.extra,
-            "unjudged_relationships": self.unjudged,
+            "false_positive_relationships": self.extra,
+            "extra_relationships": self.unjudged,  # as the original: without ground truth
             "wrong_levels": self.wrong,
             "n_events_evaluated": self.judged_events,
             "n_events_skipped": self.skipped_events,

@@ -19,18 +19,19 @@ def handle_missing_ground_truth(prediction_value: Any, ground_truth_value: Any, 
     Returns:
         ``status`` (``matched``: both are empty; ``extra``: only the ground truth is; ``missing``: only the prediction
         is; ``mismatch``: neither is, so that they have to be compared), ``count_as_error`` (``None`` where the
-        comparison decides) and ``reason``.
+        comparison decides) and ``reason``, in the words of the original.
     """
     match _is_empty(prediction_value), _is_empty(ground_truth_value):
         case True, True:
-            status, is_error, reason = "matched", False, "both sides are empty"
+            status, is_error, reason = "matched", False, f"Both empty for {field_name}"
         case False, True:
-            status, is_error, reason = "extra", False, "the ground truth is empty, the prediction is not"
+            reason = f"Ground truth missing for {field_name}, prediction has value"
+            status, is_error = "extra", False
         case True, False:
-            status, is_error, reason = "missing", True, "the prediction is empty, the ground truth is not"
+            status, is_error, reason = "missing", True, f"Prediction missing for {field_name}"
         case _:
-            return {"status": "mismatch", "count_as_error": None, "reason": f"{field_name}: both sides have a value"}
-    return {"status": status, "count_as_error": is_error, "reason": f"{field_name}: {reason}"}
+            return {"status": "mismatch", "count_as_error": None, "reason": "Both have values, need comparison"}
+    return {"status": status, "count_as_error": is_error, "reason": reason}
 
 
 def _is_empty(value: Any) -> bool:

@@ -10,13 +10,13 @@ from pytest_llmeval.tasks.narrative.document import listed as parts_listed
 
 STORY_BUCKETS = {
     "missing": ("missing_characters", "missing_relationships", "missing_sentiments", "missing_events"),
-    "extra": ("extra_characters", "extra_relationships", "extra_sentiments", "extra_events"),
+    "extra": ("extra_characters", "false_positive_relationships", "extra_sentiments", "extra_events"),
     "mislabelled": ("wrong_archetypes", "wrong_levels", "wrong_fields"),
 }
 """Bucket to the details whose content puts a story into it."""
 
 _MISSING = "missing_relationships"
-_EXTRA = "extra_relationships"
+_EXTRA = "false_positive_relationships"
 _FEW = 0.5
 """Overlap below which a span is reported."""
 

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.wording import number
 from pytest_llmeval.data.files.writing import csv_lines, write_text
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 
+
+Format: TypeAlias = Literal["json", "markdown", "csv"]
 
 _RESULT_KEYS = ("overall_score", "component_scores", "detailed_results", "summary", "taxonomy_validity")
 
@@ -101,6 +103,8 @@ def _is_combined(value: Any) -> bool:
 def generate_report(
     results: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     output_path: "str | os.PathLike[str] | None" = None,
+    *,
+    format: Format | None = None,  # noqa: A002 (the name that callers of the original use)
 ) -> str:
     """Write what `Narrative.evaluate` or `aggregate_results` returned.
 
@@ -108,15 +112,19 @@ def generate_report(
         results: The results; a list of those of several stories is aggregated.
         output_path: A file whose name ends in ``.json``, ``.md`` or, for the scores of each story, ``.csv``; its
             folder is made. ``None``: nothing is written.
+        format: ``json``, ``markdown`` or ``csv``; then any path will do.
 
     Returns:
-        The report: JSON if the path says so, else Markdown.
+        The report: in the format, or else in that of the path; Markdown without both.
 
     Raises:
-        ValueError: The path has another suffix.
+        ValueError: The format is unknown, or the path has another suffix and there is no format.
         OSError: The file cannot be written.
     """
+    if format is not None and format not in _SUFFIXES:
+        raise ValueError(f"found the format {format!r}, expected json, markdown or csv")
     suffix = ".md" if output_path is None else PurePath(output_path).suffix.lower()
+    suffix = suffix if format is None else _SUFFIXES[format]
     if suffix not in _WRITERS:
         raise ValueError(f"found the path {str(output_path)!r}, expected a path that ends in .json, .md or .csv")
     report = _WRITERS[suffix](results if isinstance(results, Mapping) else aggregate_results(results))
@@ -219,4 +227,5 @@ def _csv(results: Mapping[str, Any]) -> str:
     return "".join(csv_lines([header, *([row.get(name) for name in header] for row in rows)]))
 
 
+_SUFFIXES: Final = {"csv": ".csv", "json": ".json", "markdown": ".md"}
 _WRITERS = {".csv": _csv, ".json": _json, ".md": _markdown}

@@ -162,7 +162,7 @@ def _bare(text: str) -> str:
     return inner if text[:1] + text[-1:] in ("[]", "【】") and not _INNER.search(inner) else text
 
 
-_SEPARATOR = re.compile(r"[;；、](?![^\[]*\])")
+_SEPARATOR = re.compile(r"[;；、,，](?![^\[]*\])")
 """Between values, outside square brackets: these may be a part of a name."""
 
 _LISTED = re.compile(r"[;；、,，]")

@@ -41,7 +41,7 @@ def test_labels_are_right_where_one_of_many_has_them() -> None:
     found = get_evaluator("narrative.relationships", pairing="many").evaluate(TWO, ONE)
     assert (found["labelled_precision"], found["labelled_recall"]) == (1 / 2, 1)
     assert found["level1_accuracy"] == 1
-    assert found["extra_relationships"] == []
+    assert found["false_positive_relationships"] == []
 
 
 def test_sentiments_of_many_are_one_set() -> None:

@@ -35,7 +35,7 @@ def test_pairs_and_their_levels_are_counted() -> None:
     assert (found["level1_accuracy"], found["level2_accuracy"]) == (1, 0)
     assert found["relationship_pair_coverage"] == 0.5
     assert [each["target"] for each in found["missing_relationships"]] == ["C"]
-    assert [each["agent"] for each in found["extra_relationships"]] == ["B"]
+    assert [each["agent"] for each in found["false_positive_relationships"]] == ["B"]
     assert found["wrong_levels"] == [
         {
             "event": "e0",
@@ -74,7 +74,7 @@ def test_relationships_of_an_extra_event_count_nowhere() -> None:
 def test_an_event_without_usable_gold_is_skipped(empty: Any) -> None:
     found = evaluate(story([KIN], [FOE, FOE]), story([KIN], empty))
     assert (found["relationship_precision"], found["n_events_skipped"], found["n_extra_relationships"]) == (1, 1, 2)
-    assert [each["target"] for each in found["unjudged_relationships"]] == ["C", "C"]
+    assert [each["target"] for each in found["extra_relationships"]] == ["C", "C"]
     reason = "the ground truth has no relationship with agent and target in event e1"
     assert (found["gt_incomplete"], found["gt_incomplete_reason"]) == (True, reason)
 
@@ -83,7 +83,7 @@ def test_the_example_of_the_requirement_is_not_judged() -> None:
     found = evaluate(story([KIN]), story([]))
     assert (found["relationship_precision"], found["relationship_recall"], found["relationship_f1"]) == (None,) * 3
     assert (found["gt_incomplete"], found["n_events_skipped"]) == (True, 1)
-    assert (len(found["unjudged_relationships"]), found["extra_relationships"]) == (1, [])
+    assert (len(found["extra_relationships"]), found["false_positive_relationships"]) == (1, [])
 
 
 def test_predicted_relationships_without_an_end_are_excused_as_far_as_gold_has_such() -> None:

@@ -137,3 +137,11 @@ def test_other_suffixes_are_refused_and_nothing_is_written(tmp_path: Path, poor:
     with pytest.raises(ValueError, match=r"expected a path that ends in \.json, \.md or \.csv"):
         generate_report(poor, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_format_decides_without_a_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    assert json.loads(generate_report([], path, format="json")) == json.loads(path.read_text(encoding="utf-8"))
+    assert generate_report([], format="markdown").startswith("# ")
+    with pytest.raises(ValueError, match="found the format 'xml', expected json, markdown or csv"):
+        generate_report([], format="xml")  # type: ignore[arg-type]  # a wrong value is the point

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.tasks.narrative.composite import Narrative
 
@@ -20,8 +22,8 @@ def test_relationships_are_extra_or_unjudged() -> None:
         {"relationships": [relationship("A", "B"), relationship("A", "C")]}, {"relationships": [relationship("A", "D")]}
     )
     found = get_evaluator("narrative.relationships").evaluate(predicted, gold)
-    assert [each["target"] for each in found["extra_relationships"]] == ["C"]
-    assert [each["target"] for each in found["unjudged_relationships"]] == ["D"]
+    assert [each["target"] for each in found["false_positive_relationships"]] == ["C"]
+    assert [each["target"] for each in found["extra_relationships"]] == ["D"]
     assert found["n_events_skipped"] == 1
     assert found["relationship_precision"] == 0.5
 
@@ -105,3 +107,17 @@ def test_overlaps_are_listed_by_event() -> None:
     predicted = events({"text_span": {"start": 0, "end": 4}}, {}, {"text_span": {"start": 10, "end": 14}})
     found = get_evaluator("narrative.text_span").evaluate(predicted, gold)
     assert found["event_overlaps"] == [{"event": "e1", "overlap": 0.5}, {"event": "e3", "overlap": 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("prediction", "truth", "reason"),
+    [
+        ("a", None, "Ground truth missing for sentiment, prediction has value"),
+        ([], "", "Both empty for sentiment"),
+        ({}, "a", "Prediction missing for sentiment"),
+        ("a", "b", "Both have values, need comparison"),
+    ],
+)
+def test_reasons_for_missing_ground_truth_are_those_of_the_original(prediction: Any, truth: Any, reason: str) -> None:
+    evaluator = get_evaluator("narrative.sentiment")
+    assert evaluator.handle_missing_ground_truth(prediction, truth, "sentiment")["reason"] == reason
