@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.baselines.comparable import fingerprint
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
@@ -132,11 +131,8 @@ def with_ids_of(here: SuiteReport, there: SuiteReport) -> tuple[SuiteReport, int
 
 
 def _contents(suite: SuiteReport) -> dict[str, str]:
-    """Return the content of the cases that ran; nothing unless the report shows the inputs of all of them."""
-    cases = [case for case in suite.cases if case.ran]
-    if any(case.input is None for case in cases):
-        return {}
-    return {case.id: fingerprint([case.input, case.expected, case.labels]) for case in cases}
+    """Return the content of the cases that ran; nothing if a report of an earlier version does not have it."""
+    return {case.id: case.content for case in suite.cases if case.ran and case.content}
 
 
 def _only(suite: SuiteReport, ids: AbstractSet[str]) -> SuiteReport:

@@ -122,6 +122,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         unmet: Limits and checks that it did not meet, by name.
         line: Line in its file; 0 if it has none.
         file: Data file that contains it; empty for the suite file.
+        content: Fingerprint of its input, expectation, labels and own checks; reports of earlier versions have none.
         lines: Evaluator label to its findings.
         input: What the target received.
         expected: The ground truth.
@@ -143,6 +144,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     unmet: Sequence[str] = ()
     line: int = 0
     file: str = ""
+    content: str = ""
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
     input: Any = None
     expected: Any = None

@@ -142,7 +142,11 @@ def suite_report(
 
 
 def case_reports(
-    result: Result, cases: Iterable[Case] = (), texts: ReportedTexts = "failing", files: Mapping[str, str] | None = None
+    result: Result,
+    cases: Iterable[Case] = (),
+    texts: ReportedTexts = "failing",
+    files: Mapping[str, str] = {},
+    contents: Mapping[str, str] = {},
 ) -> list[CaseReport]:
     """Return the cases of a suite.
 
@@ -151,11 +155,15 @@ def case_reports(
         cases: Its cases; those with answers have their texts as reports show them.
         texts: Which cases have their texts; ``none`` drops the findings as well, which quote them.
         files: Case id to data file, for cases outside the suite file.
+        contents: Case id to the fingerprint of what the case is.
     """
     by_id = {each.id: each for each in cases}
     label = result.clusters.label if result.clusters else ""
     return [
-        _case(scores, record, by_id.get(record.id), label, texts, (files or {}).get(record.id, ""))
+        structs.replace(
+            _case(scores, record, by_id.get(record.id), label, texts, files.get(record.id, "")),
+            content=contents.get(record.id, ""),
+        )
         for scores, record in zip(result.cases, result.records, strict=True)
     ]
 

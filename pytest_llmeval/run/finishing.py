@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines.comparable import Stamp, day_of, fingerprint, head_commit
+from pytest_llmeval.baselines.comparable import Stamp, day_of, digests_of, fingerprint, head_commit
 from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
@@ -108,6 +108,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
+    contents = {case: each.data for case, each in digests_of(suite).items()}
     compares = stop is None and scope.terms.compares and scope.keeper.settings(suite)
     return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
@@ -116,7 +117,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         judged.gates,
         judged.collected.total,
         suite.confidence,
-        cases=case_reports(result, _shown_cases(suite, records), scope.terms.texts, suite.files),
+        cases=case_reports(result, _shown_cases(suite, records), scope.terms.texts, suite.files, contents),
         description=suite.description,
         usage=usage_report(records, cascades),
         snapshot=judged.snapshot.verdicts,

@@ -141,11 +141,12 @@ def test_reordered_rows_are_no_other_cases(project: "Project") -> None:
     assert ran.suites["s"]["gates"][0]["outcome"] == "passed"
 
 
-def test_reports_with_texts_are_compared_by_content(project: "Project") -> None:
+@pytest.mark.parametrize("texts", ["failing", "all", "none"])
+def test_reports_are_compared_by_content(project: "Project", texts: str) -> None:
     write_rows(project, ROWS)
-    project.run("--llmeval-texts=all", report="before.json", without=WITHOUT)
+    project.run(f"--llmeval-texts={texts}", report="before.json", without=WITHOUT)
     write_rows(project, ["new ?,red,red", *ROWS])
-    project.run("--llmeval-texts=all", report="after.json", without=WITHOUT)
+    project.run(f"--llmeval-texts={texts}", report="after.json", without=WITHOUT)
     command = [sys.executable, "-m", "pytest_llmeval", "compare", "after.json", "before.json"]
     done = subprocess.run(command, cwd=project.path, capture_output=True, text=True, check=True)
     heading = "61 cases in both reports, 1 only in after.json, 61 cases matched by content; means of case scores"
