@@ -169,7 +169,10 @@ class DropGate(ClaimGate):
 
         data = evidence.estimate
         detectable = self._finds(evidence, metric)
-        target = _two_digits(far_limit(self, drop_power(evidence, self, metric)))
+        far = far_limit(self, drop_power(evidence, self, metric))
+        if not math.isfinite(far):  # comparisons without a limit
+            return f"cannot tell: {units_of(data)}"
+        target = _two_digits(far)
         needed = units_to_find(float(target), evidence, self, metric, collapses=self.counts_collapses)
         clusters = " clusters" if data.units < data.cases else ""
         steps = []
