@@ -218,12 +218,12 @@ def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecor
     return structs.replace(
         record,
         observations=observations,
-        answers=[each._replace(value=shown_value(each.value, hidden)) for each in record.answers],
-        judgings=[
+        answers=tuple(each._replace(value=shown_value(each.value, hidden)) for each in record.answers),
+        judgings=tuple(
             each._replace(
                 question={name: shown_value(text, hidden) for name, text in each.question.items()},
                 reply=shown_value(each.reply, hidden),
             )
             for each in record.judgings
-        ],
+        ),
     )

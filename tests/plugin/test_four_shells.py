@@ -1,0 +1,83 @@
+"""One suite in several shells: pytest, workers, `run` and `arun` give the same records of its cases."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from running import run_python
+
+from pytest_llmeval.run.shards.file import read_shard
+from pytest_llmeval.run.stages import collected_records
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+SUITE = """\
+import pytest_llmeval as ev
+
+
+async def answer(question):
+    if question == "q3":
+        raise ValueError("no answer")
+    return {"answer": "Paris" if question != "q2" else "Rome", "usage": {"input_tokens": 7, "output_tokens": 2}}
+
+
+CASES = [
+    {"id": f"c{n}", "input": f"q{n}", "expected": "Paris", "labels": {"half": str(n % 2)},
+     "tags": ["skip"] if n == 4 else ["xfail"] if n == 2 else []}
+    for n in range(8)
+]
+capitals = ev.suite("capitals", cases=CASES, target=answer, evaluators=[ev.text(metrics=["f1", "exact_match"])],
+                    checks=[ev.max_words(3)], thresholds={"f1": 0.5}, gates=["f1 >= 0.5", "pass_rate >= 0.1"])
+"""
+
+SCRIPT = """\
+import asyncio
+import json
+import sys
+
+import msgspec
+from test_capitals import capitals
+
+result = asyncio.run(capitals.arun(progress=False)) if sys.argv[1:] == ["arun"] else capitals.run(progress=False)
+print(json.dumps({
+    "records": json.loads(msgspec.json.encode(result.records)),
+    "gates": [[each.gate, each.outcome, each.value, each.reason] for each in result.gates],
+}))
+"""
+
+
+def _untimed(records: Any) -> str:
+    """Return records as JSON, without what is measured in seconds, and with the labels that the suite has."""
+    labels = {f"c{n}": {"half": str(n % 2)} for n in range(8)}
+    rows = [{"labels": labels[each["id"]], **each} for each in records]
+    untimed = [{name: each for name, each in row.items() if name not in ("s", "target_s")} for row in rows]
+    return json.dumps(untimed, sort_keys=True)
+
+
+def _kept(path: Path) -> Any:
+    """Return the records of a file of kept results, as a run's end settles them."""
+    (records,) = collected_records(read_shard(path, path.parent).run).values()
+    return json.loads(msgspec.json.encode([records[name] for name in sorted(records)]))
+
+
+def test_records_are_the_same_in_every_shell(project: "Project") -> None:
+    project.write("test_capitals.py", SUITE)
+    kept = {}
+    for workers in (0, 2):
+        ran = project.run("--llmeval-texts=all", f"--llmeval-report=w{workers}.llmeval", workers=workers)
+        kept[workers] = _untimed(_kept(project.path / f"w{workers}.llmeval"))
+    scripted = {}
+    for shell in ("run", "arun"):
+        done = run_python(["-c", SCRIPT, shell], {**os.environ, "PYTHONPATH": str(project.path)}, project.path)
+        assert done.code == 0, done.err
+        scripted[shell] = json.loads(done.out)
+        scripted[shell]["records"] = _untimed(scripted[shell]["records"])
+    assert kept[0] == kept[2]
+    assert scripted["run"] == scripted["arun"]
+    assert scripted["run"]["records"] == kept[0]
+    (suite,) = ran.report["suites"]
+    gates = [[each[name] for name in ("gate", "outcome", "value", "reason")] for each in suite["gates"]]
+    assert gates == scripted["run"]["gates"]
