@@ -121,12 +121,14 @@ class Reading(Struct, frozen=True, dict=True):
         on: What the suite names in place of the part: a part, or any JMESPath.
         parts: Where parts are.
         turn: Which turns of a conversation it reads, one by one; ``None``: the conversation as a whole.
+        converted: Makes objects of the parts of a case, as evaluators of users get them; ``None`` leaves JSON data.
     """
 
     reads: Reads = Reads()
     on: str | None = None
     parts: Parts = Parts()
     turn: Turn | None = None
+    converted: Callable[[Case], Case] | None = None
 
     @classmethod
     def for_evaluator(
@@ -158,6 +160,8 @@ class Reading(Struct, frozen=True, dict=True):
         else:
             turns = turns_of(case, Parts() if case.conversation else self.parts)
             views = [self._of_turns.view(each) for each in chosen_turns(turns, self.turn)]
+        if self.converted is not None:
+            views = [self.converted(each) for each in views]
         if not case.others:
             return views
         others = {name: self._of_other(case, each, len(views)) for name, each in case.others.items()}

@@ -163,6 +163,7 @@ def evaluator_of(
     """
     called, identity = _named(function, name, "evaluators")
     values = {"function": staticmethod(function), "identity": identity, "low": low, "high": high, "name": called}
+    values["__module__"] = getattr(function, "__module__", None) or "__main__"
     return type(called, (FunctionEvaluator,), {**values, "higher_is_better": higher_is_better})()  # type: ignore[no-any-return]
 
 

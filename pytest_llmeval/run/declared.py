@@ -4,7 +4,8 @@ import asyncio
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass, replace
 from importlib import import_module
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, get_ty
 from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.codec import is_typed, normalized
 from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error, origin, users_frame
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.places import IN_MODULE, FilePlace, display_path
@@ -90,6 +92,8 @@ def cases_of(
             named = _column_map(columns, columns_of_file(path) if types else None)
             source: dict[str, Any] = {"format": kind, "path": str(data), **options}
             return CaseData({**source, "fields": named} if named else source, types)
+        data = list(data) if isinstance(data, Iterator) else data
+        types = {**_types_of(data, [part for part in ("input", "expected") if part not in columns]), **types}
         rows = tuple(rows_of(data))
     except LlmevalError as error:
         return CaseData(None, types, str(error))
@@ -97,6 +101,21 @@ def cases_of(
     named = _column_map(columns, known)
     column_map = ColumnMap(**named) if named else None
     return CaseData(RowSource(str(file), None, rows, column_map, caller.f_lineno), types)
+
+
+def _types_of(data: Any, parts: Sequence[str]) -> dict[str, type]:
+    """Return the types of parts that are objects of one model or dataclass in all cases, and can be read back."""
+    types = {}
+    for part in parts if isinstance(data, list | tuple) else ():
+        values = [each.get(part) if isinstance(each, Mapping) else getattr(each, part, None) for each in data]
+        objects = [each for each in values if each is not None]
+        kinds = {type(each) for each in objects}
+        if len(kinds) == 1 and is_typed(objects[0]):
+            (kind,) = kinds
+            with suppress(ValueError, LlmevalError):
+                if all(typed(kind, normalized(each)) == each for each in objects):
+                    types[part] = kind
+    return types
 
 
 def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None) -> dict[str, Any]:

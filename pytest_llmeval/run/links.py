@@ -405,7 +405,10 @@ class AskTarget:
     async def _call(self, job: Job, target: Callable[..., Any]) -> Any:
         spec, world = job.suite.target, job.world
         ask = partial(call_target, timeout=spec.timeout if spec is not None else None)
-        value = typed_input(target, job.case.input if job.messages is None else job.messages)
+        if job.messages is None:
+            value = typed_input(target, job.case.input, job.suite.types.get("input"))
+        else:
+            value = typed_input(target, job.messages)
         if world is not None and world.thread is not None:
             ask = partial(ask, run=world.thread.call, can_be_left=True)
         elif self.thread is not None:

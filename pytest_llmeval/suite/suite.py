@@ -1,7 +1,8 @@
 """A suite: the checked content of a suite file, as a whole, of one system, as a sample, and in an order."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace as case_replace
+from functools import cached_property, partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import WHOLE, Case, Parts
-from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.core.case import MISSING, WHOLE, Case, Parts
+from pytest_llmeval.core.errors import Fault, LlmevalError
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.views import Reading, Turn
@@ -183,10 +184,13 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def readings(self) -> Mapping[str, Reading]:
         """Label to what the evaluator reads of a case."""
-        return {
+        readings = {
             label: Reading.for_evaluator(each, self._read_by(label, each), self.parts, self.turns.get(label))
             for label, each in self.evaluators.items()
         }
+        converted = partial(_with_types, self.types)
+        own = [label for label, each in self.evaluators.items() if self.types and _is_of_users(each)]
+        return readings | {label: replace(readings[label], converted=converted) for label in own}
 
     def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
         """Return what an evaluator reads in place of its own part: of a model, its text instead of text and usage."""
@@ -247,6 +251,30 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     def limits(self, case: Case) -> Mapping[str, Limit]:
         """Return the limits of a case: the suite's, replaced by its own."""
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
+
+
+def _is_of_users(evaluator: Evaluator) -> bool:
+    return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
+def _with_types(types: Mapping[str, Any], case: Case) -> Case:
+    """Return a case with objects of the declared types; what does not fit its type stays as it is.
+
+    A prediction is of the type that is declared for it, or else of the expectation's.
+    """
+    kinds = {**types, "prediction": types.get("prediction", types.get("expected"))}
+    return case_replace(case, **{part: _typed_part(kind, getattr(case, part)) for part, kind in kinds.items()})
+
+
+def _typed_part(kind: Any, value: Any) -> Any:
+    if kind is None or value is None or value is MISSING:
+        return value
+    from pytest_llmeval.data.files.validation import typed
+
+    try:
+        return typed(kind, value)
+    except LlmevalError:
+        return value
 
 
 def _answered_by(suite: Suite, name: str, system: System) -> Suite:

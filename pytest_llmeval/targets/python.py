@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 from importlib.metadata import distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
+from types import FunctionType, ModuleType, NoneType, UnionType
+from typing import Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError, defined_at, format_error, in_its_turn, origin
@@ -91,14 +91,21 @@ def _exited(error: SystemExit) -> PredictionError:
     return PredictionError(f"the target called sys.exit({error.code!r})")
 
 
-def typed_input(target: Callable[..., Any], value: Any) -> Any:
+def typed_input(target: Callable[..., Any], value: Any, declared: Any = None) -> Any:
     """Return an input as the pydantic model or dataclass that a target's annotation names, if it names one.
+
+    Args:
+        target: The user's.
+        value: The input.
+        declared: The type that the suite declares for inputs, for a target whose annotation says nothing; ``None`` for
+            none.
 
     Raises:
         PredictionError: The input does not fit; the message names every place.
     """
     kind = _input_type(target)
-    if kind is None or isinstance(value, kind):
+    kind = declared if kind is Any else kind
+    if kind is None:
         return value
     from pytest_llmeval.data.files.validation import typed
 
@@ -123,15 +130,21 @@ def _of_target(read: Callable[[Callable[..., Any]], _T]) -> Callable[[Callable[.
 
 
 @_of_target
-def _input_type(target: Callable[..., Any]) -> type | None:
-    called = target if inspect.isroutine(target) else getattr(target, "__call__", target)  # noqa: B004 (its annotations)
-    try:
-        hints = get_type_hints(called)
-    except Exception:  # noqa: BLE001 (annotations are users' code, and need not be importable)
-        return None
+def _input_type(target: Callable[..., Any]) -> Any:
+    """Return the model that an annotation names; `Any` where it says nothing, ``None`` where it says something else."""
+    inner = target.func if isinstance(target, partial) else target
+    called = inner if inspect.isroutine(inner) else getattr(inner, "__call__", inner)  # noqa: B004 (its annotations)
     name = next((each for each in _required(target) if each != "case"), None)
-    kind = hints.get(name) if name is not None else None
-    return kind if isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "model_fields")) else None
+    try:
+        kind = get_type_hints(called).get(name or "", Any)
+    except Exception:  # noqa: BLE001 (annotations are users' code, and need not be importable)
+        return Any
+    is_union = get_origin(kind) in (Union, UnionType)
+    members = [each for each in get_args(kind) if each is not NoneType] if is_union else [kind]
+    if members == [Any]:
+        return Any
+    models = [each for each in members if is_dataclass(each) or hasattr(each, "model_fields")]
+    return models[0] if len(members) == len(models) == 1 else None
 
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

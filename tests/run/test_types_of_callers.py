@@ -1,0 +1,91 @@
+"""Declared types reach every caller: targets with and without annotations, and evaluators of users."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import pytest_llmeval as ev
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import Observation
+
+
+class Ask(BaseModel):
+    question: str
+    language: str = "en"
+
+
+class Reply(BaseModel):
+    answer: str
+
+
+def bare(ask):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 (what is tested)
+    return ask.question
+
+
+def optional(ask: Ask | None) -> str:
+    return "" if ask is None else ask.question
+
+
+def second(prefix: str, ask: Any) -> str:
+    return prefix + ask.question
+
+
+ROWS = [{"id": "a", "input": Ask(question="x"), "expected": "x"}, {"id": "b", "input": Ask(question="y")}]
+
+
+@pytest.mark.parametrize("target", [lambda ask: ask.question, bare, optional, partial(second, "")])
+@pytest.mark.parametrize("cases", [ROWS, ev.cases([{"question": "x", "expected": "x"}], input=Ask)])
+def test_targets_get_objects(target: Callable[..., Any], cases: Any) -> None:
+    result = ev.suite("typed", cases=cases, evaluators=[ev.text(metrics=["exact_match"])]).run(target, progress=False)
+    assert {case.outcome for case in result.cases} == {"passed"}
+    assert result.metrics["exact_match"].value == 1.0
+
+
+def test_a_class_of_a_function_is_a_type() -> None:
+    @dataclass
+    class Local:
+        question: str
+
+    def answer(ask: "Local") -> str:
+        return ask.question
+
+    suite = ev.suite("typed", cases=[{"id": "a", "input": Local("x"), "expected": "x"}], evaluators=[ev.text()])
+    assert suite.run(answer, progress=False).cases[0].outcome == "passed"
+
+
+def test_an_annotation_that_is_no_model_gets_data() -> None:
+    def answer(ask: dict[str, str]) -> str:
+        return ask["question"]
+
+    suite = ev.suite("typed", cases=ROWS, evaluators=[ev.text(metrics=["exact_match"])])
+    assert suite.run(answer, progress=False).metrics["exact_match"].value == 1.0
+
+
+@dataclass(frozen=True)
+class Same(ev.Evaluator):
+    name = "same"
+
+    def describe(self) -> list[Metric]:
+        return [Metric("same")]
+
+    def measure(self, case: ev.Case) -> Observation:
+        assert isinstance(case.input, Ask)
+        return Observation({"met": case.prediction == case.expected, "n": 1})
+
+    def summarize(self, sums: Any) -> Any:
+        return {"same": sums["met"] / sums["n"]}
+
+
+def test_evaluators_of_users_get_objects() -> None:
+    def kept(case: Any) -> bool:
+        return isinstance(case.input, Ask) and bool(case.prediction.answer == case.expected.answer)
+
+    cases = [{"id": "a", "input": Ask(question="x"), "expected": Reply(answer="x")}]
+    suite = ev.suite("typed", cases=cases, evaluators=[Same(), kept, ev.fields()])
+    result = suite.run(lambda ask: Reply(answer=ask.question), progress=False)
+    assert result.cases[0].reason is None
+    assert (result.metrics["same"].value, result.metrics["kept"].value) == (1.0, 1.0)
