@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.cli.console import notes, say
@@ -73,6 +75,7 @@ _INTERFERING: Final = {
 }
 """Distributions with which pytest does not start."""
 
+_CONNECT_SECONDS: Final = 3.0
 _RERUNS: Final = "pytest-rerunfailures"
 
 
@@ -168,6 +171,7 @@ def model_findings(suites: "Sequence[Suite]", plan: PlannedRun, *, ask: bool) ->
     seen: set[tuple[str | None, ...]] = set()
     for suite in suites:
         yield from _variables(suite)
+        yield from _refused(suite)
         for model in _models(suite, plan):
             spec = model.spec
             place = spec.model, spec.base_url, spec.api_key_env
@@ -204,6 +208,24 @@ def _variables(suite: "Suite") -> Iterator[Finding]:
         if not os.environ.get(variable, "").strip():
             text = f"target of {suite.path.name}: {variable} is not set"
             yield Finding("failing", text, [f"export {variable}=..."])
+
+
+def _refused(suite: "Suite") -> Iterator[Finding]:
+    """Yield the address of a target over HTTP that refuses connections; nothing is sent."""
+    http = suite.target.http if suite.target is not None else None
+    if http is None:
+        return
+    try:
+        parts = urlsplit(os.environ.get(http.url_from_env or "", "").strip() or http.url)
+        if parts.hostname is None:
+            return
+        port = parts.port or {"https": 443}.get(parts.scheme, 80)
+        socket.create_connection((parts.hostname, port), timeout=_CONNECT_SECONDS).close()
+    except ConnectionRefusedError:
+        text = f"target of {suite.path.name}: {parts.hostname}:{port} refuses connections"
+        yield Finding("failing", text, ["start the target, or fix its address in the suite"])
+    except (OSError, ValueError):
+        return  # a proxy may reach what this machine cannot
 
 
 def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -221,3 +222,20 @@ def test_without_autoloading_pytest_does_not_know_the_plugin(doctor: Doctor, tmp
     assert code == 1
     assert "failing   PYTEST_DISABLE_PLUGIN_AUTOLOAD is set: pytest does not load this plugin\n" in text
     assert "unrecognized arguments: --llmeval" in text
+
+
+def test_an_address_of_a_target_that_refuses_connections_is_failing(doctor: Doctor, tmp_path: Path) -> None:
+    with LlmServer(reply("Paris")) as server:
+        address = server.base_url
+        case = {"id": "a", "input": "Capital of France?", "expected": "Paris"}
+        http = {"url": f"{address}/answer", "url_from_env": "ANSWER_URL", "request": {"question": {"$input": True}}}
+        write(tmp_path, {**PLAIN, "cases": [case], "target": {"http": http}})
+        code, text = doctor()
+        assert (code, "refuses connections" in text) == (0, False), text
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))  # bound, not listening
+            port = closed.getsockname()[1]
+            code, text = doctor(environment={"ANSWER_URL": f"http://127.0.0.1:{port}/answer"})
+        assert server.calls == []
+    assert code != 0
+    assert f"failing   target of s.eval.json: 127.0.0.1:{port} refuses connections" in text
