@@ -198,3 +198,31 @@ def test_a_world_without_a_target_is_that_of_the_script() -> None:
 
     result = suite(CASES[:1], target={"world": f"{__name__}:city"}).run(answer)
     assert result.records[0].answers[0].value == "q0 c000!"
+
+
+@pytest.mark.parametrize("library", ["httpx", "httpx2"])
+def test_a_client_of_httpx_answers_every_run_and_on_the_loop_of_the_caller(server: SearchServer, library: str) -> None:
+    httpx = pytest.importorskip(library)
+
+    def answering(client: Any) -> Any:
+        async def answer(question: str) -> str:
+            response = await client.post(server.url, json={"queries": [question]})
+            response.raise_for_status()
+            return "Paris"
+
+        return answer
+
+    shared = httpx.AsyncClient()
+    assert [suite().run(answering(shared)).pass_rate.value for _ in range(2)] == [1.0, 1.0]
+
+    async def script() -> float | None:
+        async with httpx.AsyncClient() as client:
+            await answering(client)("before")
+            result = await suite().arun(answering(client))
+            await answering(client)("after")
+        return result.pass_rate.value
+
+    assert asyncio.run(script()) == 1.0
+    from pytest_llmeval.services.background import LOOP
+
+    LOOP.run(shared.aclose())
