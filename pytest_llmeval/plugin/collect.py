@@ -402,7 +402,7 @@ def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabl
         over = f"is marked llmeval({named!r})" if isinstance(named, str) else f"runs over {named!r}"
         raise pytest.Collector.CollectError(f"{node.nodeid} {over}, so it must take the fixture case (or eval_case)")
     if not enabled:
-        skip = pytest.mark.skip(reason="runs with --llmeval")
+        skip = pytest.mark.skip(reason="runs with --llmeval, or llmeval = true in the configuration of pytest")
         metafunc.parametrize(fixture, [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
         return
     loader = metafunc.config.stash[LOADER]

@@ -123,7 +123,7 @@ def test_without_the_flag_the_test_is_skipped_and_the_suite_not_even_read(projec
     project.write("test_over.py", OVER)
     ran = project.run("-rs", llmeval=False)
     assert (ran.code, ran.counts) == (0, {"skipped": 1})
-    assert "runs with --llmeval" in ran.text
+    assert "runs with --llmeval, or llmeval = true in the configuration of pytest" in ran.text
 
 
 def test_a_suite_file_that_is_not_there_is_told_in_one_line(project: "Project") -> None:
