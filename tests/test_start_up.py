@@ -1,6 +1,7 @@
 """What a plain pytest run, a run of suites and an import of the package load."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -113,25 +114,42 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 
 UNUSED = {
-    *("judge.asking", "judge.contract", "judge.panel", "reports.timeline"),
+    *("gates.drop", "gates.rules", "judge.asking", "judge.contract", "judge.panel", "reports.timeline"),
+    *("exchange", "services.retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
     *("baselines.baselines", "baselines.files", "baselines.history", "baselines.scores", "run.shards.file"),
     *("targets.python", "targets.recordings", "targets.spec"),
     *("workbench.early.stopping", "workbench.early.evidence", "workbench.plan.making"),
 }
 """Modules that a suite of recorded answers does not need: it has no judges, targets, systems or approved scores."""
 
+MOST_MODULES = 93
+"""Modules and packages of ours that such a suite may load."""
+
 
 def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path) -> None:
-    (tmp_path / "s.eval.yaml").write_text(
-        "evaluators: [text]\ngates: [f1 >= 0.5]\n"
-        "cases: [{id: a, expected: x… (y)..., prediction: x}, {id: b, expected: x, prediction: x}]\n"
-    )
+    suite = "evaluators: [text]\ngates: [f1 >= 0.5]\nsource: {format: jsonl, path: cases.jsonl}\n"
+    (tmp_path / "s.eval.yaml").write_text(suite)
+    cases = [{"id": "a", "expected": "x… (y)...", "prediction": "x"}, {"id": "b", "expected": "x", "prediction": "x"}]
+    (tmp_path / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
     quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     found = loaded(code, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)
     assert {"numpy", "yaml"} <= found
     assert not found & {"asyncio", "nltk", "pydantic", "tabulate", "rouge_score", "scipy", "torch", *ASKING}
-    assert not found & {f"pytest_llmeval.{name}" for name in UNUSED}
+    assert sorted(found & {f"pytest_llmeval.{name}" for name in UNUSED}) == []
+    assert len({name for name in found if name.startswith("pytest_llmeval.")}) <= MOST_MODULES
+
+
+def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tmp_path: Path) -> None:
+    (tmp_path / "s.eval.yaml").write_text("evaluators: [text]\ncases: [{id: a, expected: x, prediction: x}]\n")
+    quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
+    shard = ("--llmeval", "--llmeval-shard=1/1", "--llmeval-report=one.llmeval")
+    loaded(RUN, "-p", "no:cacheprovider", *quiet, *shard, folder=tmp_path)
+    merge = "import sys\nfrom pytest_llmeval.cli import main\nassert main(['merge', 'one.llmeval']) == 0"
+    found = loaded(merge + LIST.replace("name.partition('.')[0] for name", "name for name"), folder=tmp_path)
+    assert "pytest_llmeval.run.shards.merging" in found
+    unused = ("cli.suite_file", "exchange", "gates.drop", "judge.asking", "judge.service", "tasks", "workbench.")
+    assert {name for name in found if name.startswith(tuple(f"pytest_llmeval.{each}" for each in unused))} == set()
 
 
 OWN = """

@@ -8,7 +8,7 @@ from pytest_llmeval.core.wording import suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
 from pytest_llmeval.gates.contract import Gate, GateKey
 from pytest_llmeval.gates.drop import AnytimeGate, DropGate, GainGate, GainLackGate, SafeGate
-from pytest_llmeval.gates.limit import LimitGate, parse_gate
+from pytest_llmeval.gates.limit import LimitGate
 
 RULES: tuple[type[Gate], ...] = (LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate)
 """Every rule. Of those with the same tags, the first is that of gates without the key `rule`."""
@@ -83,7 +83,7 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
 def read_gate(
     value: Any, check: Callable[[type, Mapping[str, Any]], Any], cluster_by: str | None = None
 ) -> Gate | None:
-    """Read a gate, as text or in its mapping form.
+    """Read a gate in its mapping form.
 
     Args:
         value: The gate in a suite file.
@@ -94,12 +94,9 @@ def read_gate(
         The gate; ``None`` if faults have been reported.
 
     Raises:
-        GateFormError: A text is no gate.
         GateFault: The value is no gate.
         ValueError: A number is out of range, or keys exclude each other.
     """
-    if isinstance(value, str):
-        return parse_gate(value)
     if not isinstance(value, Mapping):
         message = f"found {describe(value)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
         raise GateFault(("", message))

@@ -27,7 +27,6 @@ from pytest_llmeval.run.execute import (
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.services.background import Activity, Background, OwnThread, Snapshot, together
-from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.judge.judges import OwnJudge, SuiteJudges
     from pytest_llmeval.run.answering import Answering, Prefetch
+    from pytest_llmeval.services.retrying import RunCalls
     from pytest_llmeval.suite.systems import ModelSystem
     from pytest_llmeval.targets.python import Target
     from pytest_llmeval.targets.recordings import Recordings
@@ -425,7 +425,7 @@ class SuiteTargets:
     """
 
     background: Background
-    calls: RunCalls = field(default_factory=RunCalls)
+    calls: "RunCalls"
     slow_down: Callable[[], None] = lambda: None
     _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = field(default_factory=dict)
 

@@ -15,6 +15,7 @@ from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document
 from pytest_llmeval.data.files.places import display_path, render_path, searching_within
 from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.data.formats import SOURCES
 from pytest_llmeval.data.formats.base import Source, case_id, id_fault, json_text
 from pytest_llmeval.judge.spec import PanelSpec
 from pytest_llmeval.suite.keys import KEYS, SuiteEntry
@@ -339,7 +340,8 @@ class _Loader(SettingsReader):
             return None
         options = dict(entry)
         name = options.pop("format", None)
-        if name not in self.registry.sources:
+        # Listing all formats imports every task: only for one that is not general.
+        if not isinstance(name, str) or (name not in SOURCES and name not in self.registry.sources):
             known = ", ".join(self.registry.sources)
             hint = suggest(name, self.registry.sources) if isinstance(name, str) else ""
             place = ("source", "format") if name is not None else ("source",)

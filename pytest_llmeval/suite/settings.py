@@ -22,6 +22,7 @@ from pytest_llmeval.gates.limit import (
     gate_form_fault,
     limit_form_fault,
     mapping_form_fault,
+    parse_gate,
     range_fault,
     subject_fault,
 )
@@ -329,6 +330,8 @@ class SettingsReader(JudgeReader):
             self.fault((*place, key) if key else place, fault)
 
     def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> "Gate | None":
+        if isinstance(entry, str):
+            return self._limit_gate(entry, place)
         from pytest_llmeval.gates.rules import GateFault, known_keys, read_gate
 
         if isinstance(entry, Mapping) and (fault := mapping_form_fault(entry, list(known_keys()), self.metrics)):
@@ -336,11 +339,19 @@ class SettingsReader(JudgeReader):
             return None
         try:
             return read_gate(entry, lambda kind, values: self.check(kind, values, place), cluster_by)
-        except GateFormError:
-            self.fault(place, gate_form_fault(entry, self.metrics))
         except GateFault as error:
             for key, fault in error.faults:
                 self.fault((*place, key) if key else place, fault, key=error.at_key)
+        except ValueError as error:
+            self.fault(place, str(error))
+        return None
+
+    def _limit_gate(self, text: str, place: tuple[str | int, ...]) -> "Gate | None":
+        """Read a gate as text: a limit; the rules of other gates are loaded for their mappings only."""
+        try:
+            return parse_gate(text)
+        except GateFormError:
+            self.fault(place, gate_form_fault(text, self.metrics))
         except ValueError as error:
             self.fault(place, str(error))
         return None
