@@ -209,7 +209,7 @@ class MeasuredSuite:
     @property
     def ran(self) -> int:
         """Number of cases that ran."""
-        return sum(case.outcome != "not_run" for case in self.result.cases)
+        return sum(record.outcome != "not_run" for record in self.result.records)
 
     @cached_property
     def comparable(self) -> Comparable:

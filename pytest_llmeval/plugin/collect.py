@@ -155,8 +155,10 @@ class CaseItem(pytest.Function):
 def _line(suite: Suite, case: Case) -> int:
     """Return the line of a case in the suite file; 1 for a case of a data file."""
     file = suite.files.get(case.id)
-    declared = file is not None and suite.path.name.startswith(f"{Path(file).name}{IN_MODULE}")
-    return max(case.line, 1) if file is None or declared else 1
+    if file is None:
+        return max(case.line, 1)
+    name = suite.path.name
+    return max(case.line, 1) if IN_MODULE in name and name.startswith(f"{Path(file).name}{IN_MODULE}") else 1
 
 
 class FixtureJudge(Struct, frozen=True):

@@ -76,6 +76,9 @@ _SLACK = 1e-6
 
 _T = TypeVar("_T", bound=Struct)
 
+_SOURCES: dict[tuple[type, ...], Mapping[str, int]] = {}
+"""A part of the form and the classes of its sources to the fields that these have, with the place of the source."""
+
 
 def _filled(form: type[_T], *sources: object, **more: Any) -> _T:
     """Return a part of the form: each field from the first source that has an attribute of its name.
@@ -85,10 +88,13 @@ def _filled(form: type[_T], *sources: object, **more: Any) -> _T:
         sources: Objects such as records.
         more: Fields that differ from the sources.
     """
-    fields: dict[str, Any] = {}
-    for name in form.__struct_fields__:
-        fields |= next(({name: getattr(each, name)} for each in sources if hasattr(each, name)), {})
-    return form(**fields | more)
+    kinds = (form, *map(type, sources))
+    if kinds not in _SOURCES:  # the same for every case
+        holders = [{name for name in form.__struct_fields__ if hasattr(each, name)} for each in sources]
+        place_of = {name: place for place in reversed(range(len(sources))) for name in holders[place]}
+        _SOURCES[kinds] = {name: place_of[name] for name in form.__struct_fields__ if name in place_of}
+    fields = {name: getattr(sources[place], name) for name, place in _SOURCES[kinds].items() if name not in more}
+    return form(**fields, **more)
 
 
 def suite_report(

@@ -155,6 +155,8 @@ def pick(row: Mapping[str, Any], column: str) -> Any:
     """Return the value in `column`, or at the dotted path that it is; `ABSENT` if there is none."""
     if column in row:
         return row[column]
+    if "." not in column:
+        return ABSENT
     here: Any = row
     for step in column.split("."):
         if isinstance(here, dict) and step in here:
