@@ -82,6 +82,8 @@ def test_checks_look_at_the_spans_of_an_agent_live_and_replayed(project: "Projec
         (case,) = ran.suites["s"]["cases"]
         assert case["reason"].startswith("checks: pays: found no span of this kind among"), ran.text
         assert ran.suites["s"]["metrics"]["check_rate"]["value"] == pytest.approx(2 / 3)
+        spans = predictions(project)[0]["trace"]["spans"]
+        assert all(each["duration_s"] > 0 for each in spans), spans
 
 
 def test_the_tool_by_which_a_model_gives_its_answer_is_no_call(project: "Project") -> None:
