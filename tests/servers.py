@@ -418,6 +418,7 @@ class SearchServer(ThreadingHTTPServer):
         released: Set at the end, so that nothing that waits for it outlives the test.
     """
 
+    request_queue_size = 128  # by default 5 clients may wait, and others are refused now and then
     daemon_threads = True
     block_on_close = False
 

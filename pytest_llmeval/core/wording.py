@@ -166,6 +166,7 @@ class LogWriter:
     Args:
         file: What is written to; all else is asked of it.
 
+    >>> import io
     >>> log = LogWriter(io.StringIO())
     >>> for text in ("  :", ":set-output::x\n", "a ##[group]b"):
     ...     _ = log.write(text)

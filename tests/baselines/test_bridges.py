@@ -13,9 +13,9 @@ from project import ROOT
 
 from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.baselines.scores import (
+    ApprovedScore,
     Bridge,
     Cases,
-    Score,
     SuiteScores,
     bridge_of,
     decoded,
@@ -151,7 +151,9 @@ def test_a_judge_that_passes_half_of_the_wrong_answers_hides_no_fall(
 def test_a_snapshot_does_not_pass_because_a_bridge_is_wide(shift: Shift, tolerance: float, outcome: str) -> None:
     before, after = (comparable(judge=judge) for judge in (OLD, NEW))
     old, new = (
-        SuiteScores("s.eval.yaml", "", "", Cases(4, ""), each, {"judge_score": Score(value, None, None, 4, 0, 0, 0)})
+        SuiteScores(
+            "s.eval.yaml", "", "", Cases(4, ""), each, {"judge_score": ApprovedScore(value, None, None, 4, 0, 0, 0)}
+        )
         for each, value in ((before, 0.5), (after, 0.54))
     )
     old = replace(old, bridges=[replace(BRIDGE, shifts={"judge_score": shift})])

@@ -55,7 +55,6 @@ BAD = [
     TEXT + "gates: [7]\n" + CASES,
     TEXT + "gates: [{min: 1}]\n" + CASES,
     TEXT + "target: {python: 'a:b', timeuot: 2}\n" + CASES,
-    TEXT + "target: {timeout: 2}\n" + CASES,
     TEXT + "target: {python: 'a:b', command: [cat]}\n" + CASES,
     TEXT + "target: {command: cat}\n" + CASES,
     TEXT + "target: {http: {request: {q: {$input: true}}}}\n" + CASES,
