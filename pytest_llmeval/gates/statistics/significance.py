@@ -102,14 +102,15 @@ def net_fall_tail(net: int, units: int, share: float) -> float:
         share: Above 0; more than 0.5 counts as 0.5.
     """
     import numpy as np
-    from scipy.special import bdtrc
-    from scipy.stats import binom
+    from scipy.special import bdtrc, gammaln, xlog1py, xlogy  # loading scipy.stats takes longer than a run
 
     share = min(share, 0.5)
     rises = np.arange((units - net) // 2 + 1)
     # Given the rises, each of the other units falls with this probability.
     falls = bdtrc(net + rises - 1, units - rises, share / (1 - share))
-    return float(np.sum(binom.pmf(rises, units, share) * falls))
+    ways = gammaln(units + 1) - gammaln(rises + 1) - gammaln(units - rises + 1)
+    chances = np.exp(ways + xlogy(rises, share) + xlog1py(units - rises, -share))
+    return float(np.sum(chances * falls))
 
 
 def skewed_tails(values: FloatArray, at: float) -> Tails:
