@@ -152,6 +152,18 @@ def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tm
     assert {name for name in found if name.startswith(tuple(f"pytest_llmeval.{each}" for each in unused))} == set()
 
 
+def test_a_gate_against_approved_scores_does_not_load_the_statistics_of_scipy(tmp_path: Path) -> None:
+    head = "evaluators: [text]\nsnapshot: {tolerance: 1}\ngates: [{metric: f1, max_drop: 0.02}]\n"
+    for answers, options in (("x" * 12, ["--snapshot-update"]), ("y" * 5 + "x" * 7, [])):
+        cases = "".join(f"  - {{id: c{n}, expected: x, prediction: {each}}}\n" for n, each in enumerate(answers))
+        (tmp_path / "s.eval.yaml").write_text(f"{head}cases:\n{cases}")
+        code = RUN.replace("name.partition('.')[0] for name", "name for name")
+        found = loaded(code, "-p", "no:cacheprovider", "--llmeval", *options, folder=tmp_path)
+    assert "pytest_llmeval.gates.statistics.significance" in found
+    assert "scipy.special" in found
+    assert "scipy.stats" not in found
+
+
 OWN = """
 from dataclasses import dataclass
 from pytest_llmeval import Evaluator, Metric, Observation

@@ -164,11 +164,13 @@ class ScriptRun:
                 all_answers=True,
             )
             run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
-            judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
-            if runner.records:
-                _write(judged, run, recordings)
-            self.result = self._result(judged, key)
-            runner.close(whole_run=True)
+            try:
+                judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
+                if runner.records:
+                    _write(judged, run, recordings)
+                self.result = self._result(judged, key)
+            finally:  # of a suite that cannot be judged, too
+                runner.close(whole_run=True)
         return self.result
 
     def _result(self, judged: "Judged", key: SuiteKey) -> SuiteResult:

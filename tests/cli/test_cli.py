@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from servers import PATIENCE
 
-from pytest_llmeval import Metric, __version__, get_evaluator
+from pytest_llmeval import Metric, __version__, cli, get_evaluator
 from pytest_llmeval.cli import main, suite_file
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
@@ -109,6 +109,10 @@ def test_an_old_name_of_a_command_works_with_a_notice(
     present = capsys.readouterr()
     notice = f"notice: 'llmeval {old[0]}' is now 'llmeval {now}'; the old name will be removed in the next version\n"
     assert (then.out, then.err) == (present.out, notice + present.err)
+
+
+def test_commands_of_the_kernel_that_share_an_old_name_are_known() -> None:
+    assert default_registry().renamed.keys() & cli.COMMANDS.keys() == cli._ONCE_ANOTHER
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
