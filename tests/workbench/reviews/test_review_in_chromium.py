@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from axe_selenium_python import Axe
 from pages import Browser, answered, lines, review
+from servers import PATIENCE
 from selenium.webdriver.support.ui import WebDriverWait
 
 from pytest_llmeval.data.formats.human_labels import label_line, read_labels
@@ -40,8 +41,14 @@ def opened(browser: Browser, folder: Path, found: Review, annotator: str = "") -
     path = folder / "review.html"
     path.write_text(review_page(found, annotator), encoding="utf-8", errors="backslashreplace")
     browser.open(path)
-    browser.run("localStorage.clear()")
-    reload(browser)
+
+    def is_new(_: object) -> bool:
+        browser.run("localStorage.clear()")
+        reload(browser)
+        return bool(annotator) or bool(browser.run("return document.querySelector('#name') !== null"))
+
+    # What an earlier test stored may reach this page's process after it was cleared.
+    WebDriverWait(browser.driver, PATIENCE, 0.02).until(is_new)
     return path
 
 
