@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from axe_selenium_python import Axe
 from pages import Browser, answered, lines, review
-from servers import PATIENCE
 from selenium.webdriver.support.ui import WebDriverWait
+from servers import PATIENCE
 
 from pytest_llmeval.data.formats.human_labels import label_line, read_labels
 from pytest_llmeval.workbench.reviews import page as review_module
