@@ -10,12 +10,14 @@ import pytest
 from axe_selenium_python import Axe
 from pages import Browser, answered, lines, review
 from selenium.webdriver.support.ui import WebDriverWait
-from servers import PATIENCE
 
 from pytest_llmeval.data.formats.human_labels import label_line, read_labels
 from pytest_llmeval.workbench.reviews import page as review_module
 from pytest_llmeval.workbench.reviews.items import Review
 from pytest_llmeval.workbench.reviews.page import review_page
+
+STORED_WITHIN = 60
+"""Seconds."""
 
 HOSTILE = (
     "</script><script>window.harmed = true</script>",
@@ -42,20 +44,26 @@ def opened(browser: Browser, folder: Path, found: Review, annotator: str = "") -
     path.write_text(review_page(found, annotator), encoding="utf-8", errors="backslashreplace")
     browser.open(path)
 
-    def is_new(_: object) -> bool:
-        browser.run("localStorage.clear()")
-        reload(browser)
-        return bool(annotator) or bool(browser.run("return document.querySelector('#name') !== null"))
-
-    # What an earlier test stored may reach this page's process after it was cleared.
-    WebDriverWait(browser.driver, PATIENCE, 0.02).until(is_new)
+    reload(browser, "#count" if annotator else "#name", before="localStorage.clear()")
     return path
 
 
-def reload(browser: Browser) -> None:
-    """Load the page again in the process that has stored its labels: another one may read them late."""
-    browser.driver.refresh()
-    browser.until("document.body.dataset.ready === 'true'")
+def reload(browser: Browser, selector: str, before: str = "") -> None:
+    """Load the page again until it shows an element: what one process of Chromium stored, another may read late.
+
+    Args:
+        browser: With the page.
+        selector: Of an element of the page as it has to be.
+        before: A script that is run before each time.
+    """
+
+    def is_there(_: object) -> bool:
+        browser.run(before)
+        browser.driver.refresh()
+        browser.until("document.body.dataset.ready === 'true'")
+        return bool(browser.texts(selector))
+
+    WebDriverWait(browser.driver, STORED_WITHIN, 0.02).until(is_there)
 
 
 def exported(browser: Browser, folder: Path) -> Path:
@@ -90,7 +98,7 @@ def test_three_labels_by_keys_outlive_a_reload_and_are_exported(
     browser.press("2")
     browser.press("s")
     assert browser.texts("#count") == ["Ana: 3 of 5 done"]
-    reload(browser)
+    reload(browser, "progress[value='3']")
     assert browser.texts("h1") == ["Answer 4 of 5"]
     browser.press("5")
     browser.press("b", "b", "b")
