@@ -368,6 +368,7 @@ def tools(
     order: Literal["exact", "in_order", "any_order", "superset", "subset"] = ...,
     arguments: Literal["exact", "partial", "ignore"] = ...,
     ignore_arguments: Sequence[str] = ...,
+    null_arguments: Literal["absent", "value"] = ...,
     defaults: Mapping[str, Mapping[str, Any]] = ...,
     compare: Mapping[
         str, Mapping[str, Literal["exact", "text", "number", "date", "set", "list", "ignore"] | Mapping[str, Any]]

@@ -58,6 +58,7 @@ class FieldsOutcome:
         wrong: Fields that differ, with the value that was found.
         missing: Fields that are expected and were not found.
         extra: Fields that were found and are not expected.
+        clashes: Those of them that were found where an object or a list is expected.
         whole: Path of each list and named object that is expected, and whether all of it is right.
     """
 
@@ -65,6 +66,7 @@ class FieldsOutcome:
     wrong: list[tuple[FieldValue, Any]] = field(default_factory=list)
     missing: list[FieldValue] = field(default_factory=list)
     extra: list[FieldValue] = field(default_factory=list)
+    clashes: list[FieldValue] = field(default_factory=list)
     whole: list[tuple[str, bool]] = field(default_factory=list)
 
     @property
@@ -159,6 +161,13 @@ class FieldNode(ABC):
     @abstractmethod
     def compare(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
         """Compare two values, neither of which is null."""
+
+    def clash(self, path: str, place: str, expected: Any, actual: Any, out: FieldsOutcome) -> None:
+        """Add two values of different types."""
+        self.collect(path, place, expected, out.missing)
+        before = len(out.extra)
+        self.collect(path, place, actual, out.extra)
+        out.clashes += out.extra[before:]
 
     @abstractmethod
     def faults(self, place: str, value: Any) -> Iterator[str]:
@@ -285,8 +294,7 @@ class Record(FieldNode):
                     if name not in expected:
                         node.collect(prefix + name, place_prefix + name, each, out.extra)
         else:
-            self.collect(path, place, expected, out.missing)
-            self.collect(path, place, actual, out.extra)
+            self.clash(path, place, expected, actual, out)
         if self.named:
             out.whole.append((path, out.faults == before))
 
@@ -387,8 +395,7 @@ class Elements(FieldNode):
             for index, each in columns.items():
                 compare(self.element, element_path(path), element_path(place, index), None, each, out)
         else:
-            self.collect(path, place, expected, out.missing)
-            self.collect(path, place, actual, out.extra)
+            self.clash(path, place, expected, actual, out)
         out.whole.append((path, out.faults == before))
 
     def faults(self, place: str, value: Any) -> Iterator[str]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record
-from pytest_llmeval.evaluators.fields.nodes import FieldsOutcome, Record, assign, compare
+from pytest_llmeval.evaluators.fields.nodes import FieldsOutcome, FieldValue, Record, assign, compare
 from pytest_llmeval.evaluators.measures.spans import first_pairs
 from pytest_llmeval.evaluators.tools.calls import ToolCall
 
@@ -34,12 +34,14 @@ class ArgumentRules:
         ignored: Patterns of paths that do not count.
         defaults: Pattern of a tool's name to what its arguments are if they are left out.
         comparators: Pattern of a tool's name to paths of arguments and their comparators.
+        null_is_absent: Whether an argument that is null equals one that is left out.
     """
 
     mode: Literal["exact", "partial", "ignore"] = "exact"
     ignored: tuple[str, ...] = ()
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     comparators: Mapping[str, Mapping[str, Comparator]] = field(default_factory=dict)
+    null_is_absent: bool = True
 
     @cached_property
     def _by_tool(self) -> dict[str, tuple[Record, Mapping[str, Any]]]:
@@ -59,7 +61,8 @@ class ArgumentRules:
 
     def _completed(self, call: ToolCall) -> Mapping[str, Any]:
         defaults = self._rules(call.name)[1]
-        return {**defaults, **(call.arguments or {})} if defaults else call.arguments or {}
+        arguments = {**defaults, **(call.arguments or {})} if defaults else call.arguments or {}
+        return arguments if self.null_is_absent else _replaced(arguments, None, _NULL)
 
     @property
     def plain(self) -> bool:
@@ -79,12 +82,15 @@ class ArgumentRules:
         """Compare the arguments of two calls of one tool."""
         out = FieldsOutcome()
         compare(self._rules(expected.name)[0], "", "", self._completed(expected), self._completed(actual), out)
+        if self.mode == "partial":
+            out.extra = out.clashes
         if out.faults and self.ignored:
             out.wrong = [each for each in out.wrong if not self._is_ignored(each[0].path)]
             out.missing = [each for each in out.missing if not self._is_ignored(each.path)]
             out.extra = [each for each in out.extra if not self._is_ignored(each.path)]
-        if self.mode == "partial":
-            out.extra = []
+        if out.faults and not self.null_is_absent:
+            out.wrong = [(_readable(each), _replaced(value, _NULL, None)) for each, value in out.wrong]
+            out.missing, out.extra = [*map(_readable, out.missing)], [*map(_readable, out.extra)]
         return out
 
     def counted_arguments(self, call: ToolCall) -> Mapping[str, Any]:
@@ -99,6 +105,22 @@ class ArgumentRules:
         steps = path.replace("[]", "").split(".")
         paths = [".".join(steps[:length]) for length in range(1, len(steps) + 1)]
         return any(fnmatchcase(each, pattern) for each in paths for pattern in self.ignored)
+
+
+_NULL: Final = object()
+"""Stands for null where that is a value, since comparators of fields take null for an absent field."""
+
+
+def _replaced(value: Any, old: Any, new: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _replaced(each, old, new) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(each, old, new) for each in value]
+    return new if value is old else value
+
+
+def _readable(each: FieldValue) -> FieldValue:
+    return each._replace(value=_replaced(each.value, _NULL, None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class Tools(Evaluator):
         order: What ``trajectory_match`` asks of the names.
         arguments: Whether arguments must be the expected ones, may be more, or are not compared.
         ignore_arguments: Patterns of arguments that do not count, such as ``*_id`` or ``meta.*``.
+        null_arguments: Whether an argument that is null counts as ``absent``, or is a ``value``.
         defaults: Pattern of a tool's name to what arguments are if they are left out.
         compare: Pattern of a tool's name to paths of arguments and comparators, as for `fields`.
         include_failed: Whether calls that gave an error are compared. They always count as calls.
@@ -84,6 +85,7 @@ class Tools(Evaluator):
     order: Order = "exact"
     arguments: Literal["exact", "partial", "ignore"] = "exact"
     ignore_arguments: tuple[str, ...] = ()
+    null_arguments: Literal["absent", "value"] = "absent"
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     compare: Mapping[str, Mapping[str, Comparator]] = field(default_factory=dict)
     include_failed: bool = False
@@ -111,7 +113,8 @@ class Tools(Evaluator):
 
     @cached_property
     def _rules(self) -> ArgumentRules:
-        return ArgumentRules(self.arguments, self.ignore_arguments, self.defaults, self.compare)
+        null_is_absent = self.null_arguments == "absent"
+        return ArgumentRules(self.arguments, self.ignore_arguments, self.defaults, self.compare, null_is_absent)
 
     @cached_property
     def _limits(self) -> CallLimits:
@@ -143,7 +146,10 @@ class Tools(Evaluator):
             for name in _COMPARED
         ]
         if self.arguments != "ignore":
-            rules = options_digest([each for each in (self.ignore_arguments, self.defaults, self.compare) if each])
+            nulls = "" if self._rules.null_is_absent else self.null_arguments
+            rules = options_digest(
+                [each for each in (self.ignore_arguments, self.defaults, self.compare, nulls) if each]
+            )
             how_compared = f"arguments:{self.arguments}|pairing:optimal|{rules}{names}"
             metrics.append(Metric(_ACCURACY, signature=how_compared))
         metrics += [

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case, Evaluator, get_evaluator
 from pytest_llmeval.evaluators.tools.calls import common_subsequence
 
-ARGUMENTS = st.dictionaries(st.sampled_from("xy"), st.sampled_from((0, 1, 2, 1.0, True)), max_size=2)
+ARGUMENTS = st.dictionaries(st.sampled_from("xy"), st.sampled_from((0, 1, 2, 1.0, True, None)), max_size=2)
 CALL = st.fixed_dictionaries({"name": st.sampled_from("ab"), "arguments": ARGUMENTS})
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"arguments": "partial"},
+    {"null_arguments": "value"},
     {"ignore_arguments": ["y"]},
     {"compare": {"*": {"x": {"number": {"tolerance": 1}}}}},
     {"defaults": {"a": {"x": 0}}},

@@ -108,6 +108,23 @@ def test_a_call_of_another_form_fails_its_case() -> None:
         ({}, {}, {}, True),
         ({"arguments": "partial"}, {"a": {"x": 1}}, {"a": {"x": 1, "y": 2}, "b": 2}, True),
         ({"arguments": "partial"}, {"a": 1, "b": 2}, {"a": 1}, False),
+        ({"arguments": "partial"}, {"a": {}}, {"a": []}, False),
+        ({"arguments": "partial"}, {"a": {"b": None}}, {"a": "x"}, False),
+        ({"arguments": "partial"}, {"a": {}}, {"a": {"x": 1}}, True),
+        ({"arguments": "partial", "compare": {"t": {"a": "list"}}}, {"a": []}, {"a": {}}, False),
+        ({"arguments": "partial", "compare": {"t": {"a": "list"}}}, {"a": []}, {"a": [1]}, True),
+        ({"arguments": "partial", "ignore_arguments": ["a"]}, {"a": {}}, {"a": []}, True),
+        ({}, {"a": None}, {}, True),
+        ({"arguments": "partial"}, {"a": None}, {"a": 1}, True),
+        ({"null_arguments": "value"}, {"a": None, "b": {"c": None}}, {"a": None, "b": {"c": None}}, True),
+        ({"null_arguments": "value"}, {"a": None}, {}, False),
+        ({"null_arguments": "value"}, {}, {"a": None}, False),
+        ({"null_arguments": "value"}, {"b": {"a": None}}, {"b": {}}, False),
+        ({"null_arguments": "value", "arguments": "partial"}, {"a": None}, {"a": 1}, False),
+        ({"null_arguments": "value", "arguments": "partial"}, {}, {"a": None}, True),
+        ({"null_arguments": "value", "ignore_arguments": ["a"]}, {"a": None}, {}, True),
+        ({"null_arguments": "value", "compare": {"t": {"a": "text"}}}, {"a": None}, {"a": "null"}, False),
+        ({"null_arguments": "value", "defaults": {"t": {"a": None}}}, {"a": None}, {}, True),
         ({"ignore_arguments": ["*_id"]}, {"a": 1}, {"a": 1, "trace_id": 7}, True),
         ({"ignore_arguments": ["a"]}, {"a": 1, "b": 2}, {"a": 3, "b": 2}, True),
         ({"ignore_arguments": ["meta"]}, {"meta": {"x": 1}}, {"meta": {"x": 2}}, True),
@@ -130,6 +147,13 @@ def test_arguments_agree(options: Any, expected: Any, made: Any, agrees: bool) -
     other = call("t", zzz=1)
     two = evaluated([{"name": "t", "arguments": expected}, other], [other, {"name": "t", "arguments": made}], **options)
     assert two["argument_accuracy"] == (1 + agrees) / 2
+
+
+def test_lines_name_types_that_clash_and_nulls() -> None:
+    partial = evaluated([call("t", a={})], [call("t", a=[])], arguments="partial")
+    assert partial["wrong"] == ["t: a: extra, found []"]
+    distinct = evaluated([call("t", a=None, b=1)], [call("t", b=None)], null_arguments="value")
+    assert distinct["wrong"] == ["t: b: found null, expected 1", "t: a: missing, expected null"]
 
 
 def test_calls_are_paired_so_that_most_arguments_agree() -> None:
