@@ -162,18 +162,19 @@ class CheckFinding(NamedTuple):
 
     Attributes:
         met: Whether it is met; ``None`` where it could not be made.
+        opposite: The same of its negation. A check that is not applicable has neither: it cannot read the answer, or a
+            panel of judges did not decide.
         text: What was found and expected; of a check that could not be made, the check; empty where it is met.
         cause: Why it could not be made.
-        split: Whether it is unmet only because a panel of judges did not decide.
     """
 
     met: bool | None
+    opposite: bool | None
     text: str = ""
     cause: str = ""
-    split: bool = False
 
 
-MET = CheckFinding(True)
+MET = CheckFinding(True, False)
 _DEFAULT = Parts()
 
 
@@ -181,7 +182,7 @@ def not_made(findings: Iterable[CheckFinding]) -> dict[str, str]:
     """Return why checks could not be made, each cause with the checks that it keeps from being made."""
     texts: dict[str, list[str]] = {}
     for each in findings:
-        if each.met is None:
+        if None in (each.met, each.opposite):
             texts.setdefault(each.cause, []).append(each.text)
     return {cause: ", ".join(dict.fromkeys(named)) for cause, named in texts.items()}
 
@@ -302,17 +303,17 @@ class CheckLeaf:
                 met, evidence = self.test.read(verdict)
                 if _is_split(self.test, verdict):
                     text = f"a split panel ({verdict.reasoning})"
-                    return CheckFinding(False, f"found {text}, expected {self.written}", split=True)
+                    return CheckFinding(False, False, f"found {text}, expected {self.written}")
         except UnreadableError as error:
-            return CheckFinding(False, f"found {error}, expected {self.written}")
+            return CheckFinding(False, False, f"found {error}, expected {self.written}")
         except (CheckError, JudgeError) as error:
-            return CheckFinding(None, self.written, str(error))
+            return CheckFinding(None, None, self.written, str(error))
         except Exception as error:  # noqa: BLE001 (a check of a user may raise anything)
-            return CheckFinding(None, self.written, format_error(error))
+            return CheckFinding(None, None, self.written, format_error(error))
         if met is not self.negated:
             return MET
         text = evidence if isinstance(evidence, str) else evidence()
-        return CheckFinding(False, f"found {text or subject.show()}, expected {self.written}")
+        return CheckFinding(False, True, f"found {text or subject.show()}, expected {self.written}")
 
 
 def _next_verdict(view: View) -> "Verdict":
@@ -351,21 +352,7 @@ class Composed:
 
     def find(self, view: View) -> CheckFinding:
         """Look at a case; a check that could not be made matters only if it could change the result."""
-        findings = [each.find(view) for each in self.parts]
-        met = sum(each.met is True for each in findings)
-        unknown = sum(each.met is None for each in findings)
-        most = met + sum(each.split for each in findings)
-        counted = most if self.negated else met
-        if counted < self.least <= counted + unknown:
-            return _merged(findings)
-        if (counted >= self.least) is not self.negated:
-            return MET
-        split = met < self.least <= most
-        unmet = [each.text for each in findings if each.met is False]
-        if not self.written:
-            return CheckFinding(False, "; ".join(unmet), split=split)
-        why = f" ({'; '.join(unmet)})" if unmet else ""
-        return CheckFinding(False, f"found {met} of {len(findings)} met{why}, expected {self.written}", split=split)
+        return _counted([each.find(view) for each in self.parts], self.least, self.written, negated=self.negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,21 +383,45 @@ class InTurns:
         try:
             turns = view.turns(self.turn)
         except CheckError as error:
-            return CheckFinding(None, self.written, str(error))
+            return CheckFinding(None, None, self.written, str(error))
         findings = [
             each._replace(text=f"turn {number}: {each.text}") if each.text else each
             for number, each in [(number, self.node.find(each)) for number, each in turns]
         ]
-        unmet = [each for each in findings if each.met is False]
-        if unmet:
-            return CheckFinding(False, "; ".join(each.text for each in unmet), split=all(each.split for each in unmet))
-        return _merged(findings) if any(each.met is None for each in findings) else MET
+        return _counted(findings, len(findings), "")
+
+
+def _counted(findings: Sequence[CheckFinding], least: int, written: str, *, negated: bool = False) -> CheckFinding:
+    """Return whether so many checks are met, in three values; ``written`` is empty where their texts say enough."""
+    met = _reached((each.met for each in findings), least)
+    opposite = _reached((each.opposite for each in findings), len(findings) - least + 1)
+    if negated:
+        met, opposite = opposite, met
+    if met:
+        return MET
+    if met is None:
+        return _merged(findings)._replace(opposite=opposite)
+    why = "; ".join(each.text for each in findings if each.met is False and not (negated and each.opposite))
+    if written:
+        number = sum(each.met is True for each in findings)
+        neither = sum(each.met is each.opposite is False for each in findings)
+        counts = f"{number} of {len(findings)} met{f' and {neither} not applicable' if neither else ''}"
+        why = f"found {counts}{f' ({why})' if why else ''}, expected {written}"
+    return CheckFinding(False, opposite, why, _merged(findings).cause if opposite is None else "")
+
+
+def _reached(values: Iterable[bool | None], least: int) -> bool | None:
+    """Return whether so many values are true; ``None`` if those that are not known decide it."""
+    known = list(values)
+    if known.count(True) >= least:
+        return True
+    return None if known.count(True) + known.count(None) >= least else False
 
 
 def _merged(findings: Iterable[CheckFinding]) -> CheckFinding:
     """Return one finding for several checks of which some could not be made."""
     causes = not_made(findings)
-    return CheckFinding(None, ", ".join(causes.values()), "; ".join(causes))
+    return CheckFinding(None, None, ", ".join(causes.values()), "; ".join(causes))
 
 
 @dataclass(frozen=True, slots=True)
