@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import keyword
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
+from pytest_llmeval.suite import entries
+from pytest_llmeval.suite.entries import EntryFunction
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.schema import suite_schema
+from pytest_llmeval.suite.schema import described, suite_schema
 
 STUB = Path(__file__).parents[1] / "pytest_llmeval/suite/entries.pyi"
 
@@ -94,17 +98,28 @@ def stub() -> str:
         for name in default_registry().checks
         if name != "judge"
     ]
-    text = "\n".join(lines)
+    text = re.sub(r"^def (\w+)\(.*?-> \w+: \.\.\.$", _documented, "\n".join(lines), flags=re.MULTILINE | re.DOTALL)
     listed = ", ".join(f'"{name}"' for name in sorted(set(re.findall(r"^def (\w+)", text, re.MULTILINE))))
     return f"{text}\n\n__all__ = [{listed}]\n"  # or else type checkers do not take them as names of the package
+
+
+def _documented(function: re.Match[str]) -> str:
+    """Return a function of the stub with the docstring that it has at run time, for editors."""
+    docstring = inspect.getdoc(getattr(entries, function[1])) or ""
+    if function[1] == "judge" and "criterion: str" not in function[0]:
+        docstring = EntryFunction("judge", "judge", is_check=False).__doc__
+    raw = "r" if "\\" in docstring else ""
+    text = indent(f'{raw}"""{docstring}', "    ").rstrip()
+    return f'{function[0].removesuffix(" ...")}\n{text}{chr(10) + "    " if chr(10) in docstring else ""}"""'
 
 
 def _arguments(properties: Mapping[str, Any]) -> str:
     """Return the class of the arguments that `pytest_llmeval.suite` takes besides name and cases."""
     typed = {name: key.python or _type(properties[name]) for name, key in KEYS.items() if key.python is not None}
     nullable = {name: kind if "None" in kind.split(" | ") else f"{kind} | None" for name, kind in typed.items()}
-    lines = [f"    {name}: {kind}" for name, kind in nullable.items()]
-    return "\n".join(["class SuiteArguments(TypedDict, total=False):", *lines, ""])
+    lines = [f'    {name}: {kind}\n    """{described(KEYS[name])}"""' for name, kind in nullable.items()]
+    own = '    """The keys of a suite file; docs/suite-files.md has their meanings."""'
+    return "\n".join(["class SuiteArguments(TypedDict, total=False):", own, *lines, ""])
 
 
 def _evaluator(name: str, options: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ __all__ = ("WINDOWS", "CallablePackage")
 import os
 import sys
 from importlib import import_module
+from inspect import Signature, getdoc, signature
 from types import ModuleType
 from typing import Any, ClassVar, Final
 
@@ -27,7 +28,22 @@ class CallablePackage(ModuleType):
         cls.public[package] = public
         sys.modules[package].__class__ = cls
 
+    @property
+    def called(self) -> Any:
+        """What has the name of the package in public."""
+        module, _, name = self.public[self.__name__].partition(":")
+        return getattr(import_module(module), name)
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        """The docstring of what is called."""
+        return getdoc(self.called)
+
+    @property
+    def __signature__(self) -> Signature:
+        """The signature of what is called, for consoles and notebooks."""
+        return signature(self.called)
+
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Call what has the name of the package in public."""
-        module, _, name = self.public[self.__name__].partition(":")
-        return getattr(import_module(module), name)(*args, **options)
+        return self.called(*args, **options)

@@ -10,9 +10,10 @@ from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import Parameter, Signature
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, Unpack, get_type_hints, is_typeddict
 
 from msgspec import Struct, structs
 
@@ -215,6 +216,16 @@ def cases(
     return cases_of(data, users_frame(), columns=named, options=options)
 
 
+def _signature() -> Signature:
+    """Return the signature of a declared suite, with every key."""
+    own = [
+        Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, annotation=str),
+        Parameter("cases", Parameter.KEYWORD_ONLY),
+    ]
+    keys = [name for name, key in KEYS.items() if key.python is not None]
+    return Signature([*own, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in keys)])
+
+
 class DeclaredSuite:
     """A suite declared in Python, or read from a file, for tests, scripts and notebooks.
 
@@ -225,6 +236,8 @@ class DeclaredSuite:
         last_result: The result of the last `run` or `arun`, also of one that was cut short; ``None`` before it. Cases
             that did not run have the outcome ``not_run``.
     """
+
+    __signature__: ClassVar = _signature()
 
     def __init__(
         self,

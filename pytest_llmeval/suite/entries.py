@@ -3,12 +3,13 @@
 The types of all functions are in ``entries.pyi``, which ``.ci/entries_stub.py`` writes from the JSON Schema.
 """
 
-__all__ = ("at_least", "check", "evaluator", "judge", "not_")
+__all__ = ("all_of", "any_of", "at_least", "check", "evaluator", "judge", "not_")
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields as dataclass_fields
-from functools import partial
-from typing import Any, Final
+from dataclasses import is_dataclass
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any, Final, get_args
 
 from msgspec import Struct
 
@@ -18,7 +19,6 @@ from pytest_llmeval.evaluators.checks.contract import CheckKind
 from pytest_llmeval.evaluators.functions import CaseFunction, check_of, evaluator_of
 from pytest_llmeval.suite.registry import default_registry
 
-_GROUPS: Final = ("all_of", "any_of", "at_least")
 _NOTHING: Final = object()
 _BESIDE: Final = ("as_", "on", "turn")
 _MODIFIERS: Final = ("name", "on", "turn", "weight")
@@ -148,8 +148,14 @@ def at_least(n: int, *checks: Any) -> dict[str, Any]:
     return {"at_least": {"n": n, "of": list(checks)}}
 
 
-def _group(kind: str, *checks: Any) -> dict[str, Any]:
-    return {kind: list(checks)}
+def all_of(*checks: Any) -> dict[str, Any]:
+    """Return a check that holds where all of some checks do."""
+    return {"all_of": list(checks)}
+
+
+def any_of(*checks: Any) -> dict[str, Any]:
+    """Return a check that holds where any of some checks does."""
+    return {"any_of": list(checks)}
 
 
 def _evaluator(kind: str, options: Mapping[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
@@ -170,17 +176,57 @@ def judge(criterion: str | None = None, **keys: Any) -> dict[str, Any]:
     return _evaluator("judge", **keys) if criterion is None else _check("judge", criterion, **keys)
 
 
-def __getattr__(name: str) -> Callable[..., dict[str, Any]]:
-    """Return the function of an evaluator, a check or a group of checks, made when it is first used."""
+class EntryFunction:
+    """The function of an evaluator or a check.
+
+    Its signature and its docstring are read when they are looked at: most runs never load most evaluators.
+    """
+
+    __module__ = "pytest_llmeval"
+
+    def __init__(self, name: str, kind: str, *, is_check: bool) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._kind = kind
+        self._is_check = is_check
+
+    def __call__(self, *args: Any, **keys: Any) -> dict[str, Any]:
+        """Return the entry of a suite file."""
+        return (_check if self._is_check else _evaluator)(self._kind, *args, **keys)
+
+    def __repr__(self) -> str:
+        return f"{self.__name__}{self.__signature__}"
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The docstring of the evaluator, or the meaning of the check."""
+        if self._is_check:
+            return f"A check: {default_registry().checks[self._kind].meaning}."
+        return cleandoc(default_registry().get(self._kind).__doc__ or "").replace("\nAttributes:\n", "\nArgs:\n")
+
+    @property
+    def __signature__(self) -> Signature:
+        """The options, and what stands next to them in a suite file."""
+        beside = _MODIFIERS if self._is_check else _BESIDE
+        if self._is_check:
+            kind = default_registry().checks[self._kind]
+            forms = (kind.argument, *get_args(kind.argument))
+            parts = next((dataclass_fields(each) for each in forms if is_dataclass(each)), ())
+            default = Parameter.empty if kind.argument and not (kind.optional or parts) else None
+            own = [Parameter("argument", Parameter.POSITIONAL_OR_KEYWORD, default=default)]
+            own += [
+                Parameter(each.name, Parameter.KEYWORD_ONLY, default=None) for each in parts if each.name not in beside
+            ]
+        else:
+            options = signature(default_registry().get(self._kind)).parameters.values()
+            own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in options]
+        return Signature([*own, *(Parameter(each, Parameter.KEYWORD_ONLY, default=None) for each in beside)])
+
+
+def __getattr__(name: str) -> EntryFunction:
+    """Return the function of an evaluator or a check, made when it is first used."""
     registry = default_registry()
     kinds = {kind.replace(".", "_"): kind for kind in registry}
-    if name in kinds:
-        builder = partial(_evaluator, kinds[name])
-    elif name in registry.checks:
-        builder = partial(_check, name)
-    elif name in _GROUPS:
-        builder = partial(_group, name)
-    else:
+    if name not in kinds and name not in registry.checks:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = builder
-    return builder
+    function = globals()[name] = EntryFunction(name, kinds.get(name, name), is_check=name not in kinds)
+    return function
