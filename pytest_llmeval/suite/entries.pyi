@@ -1003,6 +1003,7 @@ def tools(
         order: What ``trajectory_match`` asks of the names.
         arguments: Whether arguments must be the expected ones, may be more, or are not compared.
         ignore_arguments: Patterns of arguments that do not count, such as ``*_id`` or ``meta.*``.
+        null_arguments: Whether an argument that is null counts as ``absent``, or is a ``value``.
         defaults: Pattern of a tool's name to what arguments are if they are left out.
         compare: Pattern of a tool's name to paths of arguments and comparators, as for `fields`.
         include_failed: Whether calls that gave an error are compared. They always count as calls.
