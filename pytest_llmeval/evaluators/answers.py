@@ -1,10 +1,13 @@
-"""Reading answers: as text, references or JSON, bare or inside a fence; searches in them, and lines of words."""
+"""Reading answers: as text, references or JSON, bare or in a fence; searches, JSON Schema, and lines of words."""
 
 import json
 import re
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import cache, lru_cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pytest_llmeval.core.case import Missing
@@ -13,6 +16,8 @@ from pytest_llmeval.core.wording import listed, quotation
 
 if TYPE_CHECKING:
     import regex
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
 
 _LONGEST = 40
 """Characters of a text that a message quotes."""
@@ -223,17 +228,136 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]"
         raise PatternError(f"{message}, expected a regular expression", offset) from None
 
 
-def found_by(pattern: "regex.Pattern[str]", text: str) -> "regex.Match[str] | None":
+def found_by(pattern: "regex.Pattern[str]", text: str, seconds: float | None = None) -> "regex.Match[str] | None":
     """Return the first match in a text, or ``None``.
 
+    Args:
+        pattern: The regular expression.
+        text: What it searches.
+        seconds: How long it may search; default: a second.
+
     Raises:
-        SlowPatternError: It takes longer than a second.
+        SlowPatternError: It takes longer.
     """
     try:
-        return pattern.search(text, timeout=SEARCH_S)
+        # Of 0 s or less, regex would make no limit.
+        return pattern.search(text, timeout=SEARCH_S if seconds is None else max(seconds, 1e-6))
     except TimeoutError:
         message = f"the pattern {pattern.pattern!r} searched for {SEARCH_S:g} s without result"
         raise SlowPatternError(message) from None
+
+
+_searched_until: ContextVar[float] = ContextVar("_searched_until")
+"""When the patterns of a schema must have searched one value."""
+
+
+class _LimitedSearch:
+    """Replaces the module ``re`` for the keywords of JSON Schema, whose searches would never be interrupted."""
+
+    @staticmethod
+    def search(pattern: str, text: str) -> "regex.Match[str] | None":
+        return found_by(compiled(pattern), text, _searched_until.get() - time.monotonic())
+
+
+_BOOLEANS: Final = (object(), object())
+
+
+def _comparable(value: Any) -> Any:
+    """Return what is equal, and hashed equally, for equal JSON values only: true is not 1, and 1.0 is."""
+    if isinstance(value, Mapping):
+        return frozenset((key, _comparable(each)) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(_comparable, value))
+    return _BOOLEANS[value] if isinstance(value, bool) else value
+
+
+def _is_unique(items: Sequence[Any]) -> bool:
+    """Return whether no two items are equal, in linear time."""
+    return len(set(map(_comparable, items))) == len(items)
+
+
+@cache
+def _limited_kind(kind: type["Validator"]) -> Any:
+    """Return a kind of validators whose patterns have a time limit, and whose ``uniqueItems`` is linear.
+
+    Its keywords are those of jsonschema, run with other globals: its documented way to replace a keyword
+    would leave out what ``unevaluatedProperties``, and schemas that name their dialect again, search for.
+    """
+    from jsonschema import validators
+
+    namespaces: dict[int, dict[str, Any]] = {}
+
+    def limited(function: Any) -> Any:
+        own = FunctionType(
+            function.__code__, namespace(function), function.__name__, function.__defaults__, function.__closure__
+        )
+        own.__kwdefaults__ = function.__kwdefaults__
+        return own
+
+    def namespace(function: Any) -> dict[str, Any]:
+        original = function.__globals__
+        if (own := namespaces.get(id(original))) is None:
+            own = namespaces[id(original)] = dict(original)
+            for name, value in original.items():
+                if isinstance(value, FunctionType) and value.__module__.startswith("jsonschema._"):
+                    own[name] = limited(value)
+            own |= {name: new for name, new in {"re": _LimitedSearch, "uniq": _is_unique}.items() if name in own}
+        return own
+
+    def validator_of(schema: Any, default: Any) -> Any:
+        chosen: Any = validators.validator_for(schema, default=default)
+        return chosen if chosen is default else _limited_kind(chosen)
+
+    keywords = {name: limited(function) for name, function in kind.VALIDATORS.items()}
+    own: Any = validators.extend(kind, keywords)  # type: ignore[no-untyped-call] # as its stubs have it
+    evolve = own.evolve
+    own.evolve = FunctionType(
+        evolve.__code__,
+        {**evolve.__globals__, "validator_for": validator_of},
+        evolve.__name__,
+        evolve.__defaults__,
+        evolve.__closure__,
+    )
+    return own
+
+
+def schema_validator(schema: Any) -> "Validator":
+    """Return a validator of a JSON Schema, for `schema_errors`; what it refers to elsewhere is not fetched.
+
+    Raises:
+        SchemaError: Of jsonschema: it is no schema.
+        ImportError: jsonschema is not installed.
+    """
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing import Registry
+
+    kind = validator_for(schema, default=Draft202012Validator)
+    kind.check_schema(schema)
+    # An empty registry of our own: without one, references would be fetched over the network.
+    validator: Validator = _limited_kind(kind)(schema, registry=Registry())
+    return validator
+
+
+def schema_errors(validator: "Validator", value: Any) -> "list[ValidationError]":
+    """Return how a value disagrees with a schema.
+
+    Raises:
+        EvaluatorError: Its patterns together take longer than a second, the schema refers to another document, or one
+            of the two is nested too deeply.
+    """
+    from referencing.exceptions import Unresolvable
+
+    token = _searched_until.set(time.monotonic() + SEARCH_S)
+    try:
+        return list(validator.iter_errors(value))
+    except Unresolvable as error:
+        raise EvaluatorError(f"the schema refers to {error.ref!r}, which is not in it") from None
+    except RecursionError:
+        raise EvaluatorError("the value or its schema is nested too deeply") from None
+    except PatternError as error:
+        raise EvaluatorError(str(error)) from None
+    finally:
+        _searched_until.reset(token)
 
 
 _MOST = 10

@@ -13,7 +13,7 @@ from pytest_llmeval.core.codec import is_finite_number
 from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError
 from pytest_llmeval.core.wording import excerpt, limit
 from pytest_llmeval.data.formats.base import json_text
-from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.answers import describe_found, schema_errors, schema_validator
 from pytest_llmeval.evaluators.checks.contents import CONTENT_KINDS
 from pytest_llmeval.evaluators.checks.contract import (
     CheckError,
@@ -110,29 +110,20 @@ def _schema_test(schema: Any) -> Complaint:
         ValueError: It is no schema, or it refers to another document.
     """
     try:
-        from jsonschema import SchemaError, ValidationError
-        from jsonschema.validators import Draft202012Validator, validator_for
-        from referencing import Registry
-        from referencing.exceptions import Unresolvable
+        from jsonschema import SchemaError
+
+        validator = schema_validator(schema)
     except ImportError as error:
         raise MissingExtraError("a check by JSON Schema", "schema", error) from error
-
-    kind = validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(schema)
     except SchemaError as error:
         place = "".join(f"[{part!r}]" for part in error.absolute_path)
         raise ValueError(f"found a schema that is none ({place or 'top level'}: {error.message})") from None
-    # An empty registry of our own: without one, references would be fetched over the network.
-    validator = kind(schema, registry=Registry())
 
     def complaint(value: Any) -> str | None:
         try:
-            errors: Sequence[ValidationError] = sorted(validator.iter_errors(value), key=lambda each: each.json_path)
-        except Unresolvable as error:
-            raise CheckError(f"the schema refers to {error.ref!r}, which is not in it") from None
-        except RecursionError:
-            raise CheckError("the value or its schema is nested too deeply") from None
+            errors = sorted(schema_errors(validator, value), key=lambda each: each.json_path)
+        except EvaluatorError as error:
+            raise CheckError(str(error)) from None
         if not errors:
             return None
         first = errors[0]

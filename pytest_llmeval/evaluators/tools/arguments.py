@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.answers import describe_found, schema_errors, schema_validator
 from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record
 from pytest_llmeval.evaluators.fields.nodes import FieldsOutcome, FieldValue, Record, assign, compare
 from pytest_llmeval.evaluators.measures.spans import first_pairs
@@ -297,26 +297,20 @@ class ToolSchemas:
     @cached_property
     def _validators(self) -> "Mapping[str, Validator]":
         from jsonschema import SchemaError
-        from jsonschema.validators import Draft202012Validator, validator_for
-        from referencing import Registry
 
         validators: dict[str, Validator] = {}
         for name, schema in self.schemas.items():
             if not isinstance(schema, dict | bool):
                 raise ValueError(f"{name}: found {describe_found(schema)}, expected a JSON Schema")  # noqa: TRY004 (a fault)
-            kind = validator_for(schema, default=Draft202012Validator)
             try:
-                kind.check_schema(schema)  # type: ignore[arg-type] # true and false are schemas too
+                validators[name] = schema_validator(schema)
             except SchemaError as error:
                 raise ValueError(f"{name}{error.json_path[1:]}: {error.message}, expected a JSON Schema") from None
-            # With an empty registry nothing that a schema refers to is fetched.
-            validators[name] = kind(schema, registry=Registry())
         return validators
 
     def fault(self, call: ToolCall) -> str | None:
         """Say why a call is not valid; ``None`` if it is."""
         from jsonschema.exceptions import best_match
-        from referencing.exceptions import Unresolvable
 
         if call.fault is not None:
             return call.fault
@@ -327,9 +321,7 @@ class ToolSchemas:
                 f"found the unknown tool {call.name!r}, expected one of {', '.join(names)}{suggest(call.name, names)}"
             )
         try:
-            error = best_match(validator.iter_errors(call.arguments or {}))
-        except Unresolvable as unknown:
-            raise EvaluatorError(
-                f"schema of {call.name!r}: found the reference {unknown.ref!r}, expected one inside it"
-            ) from None
+            error = best_match(schema_errors(validator, call.arguments or {}))
+        except EvaluatorError as why:
+            raise EvaluatorError(f"schema of {call.name!r}: {why}") from None
         return None if error is None else f"{call.name}{error.json_path[1:]}: {error.message}"

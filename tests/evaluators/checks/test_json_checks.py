@@ -4,8 +4,16 @@ from typing import Any
 
 import pytest
 from examples import met, observed, unmet
+from hypothesis import given, strategies
+
+from pytest_llmeval.evaluators import answers
 
 POINT = {"type": "object", "required": ["lat"], "properties": {"lat": {"type": "number", "maximum": 90}}}
+JSON_VALUES = strategies.recursive(
+    strategies.sampled_from([None, False, True, 0, 1, 1.0, "", "a"]),
+    lambda inner: strategies.lists(inner, max_size=2) | strategies.dictionaries(strategies.sampled_from("ab"), inner),
+    max_leaves=4,
+)
 FENCED = '```json\n{"lat": 3}\n```'
 
 TABLE: list[tuple[Any, Any, bool]] = [
@@ -84,6 +92,66 @@ def test_an_answer_that_is_not_json_meets_neither_a_check_of_its_value_nor_the_n
 def test_a_reference_out_of_a_schema_is_an_error_and_nothing_is_fetched() -> None:
     found = observed({"is_json": {"$ref": "http://127.0.0.1:1/schema.json"}}, "{}")
     assert "the schema refers to 'http://127.0.0.1:1/schema.json', which is not in it" in found.errored["check_rate"]
+
+
+SLOW = "(a|aa)+$"
+WORDS = "a" * 60 + "b"
+HERE = "https://json-schema.org/draft/2020-12/schema"
+EARLIER = "https://json-schema.org/draft/2019-09/schema"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"pattern": SLOW}}, [WORDS]),
+        ({"patternProperties": {SLOW: True}}, {WORDS: 1}),
+        ({"propertyNames": {"pattern": SLOW}}, {WORDS: 1}),
+        ({"patternProperties": {SLOW: True}, "additionalProperties": False}, {WORDS: 1}),
+        ({"unevaluatedProperties": False, "allOf": [{"patternProperties": {SLOW: True}}]}, {WORDS: 1}),
+        ({"$schema": EARLIER, "unevaluatedProperties": False, "patternProperties": {SLOW: True}}, {WORDS: 1}),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "items": {"pattern": SLOW}}, [WORDS]),
+        ({"$schema": HERE, "properties": {"a": {"$ref": "#"}}, "patternProperties": {"b": {"pattern": SLOW}}},
+         {"a": {"b": WORDS}}),
+        ({"allOf": [{"$schema": EARLIER, "items": {"pattern": SLOW}}]}, [WORDS]),
+    ],
+)  # fmt: skip
+def test_no_keyword_of_a_schema_searches_without_limit(
+    schema: Any, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "SEARCH_S", 0.01)
+    found = observed({"json_schema": schema}, {"answer": value})
+    assert "searched for 0.01 s without result" in found.errored["check_rate"]
+
+
+def test_the_searches_of_one_value_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "SEARCH_S", 0.05)
+    ticks = iter([0.0, 0.01, 0.04, 0.06])
+    monkeypatch.setattr(answers.time, "monotonic", lambda: next(ticks))
+    found = observed({"json_schema": {"items": {"pattern": "(a|aa)+$"}}}, {"answer": ["a", "a", "a" * 60 + "b"]})
+    assert "searched for 0.05 s" in found.errored["check_rate"]
+
+
+@given(strategies.lists(JSON_VALUES, max_size=4))
+def test_items_are_unique_as_jsonschema_defines_it(items: list[Any]) -> None:
+    from jsonschema import Draft202012Validator
+
+    expected = Draft202012Validator({"uniqueItems": True}).is_valid(items)
+    assert met({"json_schema": {"uniqueItems": True}}, {"answer": items}) is expected
+
+
+def test_unique_objects_are_compared_in_linear_time() -> None:
+    class Counted(dict[str, int]):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return super().__eq__(other)
+
+        __hash__ = None  # type: ignore[assignment]
+
+    validator = answers.schema_validator({"uniqueItems": True})
+    assert answers.schema_errors(validator, [Counted(a=number) for number in range(500)]) == []
+    assert Counted.compared == 0
 
 
 def test_a_text_full_of_brackets_is_an_error_before_it_takes_long() -> None:

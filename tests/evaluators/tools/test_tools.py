@@ -9,6 +9,7 @@ import pytest
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core.views import Reading
+from pytest_llmeval.evaluators import answers
 from pytest_llmeval.evaluators.tools.evaluator import Tools
 
 
@@ -269,8 +270,15 @@ def test_faulty_options_are_named(options: Any, fault: str) -> None:
 
 def test_a_schema_fetches_nothing() -> None:
     evaluator = get_evaluator("tools", schemas={"s": {"$ref": "https://example.org/schema.json"}})
-    with pytest.raises(EvaluatorError, match=r"schema of 's': found the reference 'https://example\.org"):
+    with pytest.raises(EvaluatorError, match=r"schema of 's': the schema refers to 'https://example\.org"):
         evaluator.measure(Case("a", prediction=[call("s")]))
+
+
+def test_a_slow_pattern_in_the_schema_of_a_tool_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "SEARCH_S", 0.01)
+    evaluator = get_evaluator("tools", schemas={"s": {"properties": {"q": {"pattern": "(a|aa)+$"}}}})
+    with pytest.raises(EvaluatorError, match=r"schema of 's': the pattern .* searched for 0\.01 s without result"):
+        evaluator.measure(Case("c", prediction=[call("s", q="a" * 60 + "b")]))
 
 
 def test_faulty_expected_calls_and_schema_files_are_faults(tmp_path: Path) -> None:
