@@ -68,7 +68,7 @@ class PlanHooks:
         self._others = sum(_asks(item) for item in session.items)
         try:
             planned = default_registry().extensions("planned")[-1].load()
-            self._plan = planned(self._runner, list(_cases(session.items)), self._keeper)
+            self._plan = planned(self._runner, list(planned_cases(session.items)), self._keeper)
         except LlmevalError as error:
             raise pytest.UsageError(str(error)) from None
         return True
@@ -109,7 +109,7 @@ def _asks(item: pytest.Item) -> bool:
     return not isinstance(item, CaseItem) and bool(_ASKING & set(getattr(item, "fixturenames", ())))
 
 
-def _cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bool]]:
+def planned_cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bool]]:
     """Yield the cases that will run, each with whether a fixture of the user answers it."""
     for item in items:
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:

@@ -23,11 +23,13 @@ from urllib.parse import urlsplit
 from pytest_llmeval._version import __version__
 from pytest_llmeval.cli.console import notes, say
 from pytest_llmeval.cli.suite_file import open_suite, suite_files
-from pytest_llmeval.core.errors import JudgeError, LlmevalError, SuiteError
+from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, SuiteError
 from pytest_llmeval.core.wording import counted, seconds
 from pytest_llmeval.data.files.places import own_file
 from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
 from pytest_llmeval.judge.spec import jurors_of
+from pytest_llmeval.services.secrets import proxy_for
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.spec import JudgeSpec
@@ -55,6 +57,7 @@ class PlannedRun(NamedTuple):
         works: Whether there is a plan.
         cost: Lines on calls, money and time.
         judge_calls: Path of a suite to calls of its judges, at least; ``None`` if there is no plan.
+        target_faults: Why targets in Python cannot be loaded.
         error: Why there is none.
         command: The command by which to see everything.
     """
@@ -62,6 +65,7 @@ class PlannedRun(NamedTuple):
     works: bool
     cost: Sequence[str] = ()
     judge_calls: Mapping[str, int] | None = None
+    target_faults: Sequence[str] = ()
     error: str = ""
     command: str = ""
 
@@ -170,8 +174,7 @@ def model_findings(suites: "Sequence[Suite]", plan: PlannedRun, *, ask: bool) ->
     """Yield whether the models of suites can be called; keys by their names, each model once."""
     seen: set[tuple[str | None, ...]] = set()
     for suite in suites:
-        yield from _variables(suite)
-        yield from _refused(suite)
+        yield from _target_findings(suite)
         for model in _models(suite, plan):
             spec = model.spec
             place = spec.model, spec.base_url, spec.api_key_env
@@ -201,31 +204,68 @@ def _models(suite: "Suite", plan: PlannedRun) -> Iterator[_Model]:
             yield _Model("model", suite.path, system.model.spec, None)
 
 
-def _variables(suite: "Suite") -> Iterator[Finding]:
-    """Yield the variables that a target over HTTP needs and that are not set."""
-    http = suite.target.http if suite.target is not None else None
-    for variable in sorted({*(http.headers_from_env.values() if http is not None else ())}):
-        if not os.environ.get(variable, "").strip():
-            text = f"target of {suite.path.name}: {variable} is not set"
-            yield Finding("failing", text, [f"export {variable}=..."])
+def _target_findings(suite: "Suite") -> Iterator[Finding]:
+    """Yield what keeps targets over HTTP and commands from being reached; nothing is sent and no program started."""
+    targets = {f"[{name}]": system.target for name, system in suite.systems.items()} or {"": suite.target}
+    for variant, target in targets.items():
+        subject = f"target of {suite.path.name}{variant}"
+        if target is not None and target.http is not None:
+            http = target.http
+            for variable in sorted({*http.headers_from_env.values()}):
+                if not os.environ.get(variable, "").strip():
+                    yield Finding("failing", f"{subject}: {variable} is not set", [f"export {variable}=..."])
+            url = os.environ.get(http.url_from_env or "", "").strip() or http.url
+            if fault := _unreachable(url):
+                yield Finding("failing", f"{subject}: {fault}", ["start the target, or fix its address in the suite"])
+        elif target is not None and target.command:
+            program = target.command[0]
+            if shutil.which(program) is None and shutil.which(str(suite.path.parent / program)) is None:
+                yield Finding("failing", f"{subject}: found no program {program!r}", ["install it, or fix its name"])
 
 
-def _refused(suite: "Suite") -> Iterator[Finding]:
-    """Yield the address of a target over HTTP that refuses connections; nothing is sent."""
-    http = suite.target.http if suite.target is not None else None
-    if http is None:
-        return
+def _unreachable(url: str) -> str | None:
+    """Say why no connection can be made to an address; ``None`` if it can, or if a proxy makes it."""
     try:
-        parts = urlsplit(os.environ.get(http.url_from_env or "", "").strip() or http.url)
-        if parts.hostname is None:
-            return
+        parts = urlsplit(url)
+        if parts.hostname is None or proxy_for(url) is not None:
+            return None
         port = parts.port or {"https": 443}.get(parts.scheme, 80)
         socket.create_connection((parts.hostname, port), timeout=_CONNECT_SECONDS).close()
     except ConnectionRefusedError:
-        text = f"target of {suite.path.name}: {parts.hostname}:{port} refuses connections"
-        yield Finding("failing", text, ["start the target, or fix its address in the suite"])
+        return f"{parts.hostname}:{port} refuses connections"
+    except socket.gaierror:
+        return f"the host {parts.hostname} is unknown"
+    except TimeoutError:
+        return f"{parts.hostname}:{port} accepts no connection within {_CONNECT_SECONDS:g} s"
     except (OSError, ValueError):
-        return  # a proxy may reach what this machine cannot
+        return None
+    return None
+
+
+_TARGET_FAULT: Final = "target cannot be loaded: "
+
+
+def pytest_collection_finish(session: Any) -> None:
+    """Load the targets in Python that a run would call; a hook of the pytest that plans the run.
+
+    Only there do conftests and settings have told Python where modules are.
+    """
+    from pytest_llmeval.plugin.plan import planned_cases
+    from pytest_llmeval.targets.python import load_target
+
+    faults: dict[str, None] = {}
+    for loaded, is_fixture in planned_cases(session.items):
+        suite, target = loaded.suite, loaded.suite.target
+        if is_fixture or target is None or loaded.case.prediction is not MISSING:
+            continue
+        for name, role in ((target.python, "target"), (target.world, "world")):
+            try:
+                _ = name and load_target(name, suite.path.parent, role)
+            except PredictionError as error:
+                faults[f"{_TARGET_FAULT}{loaded.key.display_path}: {' '.join(str(error).split())}"] = None
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    for line in faults:
+        reporter.write_line(line)
 
 
 def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
@@ -249,6 +289,11 @@ def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
         if model.spec.base_url
         else "its library finds the key"
     )
+    if model.spec.base_url is not None and (fault := _unreachable(model.spec.base_url)):
+        stored = model.is_asked is False
+        fix = ["start the service, or fix base_url in the suite"]
+        yield Finding("warning" if stored else "failing", f"{model.name}: {fault}", fix)
+        return
     yield Finding("ok", f"{model.name}: {key}")
     if ask:
         yield _answer(model)
@@ -300,7 +345,8 @@ def plan_run(files: Sequence[Path]) -> PlannedRun:
     command = shlex.join(["pytest", "--llmeval", "--llmeval-plan", *map(str, files)])
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "plan.json")
-        options = ["--llmeval", "--llmeval-plan", f"--llmeval-report={report}", "-p", "no:cacheprovider", "--color=no"]
+        options = ["--llmeval", "--llmeval-plan", f"--llmeval-report={report}", "--color=no"]
+        options += ["-p", "no:cacheprovider", "-p", __name__]
         try:
             done = subprocess.run(  # noqa: S603 (our own interpreter)
                 [sys.executable, "-m", "pytest", *options, *map(str, files)],
@@ -320,7 +366,8 @@ def plan_run(files: Sequence[Path]) -> PlannedRun:
     if done.returncode not in _EXITS or data is None:
         return PlannedRun(works=False, judge_calls=calls, error=_error(done.stdout, done.stderr), command=command)
     cost = [line for line in lines if line.startswith(_COSTS)]
-    return PlannedRun(works=True, cost=cost, judge_calls=calls, command=command)
+    faults = [line.removeprefix(_TARGET_FAULT) for line in lines if line.startswith(_TARGET_FAULT)]
+    return PlannedRun(works=True, cost=cost, judge_calls=calls, target_faults=faults, command=command)
 
 
 def _judge_calls(data: Mapping[str, Any]) -> dict[str, int]:
@@ -390,9 +437,10 @@ _MOST_LISTED = 3
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Say what would keep a run from working: versions, plugins, suites, keys (their names only), stored verdicts; "
-        "and what a run would cost. Nothing is written, and no model is called, except with --ask. pytest collects the "
-        "suites to plan the run, and so imports conftest.py files. The exit code is 1 if anything fails."
+        "Say what would keep a run from working: versions, plugins, suites, targets, keys (their names only), stored "
+        "verdicts; and what a run would cost. Nothing is written, and no model is called, except with --ask. pytest "
+        "collects the suites to plan the run, and so imports conftest.py files; the modules of Python targets are "
+        "imported, too. The exit code is 1 if anything fails."
     )
     parser.add_argument("paths", nargs="*", type=Path, default=[Path()], metavar="PATH", help="suites or folders")
     parser.add_argument("--ask", action="store_true", help="make one short call of each model")
@@ -432,6 +480,8 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
     sound = all(each.state == "ok" for each in loaded)
     if sound and not plan.works:
         yield Finding("failing", f"pytest cannot plan a run: {plan.error}", [plan.command])
+    for fault in plan.target_faults:
+        yield Finding("failing", fault, ["fix the name in the suite, or what keeps its module from being imported"])
     yield from model_findings(suites, plan, ask=ask)
     yield from stored_findings(files)
     if sound:

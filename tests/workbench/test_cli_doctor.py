@@ -239,3 +239,54 @@ def test_an_address_of_a_target_that_refuses_connections_is_failing(doctor: Doct
         assert server.calls == []
     assert code != 0
     assert f"failing   target of s.eval.json: 127.0.0.1:{port} refuses connections" in text
+
+
+def test_targets_that_cannot_be_loaded_or_started_are_failing(doctor: Doctor, tmp_path: Path) -> None:
+    case = {"id": "a", "input": "Capital of France?", "expected": "Paris"}
+    (tmp_path / "bot.py").write_text("def answer(question):\n    return 'Paris'\n", encoding="utf-8")
+    (tmp_path / "conftest.py").write_text("import sys\nsys.path.append('lib')\n", encoding="utf-8")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "far.py").write_text("def answer(question):\n    return 'Paris'\n", encoding="utf-8")
+    targets = {
+        "right": "bot:answer",
+        "by_conftest": "far:answer",
+        "misspelt": "bot:answr",
+        "gone": "bots:answer",
+        "world": {"python": "bot:answer", "world": "bot:town"},
+        "program": {"command": ["no-such-program"]},
+        "python": {"command": ["python3", "bot.py"]},
+    }
+    for name, target in targets.items():
+        write(tmp_path, {**PLAIN, "suite": name, "cases": [case], "target": target}, f"{name}.eval.json")
+    recorded = {**PLAIN, "suite": "recorded", "target": "bots:answer"}
+    write(tmp_path, recorded, "recorded.eval.json")  # its prediction needs no target
+    systems = {"one": {"python": "bot:answer"}, "two": {"python": "bot:answers"}}
+    write(tmp_path, {**PLAIN, "suite": "systems", "cases": [case], "systems": systems}, "systems.eval.json")
+    code, text = doctor()
+    assert code == 1
+    missing = "ModuleNotFoundError: No module named 'bots'"
+    failing = [line.removeprefix("failing   ") for line in text.splitlines() if line.startswith("failing")]
+    assert failing == [
+        f"gone.eval.json: target 'bots:answer': module 'bots' cannot be imported: {missing}",
+        "misspelt.eval.json: target 'bot:answr': module 'bot' has no callable 'answr' (did you mean 'answer'?)",
+        "systems.eval.json: target 'bot:answers': module 'bot' has no callable 'answers' (did you mean 'answer'?)",
+        "world.eval.json: world 'bot:town': module 'bot' has no callable 'town'",
+        "target of program.eval.json: found no program 'no-such-program'",
+    ]
+
+
+def test_addresses_of_judges_and_systems_that_refuse_connections_are_failing(doctor: Doctor, tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound, not listening
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        write(tmp_path, JUDGED | {"judge": {"model": "openai:m", "base_url": f"http://{address}/v1"}})
+        http = {"http": {"url": f"http://{address}/answer", "request": {"question": {"$input": True}}}}
+        case = {"id": "a", "input": "Capital of France?", "expected": "Paris"}
+        unknown = {"http": {**http["http"], "url": "http://no-such-host.invalid/answer"}}
+        systems = {"app": http, "other": unknown}
+        write(tmp_path, {**PLAIN, "suite": "t", "cases": [case], "systems": systems}, "t.eval.json")
+        code, text = doctor(environment={name: "" for name in os.environ if name.lower().endswith("_proxy")})
+    assert code == 1
+    assert f"failing   judge openai:m at http://{address}/v1: {address} refuses connections\n" in text
+    assert f"failing   target of t.eval.json[app]: {address} refuses connections\n" in text
+    assert "failing   target of t.eval.json[other]: the host no-such-host.invalid is unknown\n" in text
