@@ -9,7 +9,7 @@ from project import CONFORMANCE
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     clean_span,
-    conversation_number,
+    whole_number,
     format_pair,
     locate_span,
     parse_internal,
@@ -41,7 +41,7 @@ def gold(subtask: int) -> dict[int, dict[str, Any]]:
 
 
 def cases(row: dict[str, Any]) -> list[Case]:
-    predicted = {conversation_number(each["conversation_ID"]): each for each in row["predictions"]}
+    predicted = {whole_number(each["conversation_ID"]): each for each in row["predictions"]}
     override = row.get("gold_pairs_override", {})
     out = []
     for number in row["gold_ids"]:
@@ -89,7 +89,7 @@ def test_accepted_files_among_the_malformed_ones_have_the_official_scores() -> N
 
 def test_a_malformed_pair_names_conversation_and_pair_and_fails_its_case_only() -> None:
     for row in read("errors.jsonl"):
-        numbers = {conversation_number(each["conversation_ID"]) for each in row["predictions"]}
+        numbers = {whole_number(each["conversation_ID"]) for each in row["predictions"]}
         chosen = [gold(row["subtask"])[number] for number in row["gold_ids"]]
         faults = validate_submission(row["predictions"], row["subtask"], chosen)
         if numbers < set(row["gold_ids"]) or not any(fault.position for fault in faults):

@@ -1,7 +1,7 @@
 """The gold annotation of a conversation, its predicted pairs in any form, and scores of its utterances."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,6 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     SpanPair,
     SubmissionFault,
     Subtask,
-    conversation_number,
     internal_number,
     locate_span,
     parse_cause_utterance,
@@ -27,6 +26,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     quoted,
     two_items,
     whole_fault,
+    whole_number,
 )
 from pytest_llmeval.tasks.emotion_cause.scores import PARTS, prf
 
@@ -247,7 +247,7 @@ class _InternalRows:
 def _name(value: Any, name: Any) -> Any:
     identifier = value.get(ID) if isinstance(value, Mapping) else None
     for each in (identifier, name):
-        number = conversation_number(each)
+        number = whole_number(each)
         if number is not None:
             return number
     return name
@@ -267,15 +267,12 @@ def _form_fault(name: Any, value: Any, raw: Any, expected: str) -> SubmissionFau
 def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> list[bool]:
     """Return which candidates are kept; one without a flag is not."""
     values = keep if isinstance(keep, (list, tuple)) else ()
-    flags = [each in (0, 1) and bool(each) for each in values][:length]
-    if len(values) != length or not _all_flags(values):
+    numbers = [each if isinstance(each, bool) else whole_number(each) for each in values]
+    flags = [number in (0, 1) and bool(number) for number in numbers][:length]
+    if len(values) != length or not all(number in (0, 1) for number in numbers):
         message = f"found {quoted(keep)} as {KEEP}, expected {length} times 0 or 1, one for each candidate"
         faults.append(whole_fault(name, "pair list", message))
     return flags + [False] * (length - len(flags))
-
-
-def _all_flags(values: Iterable[Any]) -> bool:
-    return all(isinstance(each, (bool, int)) and each in (0, 1) for each in values)
 
 
 def internal_rows(value: Any) -> dict[int, Any] | None:
@@ -384,7 +381,7 @@ def _fault(labels: Any, key: str, length: int | None) -> str | None:
         return None
     if not isinstance(labels, (list, tuple)):
         return f"{key}: found {describe_found(labels)}, expected a list with a label for each utterance"
-    wrong = next((each for each in labels if not (each is None or isinstance(each, (str, int)))), None)
+    wrong = next((each for each in labels if not (each is None or isinstance(each, (str, int, float)))), None)
     if wrong is not None:
         return f"{key}: found {describe_found(wrong)} as a label, expected a number or a name"
     if length is not None and len(labels) != length:

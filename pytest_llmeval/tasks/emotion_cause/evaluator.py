@@ -314,24 +314,30 @@ class EmotionCause(Evaluator):
         Returns:
             As for other evaluators; without details where there are several conversations.
         """
-        pair = self.pair(prediction, ground_truth, text)
-        answers, right = internal_rows(pair.prediction), internal_rows(pair.expected)
-        numbers = dict.fromkeys([*(right or {}), *(answers or {})])
-        if len(numbers) < 2:  # noqa: PLR2004 (several)
+        cases = self.conversations(prediction, ground_truth)
+        if len(cases) < 2:  # noqa: PLR2004 (several)
             return super().evaluate(prediction, ground_truth, text)
-        observations = [
-            self.measure(
-                Case(
-                    str(number),
-                    expected=pair.expected if right is None else right.get(number, []),
-                    prediction=pair.prediction if answers is None else answers.get(number, []),
-                )
-            )
-            for number in numbers
-        ]
+        observations = [self.measure(case) for case in cases]
         malformed = [each.malformed for each in observations if each.malformed is not None]
         scores = self.scores(Observation(dict(Totals.add_up(observations))))
         return {**({"malformed": "; ".join(malformed)} if malformed else {}), **scores}
+
+    def conversations(self, prediction: Any, ground_truth: Any) -> list[Case]:
+        """Return the conversations of internal lists as cases; none if neither side is such a list with pairs.
+
+        Raises:
+            ValueError: As for `pair`.
+        """
+        pair = self.pair(prediction, ground_truth)
+        answers, right = internal_rows(pair.prediction), internal_rows(pair.expected)
+        return [
+            Case(
+                str(number),
+                expected=pair.expected if right is None else right.get(number, []),
+                prediction=pair.prediction if answers is None else answers.get(number, []),
+            )
+            for number in dict.fromkeys([*(right or {}), *(answers or {})])
+        ]
 
     def measure(self, case: Case) -> Observation:
         """Count the pairs of one conversation.

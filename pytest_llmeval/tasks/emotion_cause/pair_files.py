@@ -1,6 +1,7 @@
 """Files of emotion-cause pairs: their forms, conversion, and the command ``llmeval emotion-cause``."""
 
 import json
+import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.documents import Document, load_json
-from pytest_llmeval.data.files.places import FaultLog, render_path
+from pytest_llmeval.data.files.documents import Document, load_json, read_text
+from pytest_llmeval.data.files.places import FaultLog, FilePlace, render_path
 from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     CANDIDATES,
@@ -27,12 +28,12 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     SpanPair,
     SubmissionFault,
     Subtask,
-    conversation_number,
     format_pair,
     parse_internal,
     parse_pair,
     quoted,
     validate_submission,
+    whole_number,
 )
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
@@ -66,17 +67,21 @@ class PairFile:
     Attributes:
         document: The data, with its places.
         faults: Its faults.
-        internal: Whether it is an internal list of pairs.
+        steps: Whether it has the lines of MECPE-Enhanced: its pairs are internal ones, in conversations.
+        internal: Whether its pairs are internal ones.
         conversations: By number, in the order of the file.
     """
 
-    def __init__(self, document: Document, faults: FaultLog) -> None:
+    def __init__(self, document: Document, faults: FaultLog, *, steps: bool = False) -> None:
         self.document = document
         self.faults = faults
         self.conversations: dict[int, PairConversation] = {}
-        self.internal = False
+        self.steps = self.internal = steps
         data = document.data
-        if isinstance(data, dict) and ID in data:
+        if steps:
+            for index, each in enumerate(data):
+                self._add_entry((index,), each)
+        elif isinstance(data, dict) and ID in data:
             self._add_entry((), data)
         elif isinstance(data, dict) and (key := next((key for key in CANDIDATES if key in data), None)):
             self._add_candidates(key, data)
@@ -125,7 +130,7 @@ class PairFile:
             excerpt = f"no key {ID}" if isinstance(entry, dict) else quoted(entry)
             self.fault(place, None, "conversation form", f"found {excerpt}, expected an object with {ID} and {PAIRS}")
             return
-        number = conversation_number(entry[ID])
+        number = whole_number(entry[ID])
         if number is None:
             self.fault((*place, ID), entry[ID], "conversation id", "found a value that is not a whole number")
             return
@@ -140,7 +145,7 @@ class PairFile:
         self.conversations[number] = PairConversation(number, place, entry, places)
 
     def _add_row(self, place: Steps, row: Any, keep: Sequence[Any] = ()) -> None:
-        number = conversation_number(row[0]) if isinstance(row, list) and row else None
+        number = whole_number(row[0]) if isinstance(row, list) and row else None
         if number is None:
             expected = "a list that begins with the number of its conversation"
             self.fault(place, None, "pair form", f"found {quoted(row)}, expected {expected}")
@@ -150,27 +155,130 @@ class PairFile:
         conversation.keep.extend(keep)
 
 
-def read_pair_file(path: Path, faults: FaultLog) -> PairFile | None:
-    """Read a file of pairs; a list whose first item is a list is an internal one.
+_HEADER = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s*")
+_UTTERANCE = re.compile(r"\s*\d+ \| ")
+_NUMPY = re.compile(r"np\.\w+\((\w+)\)")
+_ITEMS = re.compile(r"[\[(]([^\[\]()]*)[\])]")
+_STEPPED = re.compile(r"\d+")
+
+
+class _StepReader:
+    """Reader of the text files of MECPE-Enhanced.
+
+    A conversation is a line with its number and its length; a line with the gold pairs; in what Step 2 writes, a line
+    with the predicted pairs, which may be empty; and a line for each utterance. A pair is ``(emotion utterance, cause
+    utterance)``, perhaps with first token and the token after the last, and with the name of its emotion. One without
+    has the annotated emotion of its utterance, as in the original.
+    """
+
+    def __init__(self, text: str, faults: FaultLog, *, predicted: bool) -> None:
+        self._lines = text.split("\n")
+        self._faults = faults
+        self._predicted = predicted
+        self._at = 0
+
+    def document(self) -> Document:
+        """Return the conversations, with internal pairs."""
+        entries, places = [], []
+        while self._at < len(self._lines):
+            start = self._at + 1
+            entry = self._conversation() if self._lines[self._at].strip() else None
+            if entry is not None:
+                entries.append(entry)
+                places.append(FilePlace(start, 1))
+            self._at += 1
+        return Document(self._faults.file, entries, lambda: FilePlace(1, 1, places))
+
+    def _conversation(self) -> dict[str, Any] | None:
+        line, header = self._lines[self._at], _HEADER.fullmatch(self._lines[self._at])
+        if header is None:
+            self._fault(f"found {quoted(line)}, expected the number of a conversation and its length, such as 1 5")
+            self._at = len(self._lines)
+            return None
+        number, length = map(int, header.groups())
+        texts = [self._next()]
+        if not _UTTERANCE.match(self._peek()):
+            texts.append(self._next())
+        pairs = self._pairs(texts)
+        utterances = []
+        while len(utterances) < length and _UTTERANCE.match(self._peek()):
+            utterances.append(_utterance(len(utterances) + 1, self._next()))
+        if len(utterances) < length:
+            self._fault(f"conversation {number}: found {counted(len(utterances), 'utterance')}, expected {length}")
+        emotions = {each["utterance_ID"]: each["emotion"] for each in utterances}
+        rows = [[number, *_with_emotion(pair, emotions)] for pair in pairs]
+        return {ID: number, "conversation": utterances, PAIRS: rows}
+
+    def _pairs(self, texts: Sequence[str]) -> list[list[Any]]:
+        if self._predicted and len(texts) == 1:
+            self._fault("found no line of predicted pairs, expected one after the gold pairs, as Step 2 writes")
+            return []
+        text = _NUMPY.sub(r"\1", texts[-1] if self._predicted else texts[0])
+        if _ITEMS.sub("", text).strip("[](), \t"):
+            self._fault(f"found {quoted(text)}, expected a list of pairs")
+            return []
+        groups = ([each.strip(" '\"") for each in items.split(",")] for items in _ITEMS.findall(text) if items.strip())
+        return [[int(each) if each.isdecimal() else each for each in group] for group in groups]
+
+    def _peek(self) -> str:
+        return self._lines[self._at + 1] if self._at + 1 < len(self._lines) else ""
+
+    def _next(self) -> str:
+        line = self._peek()
+        self._at += 1
+        return line
+
+    def _fault(self, message: str) -> None:
+        self._faults.add(min(self._at + 1, len(self._lines)), 1, "", message)
+
+
+def _with_emotion(pair: Sequence[Any], emotions: Mapping[int, str]) -> list[Any]:
+    named = bool(pair) and isinstance(pair[-1], str)
+    return [*pair] if named or not pair else [*pair, emotions.get(pair[0])]
+
+
+def _utterance(number: int, line: str) -> dict[str, Any]:
+    """Read ``1 | speaker | emotion | text``; the steps put predicted emotion and cause before the speaker."""
+    _, *cells = line.strip().split(" | ")
+    stepped = len(cells) > 4 and all(_STEPPED.fullmatch(cell.strip()) for cell in cells[:2])  # noqa: PLR2004
+    speaker, emotion, text = [*(cells[2:5] if stepped else cells[:3]), "", "", ""][:3]
+    return {"utterance_ID": number, "speaker": speaker.strip(), "emotion": emotion.strip(), "text": text}
+
+
+def read_pair_file(path: Path, faults: FaultLog, *, predicted: bool = False) -> PairFile | None:
+    """Read a file of pairs: JSON, where a list whose first item is a list is an internal one, or the lines of a step.
 
     Pairs are not parsed.
 
     Args:
         path: The file.
         faults: Gets the faults; good conversations survive them.
+        predicted: Whether to read the predicted pairs of a file that has both, in place of the gold pairs.
 
     Returns:
         What it holds; ``None`` if it cannot be read.
     """
     try:
+        if _begins_a_step(path):
+            text = read_text(path, faults.file, "conversations")
+            return PairFile(_StepReader(text, faults, predicted=predicted).document(), faults, steps=True)
         return PairFile(load_json(path, faults.file, depth=_DEPTH), faults)
     except SuiteError as error:
         faults.extend(error.faults)
         return None
 
 
-Form: TypeAlias = Literal["internal", "official", "text"]
-"""Spelling of pairs: as numbers, as in a submission, or with the words of their spans as in official gold files."""
+def _begins_a_step(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        return _HEADER.fullmatch(lines.readline(100)) is not None
+
+
+Form: TypeAlias = Literal["internal", "official", "text", "step2", "step2-gold"]
+"""Spelling of pairs: as numbers, as in a submission, with the words of their spans as in official gold files, or the
+predicted or the gold pairs of what Step 2 writes.
+"""
 
 
 @dataclass
@@ -199,9 +307,9 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
         conversations: An official file with the utterances that `file` has not. Its conversations come first, in its
             order, also those without pairs.
     """
-    if file.conversations and file.internal != (form == "internal"):
-        form_name = "an internal list of pairs" if file.internal else "conversations instead of an internal list"
-        file.fault((), None, "submission form", f"found {form_name}, expected the form {form!r}")
+    kind = "the lines of a step" if file.steps else "an internal list of pairs" if file.internal else "conversations"
+    if file.conversations and kind != _KINDS.get(form, "conversations"):
+        file.fault((), None, "submission form", f"found {kind}, expected the form {form!r}")
         return Converted()
     known = conversations.conversations if conversations is not None else {}
     converted = Converted({number: [] for number in known})
@@ -219,8 +327,15 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
     return converted
 
 
+_KINDS = {
+    "internal": "an internal list of pairs",
+    "step2": "the lines of a step",
+    "step2-gold": "the lines of a step",
+}
+
+
 def _reader(form: Form, subtask: Subtask, texts: list[str] | None) -> Callable[[Any], Pair]:
-    if form == "internal":
+    if form in _KINDS:
         return lambda raw: parse_internal(raw, subtask)[1]
     if form == "text":
         return partial(gold_pair, subtask=subtask, texts=texts, absent=(0, 0))
@@ -266,9 +381,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     convert = actions.add_parser("convert", help="convert between the forms of files", description=_CONVERT)
     convert.add_argument("file", type=Path, help="gold or predictions")
-    convert.add_argument(
-        "--from", dest="source", required=True, choices=("internal", "official", "text"), help="the form of the file"
-    )
+    convert.add_argument("--from", dest="source", required=True, choices=get_args(Form), help="the form of the file")
     convert.add_argument(
         "--to", required=True, choices=("internal", "internal-spans", "official"), help="the form to convert to"
     )
@@ -291,7 +404,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 _CONVERT = (
     "internal: a list of [conversation, emotion utterance, cause utterance, number of the emotion]. "
     "internal-spans: the same with first token and the token after the last before the emotion. "
-    "official: a submission. text: a file with the words of spans, such as official gold."
+    "official: a submission. text: a file with the words of spans, such as official gold. "
+    "step2, step2-gold: the predicted and the gold pairs of a text file that Step 2 of MECPE-Enhanced writes."
 )
 _VALIDATE = "The exit code is 1 if there is a fault."
 
@@ -303,7 +417,7 @@ def _add_subtask(parser: ArgumentParser) -> None:
 
 
 def _convert(options: Namespace) -> int:
-    file = _read(options.file)
+    file = _read(options.file, predicted=options.source == "step2")
     conversations = _read_official(options.conversations) if options.conversations is not None else None
     converted = convert_pairs(file, options.source, options.subtask, conversations)
     file.faults.check()
@@ -357,9 +471,9 @@ def _respelled(pairs: Iterable[Any], subtask: Subtask) -> Iterator[str]:
         yield f"note: found {like}, which {advice} writes as official files do"
 
 
-def _read(path: Path) -> PairFile:
+def _read(path: Path, *, predicted: bool = False) -> PairFile:
     faults = FaultLog(str(path))
-    file = read_pair_file(path, faults)
+    file = read_pair_file(path, faults, predicted=predicted)
     if file is None:
         raise SuiteError(faults.listed())
     return file

@@ -116,8 +116,9 @@ _parse_texts = lru_cache(maxsize=8192)(_parse)
 def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
     """Read a pair of an internal list.
 
-    It is ``[conversation, emotion utterance, cause utterance, number of the emotion]``, with first token and the token
-    after the last before the emotion in Subtask 1. Subtask 2 ignores a span.
+    It is ``[conversation, emotion utterance, cause utterance, emotion]``, with first token and the token after the last
+    before the emotion in Subtask 1. Subtask 2 ignores a span. The emotion is a number, or a name; numbers may be
+    written ``2``, ``2.0`` or ``"2"``.
 
     Returns:
         The conversation, and the pair.
@@ -126,25 +127,36 @@ def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
         PairFault: It is not a list of so many whole numbers, or there is no emotion of that number.
     """
     sizes = (WITH_SPAN,) if subtask == 1 else (INTERNAL, WITH_SPAN)
-    if not isinstance(raw, (list, tuple)) or len(raw) not in sizes or not all(type(each) is int for each in raw):
+    numbers = _internal_numbers(raw)
+    if numbers is None or len(numbers) not in sizes:
         count, span = ("six", "first token, the token after the last, ") if subtask == 1 else ("four", "")
         raise PairFault(
             "pair form",
             f"found {quoted(raw)}, expected a list of {count} whole numbers: conversation, emotion utterance, "
             f"cause utterance, {span}number of the emotion",
         )
-    conversation, utterance, cause, *_, number = raw
+    conversation, utterance, cause, *_, number = numbers
     if not 0 <= number < len(EMOTIONS):
         raise PairFault("emotion", f"found emotion number {number}, expected 0 to {len(EMOTIONS) - 1}")
     if subtask == 1:
-        return conversation, SpanPair(utterance, cause, raw[3], raw[4], EMOTIONS[number])
+        return conversation, SpanPair(utterance, cause, numbers[3], numbers[4], EMOTIONS[number])
     return conversation, UtterancePair(utterance, cause, EMOTIONS[number])
 
 
 def internal_number(raw: Any) -> int | None:
-    """Return the conversation of a list of four or six whole numbers; ``None`` for anything else."""
-    right = isinstance(raw, (list, tuple)) and len(raw) in (INTERNAL, WITH_SPAN)
-    return raw[0] if right and all(type(each) is int for each in raw) else None
+    """Return the conversation of an internal pair, a list of four or six numbers; ``None`` for anything else."""
+    numbers = _internal_numbers(raw)
+    return None if numbers is None else numbers[0]
+
+
+def _internal_numbers(raw: Any) -> list[int] | None:
+    """Return the numbers of an internal pair, the last of which may be the name of an emotion."""
+    if not isinstance(raw, (list, tuple)) or len(raw) not in (INTERNAL, WITH_SPAN):
+        return None
+    named = _SPELLED.get(raw[-1]) if isinstance(raw[-1], str) else None
+    last = raw[-1] if named is None else EMOTIONS.index(named)
+    numbers = [number for each in (*raw[:-1], last) if (number := whole_number(each)) is not None]
+    return numbers if len(numbers) == len(raw) else None
 
 
 def format_pair(pair: Pair) -> list[str]:
@@ -376,7 +388,7 @@ def validate_submission(
     faults: list[SubmissionFault] = []
     seen: dict[int, int] = {}
     for place, entry in enumerate(data, start=1):
-        number = conversation_number(entry.get(ID)) if isinstance(entry, dict) else None
+        number = whole_number(entry.get(ID)) if isinstance(entry, dict) else None
         if number is None:
             faults.append(_unnumbered(entry, place))
         elif number in seen:
@@ -389,9 +401,11 @@ def validate_submission(
     return faults + list(_missing(expected or (), seen))
 
 
-def conversation_number(value: Any) -> int | None:
-    """Return the number of a conversation, ``11``, ``"11"`` or ``11.0``; ``None`` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+def whole_number(value: Any) -> int | None:
+    """Return a whole number, ``11``, ``"11"`` or ``11.0``; ``None`` for anything else."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or not isinstance(value, (float, str)):
         return None
     try:
         number = int(value)
@@ -401,7 +415,7 @@ def conversation_number(value: Any) -> int | None:
 
 
 def _gold_number(conversation: Mapping[str, Any]) -> int:
-    number = conversation_number(conversation.get(ID))
+    number = whole_number(conversation.get(ID))
     if number is None:
         raise ValueError(f"gold: found {ID} {quoted(conversation.get(ID))}, expected a whole number")
     return number

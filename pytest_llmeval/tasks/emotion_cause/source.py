@@ -13,24 +13,22 @@ from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance
 from pytest_llmeval.tasks.emotion_cause.pair_files import PairConversation, PairFile, read_pair_file
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     CANDIDATES,
-    INTERNAL,
     KEEP,
     PAIRS,
-    WITH_SPAN,
     Pair,
+    PairFault,
     Subtask,
     format_pair,
     parse_internal,
     quoted,
 )
-from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
 
 _UTTERANCES = "conversation"
 
 
 @dataclass(frozen=True)
 class EcacSource(Source):
-    """Files of gold pairs and of predicted pairs; each in the official form, or an internal list of pairs.
+    """Files of gold pairs and of predicted pairs; each official, an internal list, or what a step of MECPE writes.
 
     A case is a conversation, and its id is the number of the conversation.
 
@@ -59,7 +57,7 @@ class EcacSource(Source):
         faults.extend(log.listed())
         if self.predictions is not None:
             log = FaultLog(shown_path(folder / self.predictions))
-            answers = read_pair_file(folder / self.predictions, log)
+            answers = read_pair_file(folder / self.predictions, log, predicted=True)
             faults.extend(log.listed())
             if gold is not None and answers is not None:
                 cases = [case.answered(_answer(answers, int(case.id), self.subtask)) for case in cases]
@@ -142,15 +140,11 @@ def _answer(answers: PairFile, number: int, subtask: Subtask) -> Any:
 
 
 def _official(row: list[Any], subtask: Subtask) -> Any:
-    """Write a row of an internal list as an official pair, without fixing it."""
-    if len(row) not in (INTERNAL, WITH_SPAN):
+    """Write a row of an internal list as an official pair; one that breaks a rule stays as it is."""
+    try:
+        return format_pair(parse_internal(row, subtask)[1])
+    except PairFault:
         return row
-    _, utterance, cause, *span, number = row
-    known = type(number) is int and 0 <= number < len(EMOTIONS)
-    return [
-        f"{utterance}_{EMOTIONS[number] if known else number}",
-        "_".join(map(str, (cause, *span) if subtask == 1 else (cause,))),
-    ]
 
 
 def _without_gold(gold: PairFile, answers: PairFile, subtask: Subtask) -> Iterator[Case]:

@@ -162,7 +162,7 @@ def test_output_that_cannot_be_written_is_told(capsys: pytest.CaptureFixture[str
         ([official(7, ["2_joy", "1_it"])], "text", 1, 'cause span: found the words "it", expected positions'),
         ([[7, 2, 1]], "internal", 2, "in.json:1:2  [0]: conversation 7, pair 1 [7, 2, 1]: pair form: found"),
         ([[7, 2, 1, 4]], "official", 2, "found an internal list of pairs, expected the form 'official'"),
-        ([official(7)], "internal", 2, "found conversations instead of an internal list, expected the form 'internal'"),
+        ([official(7)], "internal", 2, "found conversations, expected the form 'internal'"),
         ([{"conversation_ID": 7}], "official", 2, "conversation 7: pair list: found no key emotion-cause_pairs"),
         ([official(7), official(7)], "official", 2, "conversation 7: conversation repeated: found it twice"),
         ("[", "official", 2, "in.json:1:2  found the end of the text"),

@@ -272,7 +272,7 @@ def test_what_is_dropped_is_no_prediction_without_the_option_as_well() -> None:
     assert "filtered_f1" not in found
 
 
-@pytest.mark.parametrize("keep", [None, [1], [1, 0, 1], [1, "0"], [1, 2], [1, 0.0], "10"])
+@pytest.mark.parametrize("keep", [None, [1], [1, 0, 1], [1, "no"], [1, 2], [1, 0.5], "10"])
 def test_keep_has_a_flag_for_each_candidate(keep: Any) -> None:
     candidates = [["1_joy", "1"], ["2_joy", "2"]]
     case = Case("7", expected=candidates, prediction={"candidates": candidates, "keep": keep})

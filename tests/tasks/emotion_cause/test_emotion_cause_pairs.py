@@ -147,7 +147,8 @@ def test_internal_lists_name_conversation_and_emotion_by_number() -> None:
     [
         ([11, 3, 1], "pair form", "[11, 3, 1]"),
         ([11, 3, 1, True], "pair form", "[11, 3, 1, true]"),
-        ([11, 3, 1, "joy"], "pair form", '[11, 3, 1, "joy"]'),
+        ([11, 3, 1, "glee"], "pair form", '[11, 3, 1, "glee"]'),
+        ([11, 3, 1.5, 4], "pair form", "[11, 3, 1.5, 4]"),
         ("1234", "pair form", '"1234"'),
         ([11, 3, 1, 7], "emotion", "emotion number 7"),
         ([11, 3, 1, -1], "emotion", "emotion number -1"),

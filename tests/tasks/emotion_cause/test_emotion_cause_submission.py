@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.tasks.emotion_cause.pairs import SubmissionFault, conversation_number, validate_submission
+from pytest_llmeval.tasks.emotion_cause.pairs import SubmissionFault, validate_submission, whole_number
 
 PAIRS = "emotion-cause_pairs"
 MISSING = "found no entry, expected one, with an empty list if there are no pairs"
@@ -94,7 +94,7 @@ def test_a_submission_is_a_list(data: Any) -> None:
     ],
 )
 def test_conversations_are_numbered(value: Any, number: int | None) -> None:
-    assert conversation_number(value) == number
+    assert whole_number(value) == number
 
 
 def test_gold_without_a_number_is_refused() -> None:

@@ -162,10 +162,11 @@ def test_internal_gold_has_no_pair_in_conversations_that_only_predictions_have(t
 @pytest.mark.parametrize(
     ("row", "prediction"),
     [
-        ([7, 2, 1, 9], ["2_9", "1"]),
+        ([7, 2, 1, 9], [7, 2, 1, 9]),
         ([7, 2, 1, "joy"], ["2_joy", "1"]),
-        ([7, 2, 1, True], ["2_True", "1"]),
-        ([7, "two", None, 4], ["two_joy", "None"]),
+        ([7, 2.0, "1", 4], ["2_joy", "1"]),
+        ([7, 2, 1, True], [7, 2, 1, True]),
+        ([7, "two", None, 4], [7, "two", None, 4]),
         ([7, 2, 1], [7, 2, 1]),
     ],
 )
