@@ -9,11 +9,11 @@ from project import CONFORMANCE
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     clean_span,
-    whole_number,
     format_pair,
     locate_span,
     parse_internal,
     validate_submission,
+    whole_number,
 )
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS, SCORED
 
