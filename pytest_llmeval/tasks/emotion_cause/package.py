@@ -47,7 +47,7 @@ def cal_prf(pred_y: Any, true_y: Any, doc_len: Any, average: str = "binary") -> 
         hits += sum(answer and label for answer, label in pairs)
         predicted += sum(answer for answer, _ in pairs)
         right += sum(label for _, label in pairs)
-    precision, recall, f1 = (float(each) for each in prf(*map(np.float64, (hits, predicted, right))))
+    precision, recall, f1 = (float(each[0]) for each in prf(*(np.array([n]) for n in (hits, predicted, right))))
     return precision, recall, f1
 
 

@@ -200,7 +200,7 @@ class _StepReader:
         if not _UTTERANCE.match(self._peek()):
             texts.append(self._next())
         pairs = self._pairs(texts)
-        utterances = []
+        utterances: list[dict[str, Any]] = []
         while len(utterances) < length and _UTTERANCE.match(self._peek()):
             utterances.append(_utterance(len(utterances) + 1, self._next()))
         if len(utterances) < length:
