@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
-from pytest_llmeval.gates.contract import Statistic
+from pytest_llmeval.gates.contract import Abstention, Statistic
 from pytest_llmeval.gates.drop import DriftGate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain
 from pytest_llmeval.gates.statistics.compare import differences
@@ -347,7 +347,9 @@ def next_pool(
     return tuple(digests), {pool_file(scores, digest): texts[digest] for digest in digests}
 
 
-def pooled_baseline(last: "CaseStatistics", approved: SuiteScores, scores: Path, size: int) -> "CaseStatistics":
+def pooled_baseline(
+    last: "CaseStatistics", approved: SuiteScores, scores: Path, size: int, abstained: Abstention
+) -> "CaseStatistics":
     """Return the last approved run and those before it as one.
 
     Args:
@@ -355,6 +357,7 @@ def pooled_baseline(last: "CaseStatistics", approved: SuiteScores, scores: Path,
         approved: Its scores.
         scores: The score file.
         size: How many runs are pooled, the last one included.
+        abstained: Of the suite.
 
     Raises:
         OSError: A file of the pool cannot be read.
@@ -365,7 +368,8 @@ def pooled_baseline(last: "CaseStatistics", approved: SuiteScores, scores: Path,
 
     earlier = pool_of(approved, size)
     texts = {pool_file(scores, digest).name: _rebuilt(scores, digest) for digest in earlier}
-    return pooled([last, *(CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items())])
+    earlier_runs = [CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items()]
+    return pooled([last, *earlier_runs], abstained)
 
 
 def pool_of(approved: SuiteScores, size: int) -> tuple[str, ...]:

@@ -477,7 +477,8 @@ def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
         if approved is None or last is None:
             return missing
         earlier = len(pool_of(approved, settings.pool))
-        pool = pooled_baseline(last.statistics, approved, scores, settings.pool) if earlier else None
+        arguments = approved, scores, settings.pool, measured.suite.abstained
+        pool = pooled_baseline(last.statistics, *arguments) if earlier else None
     except FileNotFoundError as error:
         gone = Path(error.filename or path)
         return missing if gone == path else _Baseline(absent=f"the baseline cannot be used: {gone.name} is missing")

@@ -1,7 +1,6 @@
 """One case from prediction to verdict, for items, bulk suites and Python tests."""
 
 import json
-import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -190,7 +189,7 @@ def execute_repeats(
                 observations[label] = suite.reported[label].reduce(repeated)
         if None not in passed:
             observations[RELIABILITY] = suite.reported[RELIABILITY].reduce([passing(bool(each)) for each in passed])
-        silent = _abstained_repeats(suite, [each.record.observations for each in parts])
+        silent = _abstained_repeats(suite, [each.record.observations for each in parts], observations)
         outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors, silent)
         if None in passed:
             errors[RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
@@ -264,21 +263,24 @@ def _abstained(suite: Suite, observations: Mapping[str, Observation]) -> Mapping
     return abstained_metrics(suite.metrics, reasons, reasons)
 
 
-def _abstained_repeats(suite: Suite, repeats: Sequence[Mapping[str, Observation]]) -> Mapping[str, Abstained]:
-    """Return the metrics to which some repeats give nothing to score, with the mean in which they count as the worst.
+def _abstained_repeats(
+    suite: Suite, repeats: Sequence[Mapping[str, Observation]], reduced: Mapping[str, Observation]
+) -> Mapping[str, Abstained]:
+    """Return the metrics to which some repeats give nothing to score, with the score in which these count as the worst.
 
-    Other reductions than the mean have counted them.
+    Args:
+        suite: Of the case.
+        repeats: The observations of each repeat.
+        reduced: Those of the case.
     """
     silent = [_abstained(suite, each) for each in repeats]
-    scores = [_scores(suite, suite.evaluators, each) for each in repeats]
+    scores = _scores(suite, suite.reported, reduced) if any(silent) else {}
     out = {}
     for name in dict.fromkeys(name for each in silent for name in each):
         those = [each[name] for each in silent if name in each]
-        worst, known = those[0].value, [value for each in scores if (value := each.get(name)) is not None]
-        if known and suite.repeats.reduce != "mean":
-            continue
-        mean = None if worst is None else (math.fsum(known) + worst * len(those)) / (len(known) + len(those))
-        out[name] = Abstained(f"{len(those)} of {counted(len(repeats), 'repeat')}: {those[0].reason}", mean)
+        score = scores.get(name)
+        value = those[0].value if score is None else score
+        out[name] = Abstained(f"{len(those)} of {counted(len(repeats), 'repeat')}: {those[0].reason}", value)
     return out
 
 

@@ -25,6 +25,10 @@ Status: TypeAlias = Literal["stable pass", "flaky", "stable fail", "error"]
 _SUM, _COUNT = "sum ", "n "
 _PASSED = "passed"
 
+FALLEN, SCORED = "\x00fallen ", "\x00scored "
+"""Counts of a metric that no evaluator has: the share of a case that counts as the worst value, and the share with a
+score. A table adds the latter."""
+
 RELIABILITY = "repeats"
 """The label of the metrics of a suite whose cases are repeated."""
 
@@ -136,8 +140,8 @@ class Reduced(Evaluator):
     Attributes:
         evaluator: The evaluator that measures each repeat.
         repeats: How often, and how to reduce.
-        counts_abstained: Whether a repeat that abstains, where others have a score, counts as the worst value of a
-            metric that has one. The mean of the counts knows no such repeats.
+        counts_abstained: Whether a repeat that abstains, where others have a score, counts as the worst value. To a
+            metric without one the whole case abstains.
     """
 
     evaluator: Evaluator
@@ -175,25 +179,38 @@ class Reduced(Evaluator):
         A metric that is undefined in some of them is reduced over the others, and over those that abstain.
         """
         mean = self.evaluator.reduce(observations)
-        if self.repeats.reduce == "mean":
+        averages = self.repeats.reduce == "mean"
+        silent = any(each.abstained for each in observations)
+        if averages and not (silent and self.counts_abstained):
             return mean
-        counts, undefined = dict(mean.counts) if self._averaged else {}, dict(mean.undefined)
+        counts, undefined = dict(mean.counts) if averages or self._averaged else {}, dict(mean.undefined)
         scores = [self.evaluator.scores(each) for each in observations]
-        for name in dict.fromkeys(name for each in scores for name in each if not self._averages(name)):
+        for name in dict.fromkeys(name for each in scores for name in each):
             known = [value for each in scores if (value := each.get(name)) is not None]
-            worst = self._metric(name).worst if self.counts_abstained and known else None
-            known += [] if worst is None else [worst] * sum(name in each.abstained for each in observations)
-            if len(known) >= self.repeats.k and name not in mean.errored:
+            abstained = [each.undefined[name] for each in observations if name in each.abstained]
+            if name in mean.errored or not known:
+                continue
+            worst = self._metric(name).worst
+            if abstained and self.counts_abstained and worst is None:
+                undefined[name] = abstained[0]
+                continue
+            silent_count = len(abstained) if self.counts_abstained else 0
+            if self._averages(name):
+                counts |= {FALLEN + name: silent_count / (silent_count + len(known))} if silent_count else {}
+                continue
+            known += [] if worst is None else [worst] * silent_count
+            if len(known) >= self.repeats.k:
                 counts[_SUM + name] = REDUCERS[self.repeats.reduce](known, self._metric(name), self.repeats)
                 counts[_COUNT + name] = 1
-            elif known:
+            else:
                 undefined.setdefault(name, f"fewer than {self.repeats.k} repeats have a score")
-        abstained = abstained_of(undefined, observations)
-        return structs.replace(mean, counts=counts, undefined=undefined, abstained=abstained)
+        return structs.replace(
+            mean, counts=counts, undefined=undefined, abstained=abstained_of(undefined, observations)
+        )
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what values rest on, as far as repeats are averaged: of other reductions no case has any."""
-        return self.evaluator.basis(sums) if self.repeats.reduce == "mean" else {}
+        return self.evaluator.basis(measured_counts(sums)) if self.repeats.reduce == "mean" else {}
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
         """Return those of the evaluator that measures."""
@@ -212,13 +229,18 @@ class Reduced(Evaluator):
         return frozenset(_family(each.name) for each in metrics if each.high is None or not each.higher_is_better)
 
     def _averages(self, name: str) -> bool:
-        return _family(name) in self._averaged
+        return self.repeats.reduce == "mean" or _family(name) in self._averaged
 
     def _metric(self, name: str) -> Metric:
         return next(each for each in self.evaluator.describe() if _family(each.name) == _family(name))
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
         """Return the evaluator's own formula for ``mean``, else means over cases."""
+        fallen = [name.removeprefix(FALLEN) for name in sums if name.startswith(FALLEN)]
+        worst = {name: each for name in fallen if (each := self._metric(name).worst) is not None}
+        return values_with_falls(self._summarize, sums, worst)
+
+    def _summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
         if self.repeats.reduce == "mean":
             return self.evaluator.summarize(sums)
         names = [name.removeprefix(_COUNT) for name in sums if name.startswith(_COUNT)]
@@ -229,6 +251,81 @@ class Reduced(Evaluator):
             return reduced
         whole = self.evaluator.summarize(sums)
         return {name: reduced.get(name, column) for name, column in whole.items() if self._averages(name)} | reduced
+
+
+@dataclass(frozen=True)
+class WithFalls(Evaluator):
+    """An evaluator by which cases, or a part of their runs, that leave nothing to score count as the worst value.
+
+    A value over `scored` cases with a score and `fallen` ones is the mean of the value and the worst one, by these
+    numbers; for the mean of case scores that is the mean of all scores.
+
+    Attributes:
+        evaluator: The evaluator that measures.
+        worst: Metric, as it names it, to the worst value.
+    """
+
+    evaluator: Evaluator
+    worst: Mapping[str, float]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
+        """The name of the evaluator that measures."""
+        return self.evaluator.name
+
+    @property
+    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
+        """As the evaluator that measures."""
+        return self.evaluator.pools_undefined
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics of the evaluator that measures."""
+        return self.evaluator.describe()
+
+    def measure(self, case: Case) -> Observation:
+        """Refuse: falls are counted in what has been measured."""
+        raise EvaluatorError(f"case {case.id!r}: falls are counted, not measured")
+
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return what values rest on, by the counts that the evaluator has."""
+        return self.evaluator.basis(measured_counts(sums))
+
+    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+        """Return the evaluator's values, moved towards the worst ones."""
+        return values_with_falls(self.evaluator.summarize, sums, self.worst)
+
+
+def values_with_falls(
+    formula: "Callable[[Sums], Mapping[str, FloatArray]]", sums: Sums, worst: Mapping[str, float]
+) -> "Mapping[str, FloatArray]":
+    """Return the values of a formula, of which the share of cases that fell is the worst value.
+
+    Args:
+        formula: Of an evaluator, over its own counts.
+        sums: With the counts of cases that fell; without numbers of cases that have a score, each row is one case.
+        worst: Metric to the worst value, of metrics that fell.
+    """
+    import numpy as np
+
+    if not worst:
+        return formula(measured_counts(sums))
+    values = dict(formula(measured_counts(sums)))
+    for name in worst.keys() & values.keys():
+        fallen = sums[FALLEN + name]
+        scored = sums[SCORED + name] if SCORED + name in sums else 1 - fallen
+        total = np.where(scored > 0, values[name], 0.0) * scored + worst[name] * fallen
+        values[name] = np.where(fallen > 0, total / (scored + fallen), values[name])
+    return values
+
+
+def measured_counts(sums: Sums) -> Sums:
+    """Return the counts that an evaluator has, without those of falls."""
+    columns = {name: column for name, column in sums.items() if _without_mark(name) == name}
+    return sums if len(columns) == len(sums) else Sums(columns, sums.length, sums.metrics)
+
+
+def _without_mark(name: str) -> str:
+    return name.removeprefix(FALLEN).removeprefix(SCORED)
 
 
 @dataclass(frozen=True)

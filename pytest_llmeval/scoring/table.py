@@ -31,6 +31,7 @@ from pytest_llmeval.scoring.intervals import (
     share_interval,
     value_interval,
 )
+from pytest_llmeval.scoring.repeats import FALLEN, SCORED, WithFalls, measured_counts
 from pytest_llmeval.scoring.resample import by_unit, design_effect, resample_count, resampled_totals, unit_numbers
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, successes_of, usage_of
 
@@ -88,12 +89,15 @@ class Table:
         if any(record.calls or record.target_seconds or record.target_usage for record in records):
             of_run[USAGE] = UsageEvaluator()
         self.index = MetricIndex.from_evaluators(evaluators).extended(of_run)
-        self.evaluators = self.index.evaluators
+        self.evaluators = dict(self.index.evaluators)
         self.names: dict[str, list[str]] = {}
         blocks = []
         seen = {label: [_observation(record, label) for record in records] for label in self.evaluators}
         for label, observations in seen.items():
             names, block = stack(observations, compact=True)
+            if any(name.startswith(FALLEN) for name in names):
+                self.evaluators[label], numbers = self._with_falls(label, observations, names, block)
+                names, block = [*names, *numbers], np.column_stack([block, *numbers.values()])
             self.names[label] = names
             blocks.append(block)
         self._starts = dict(zip(self.names, accumulate(map(len, self.names.values()), initial=0), strict=False))
@@ -124,6 +128,43 @@ class Table:
         self.abstained: dict[str, npt.NDArray[np.bool_]] = {}
         self.undefined = self._leave_out(records)
         self.of_family = {name for name, owned in self.owned.items() if "[" in owned.metric.name}
+
+    def _with_falls(
+        self, label: str, observations: Sequence[Observation | None], names: Sequence[str], block: "npt.NDArray[Any]"
+    ) -> "tuple[WithFalls, dict[str, FloatArray]]":
+        """Return an evaluator by which cases that fell count as the worst value, and further counts that it needs.
+
+        The worst value of an unbounded metric is the worst score.
+        """
+        import numpy as np
+
+        counts = {name: block[:, place].astype(float) for place, name in enumerate(names)}
+        worst: dict[str, float] = {}
+        numbers: dict[str, FloatArray] = {}
+        with np.errstate(all="ignore"):
+            values = _formula(self.evaluators[label], measured_counts(Sums(counts, len(block))))
+        for name in (name.removeprefix(FALLEN) for name in names if name.startswith(FALLEN)):
+            owned = self.index.find(self.index.full_name(label, name))
+            if owned is None:
+                continue
+            silent = [
+                each is None or _is_absent(each) or name in each.undefined or name in each.errored
+                for each in observations
+            ]
+            scores = np.where(silent, np.nan, values.get(name, np.nan))
+            scored = numbers[SCORED + name] = np.where(np.isfinite(scores), 1 - counts[FALLEN + name], 0.0)
+            known = scores[scored > 0]
+            extreme = known.min if owned.metric.higher_is_better else known.max
+            bound = owned.metric.worst
+            worst[name] = bound if bound is not None else float(extreme()) if known.size else math.nan
+        return WithFalls(self.evaluators[label], worst), numbers
+
+    def worst(self, name: str) -> float:
+        """Return the value that cases have which fell."""
+        label = self.owner[name]
+        evaluator = self.evaluators[label]
+        assert isinstance(evaluator, WithFalls)
+        return evaluator.worst[name.removeprefix(self.index.full_name(label, ""))]
 
     def summarize(self, matrix: "FloatArray", names: Collection[str] | None = None) -> "dict[str, FloatArray]":
         """Apply every evaluator's formula to rows of totals.

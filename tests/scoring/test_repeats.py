@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, EvaluatorError, Metric, Observation, Sums
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.scoring.repeats import (
     REDUCERS,
     Reduced,
@@ -263,7 +263,13 @@ def test_flakiness_is_the_share_of_pairs_of_repeats_that_come_out_differently(pa
 
 @pytest.mark.parametrize(
     ("reduce", "options", "counted", "allowed"),
-    [("median", {}, 0.5, 1), ("min", {}, 0, 1), ("max", {}, 1, 1), ("pass_at_k", {"k": 1}, 0.5, 1)],
+    [
+        ("mean", {}, 0.5, 1),
+        ("median", {}, 0.5, 1),
+        ("min", {}, 0, 1),
+        ("max", {}, 1, 1),
+        ("pass_at_k", {"k": 1}, 0.5, 1),
+    ],
 )
 def test_a_repeat_that_abstains_is_the_worst_of_them(
     reduce: Any, options: dict[str, Any], counted: float, allowed: float
@@ -272,3 +278,61 @@ def test_a_repeat_that_abstains_is_the_worst_of_them(
     for counts_abstained, expected in ((True, counted), (False, allowed)):
         evaluator = Reduced(Rate(), Repeats(2, reduce, **options), counts_abstained)
         assert evaluator.scores(evaluator.reduce([seen(1), silent]))["rate"] == expected
+
+
+@dataclass(frozen=True)
+class Sized(Rate):
+    """A metric without a largest value."""
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("size", higher_is_better=False, high=None)]
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        return {"size": sums["size"] / sums["n"]}
+
+
+SILENT = Observation({}, undefined={"rate": "nothing", "loss": "nothing"}, abstained=("rate",))
+
+
+def suite_value(evaluator: Reduced, *cases: Sequence[Observation]) -> MetricValue:
+    observed = [evaluator.reduce(repeats) for repeats in cases]
+    records = [CaseRecord(str(number), {}, "passed", {"rate": each}, {}) for number, each in enumerate(observed)]
+    return summarize({"rate": evaluator}, records, confidence=None).metrics["rate"]
+
+
+@pytest.mark.parametrize("reduce", REDUCERS.keys() | {"mean"})
+@given(data=st.data())
+def test_no_repeat_that_abstains_makes_a_case_or_a_suite_better(reduce: Any, data: st.DataObject) -> None:
+    """Whatever a repeat answers, it scores no less than one that leaves nothing to score."""
+    evaluator = Reduced(Rate(), Repeats(3, reduce))
+    scores = data.draw(st.lists(st.lists(st.sampled_from([0, 0.25, 1]), min_size=3, max_size=3), min_size=1))
+    silent = [data.draw(st.lists(st.booleans(), min_size=3, max_size=3)) for _ in scores]  # never all of a case
+    answered = [[seen(each) for each in repeats] for repeats in scores]
+    partly = [
+        [SILENT if leaves and not all(which) else each for each, leaves in zip(repeats, which, strict=True)]
+        for repeats, which in zip(answered, silent, strict=True)
+    ]
+    for here, there in zip(partly, answered, strict=True):
+        score, full = (evaluator.scores(evaluator.reduce(each))["rate"] for each in (here, there))
+        assert score is not None
+        assert full is not None
+        assert score <= full + 1e-12
+    here, there = (suite_value(evaluator, *each) for each in (partly, answered))
+    assert here.scored == there.scored == len(scores)
+    assert here.value is not None
+    assert there.value is not None
+    assert here.value <= there.value + 1e-12
+
+
+def test_a_pooled_value_counts_the_share_of_repeats_that_abstain() -> None:
+    evaluator = Reduced(Rate(), Repeats(2))
+    found = suite_value(evaluator, [seen(4, 4), SILENT], [seen(2, 4), seen(2, 4)], [SILENT, SILENT])
+    # 6 of 8 right in the repeats that were scored, of one case and a half; half a case is wrong.
+    assert (found.value, found.mean, found.scored, found.abstained) == (pytest.approx(4 / 6 * 0.75), 0.5, 2, 1)
+
+
+def test_a_case_abstains_from_a_metric_without_a_worst_value_if_a_repeat_does() -> None:
+    silent = Observation({}, undefined={"size": "nothing"}, abstained=("size",))
+    for reduce in ("mean", "median", "max"):
+        one = Reduced(Sized(), Repeats(2, reduce)).reduce([Observation({"size": 3, "n": 1}), silent])
+        assert (one.undefined, one.abstained) == ({"size": "nothing"}, ("size",))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,8 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation, Totals, abstained_of
 from pytest_llmeval.core.results import CaseOutcome, CaseRecord
+from pytest_llmeval.gates.contract import Abstention
+from pytest_llmeval.scoring.repeats import FALLEN
 from pytest_llmeval.scoring.table import OUTCOME, Table, outcome_of
 
 _DIGITS = 12
@@ -232,7 +235,7 @@ def _rounded(count: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def pooled(runs: Sequence[CaseStatistics]) -> CaseStatistics:
+def pooled(runs: Sequence[CaseStatistics], abstained: Abstention = "fell") -> CaseStatistics:
     """Return the runs as one, whose counts are means over the runs.
 
     A case that errored in some of the runs has the means of the others; cases that the first run does not have are
@@ -240,32 +243,37 @@ def pooled(runs: Sequence[CaseStatistics]) -> CaseStatistics:
 
     Args:
         runs: At least one.
+        abstained: ``fell``: a run in which a case leaves nothing to score, and in another something, counts as the
+            worst value; ``allowed``: the case has the means of the others.
     """
     by_id = [{record.id: record for record in run.records} for run in runs]
     cases = [[run[each.id] for run in by_id if each.id in run] for each in runs[0].records]
-    return replace(runs[0], records=tuple(map(_mean_record, cases)))
+    return replace(runs[0], records=tuple(_mean_record(each, abstained) for each in cases))
 
 
-def _mean_record(records: Sequence[CaseRecord]) -> CaseRecord:
+def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRecord:
     labels = dict.fromkeys(label for record in records for label in record.observations)
     observations = {
-        label: _mean([record.observations[label] for record in records if label in record.observations])
+        label: _mean([record.observations[label] for record in records if label in record.observations], abstained)
         for label in sorted(labels)
     }
     errors = dict(records[0].errors) if all(record.errors for record in records) else {}
     outcomes = [outcome for record in records if (outcome := outcome_of(record)).counts]
     if outcomes:
-        observations[OUTCOME] = _mean(outcomes)
+        observations[OUTCOME] = _mean(outcomes, abstained)
     errors = {label: why for label, why in errors.items() if label not in observations}
     return structs.replace(records[0], observations=observations, errors=errors)
 
 
-def _mean(observations: Sequence[Observation]) -> Observation:
+def _mean(observations: Sequence[Observation], abstained: Abstention) -> Observation:
     clean = [each for each in observations if not each.errored]
     if not clean:
         return observations[0]
     undefined = {name: why for name, why in clean[0].undefined.items() if all(name in each.undefined for each in clean)}
     counts = {name: total / len(clean) for name, total in Totals.add_up(clean).items()}
+    if abstained == "fell":
+        silent = Counter(name for each in clean for name in each.abstained if name not in undefined)
+        counts |= {FALLEN + name: counts.get(FALLEN + name, 0) + runs / len(clean) for name, runs in silent.items()}
     return Observation(counts, undefined=undefined, abstained=abstained_of(undefined, clean))
 
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric
-from pytest_llmeval.core.observation import Observation, Sums
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import UNLABELLED, CaseRecord, MetricIndex
 from pytest_llmeval.core.wording import counted, interval, limit, number
 from pytest_llmeval.gates.contract import Abstention, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain
 from pytest_llmeval.scoring.intervals import normal_quantile
+from pytest_llmeval.scoring.repeats import FALLEN
 from pytest_llmeval.scoring.resample import SEED, BoolArray, IntArray, unit_numbers
 from pytest_llmeval.scoring.table import Table
 
@@ -317,60 +316,6 @@ def _named(word: str, ids: Sequence[str]) -> str:
     return f"{len(ids)} {word} ({', '.join(ids[:_NAMED])}{more})" if ids else ""
 
 
-_FALLEN, _SCORED = "\x00fallen ", "\x00scored "
-"""Counts of a metric that no evaluator has."""
-
-
-@dataclass(frozen=True)
-class _WithFalls(Evaluator):
-    """An evaluator by which cases that had a score in the baseline, and abstain now, count as the worst value.
-
-    A value over `scored` cases with one and `fallen` ones is the mean of the value and the worst one, by these numbers;
-    for the mean of case scores that is the mean of all scores.
-
-    Attributes:
-        evaluator: The evaluator that measures.
-        worst: Metric, as it names it, to the worst value.
-    """
-
-    evaluator: Evaluator
-    worst: Mapping[str, float]
-
-    @property
-    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
-        """The name of the evaluator that measures."""
-        return self.evaluator.name
-
-    @property
-    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
-        """As the evaluator that measures."""
-        return self.evaluator.pools_undefined
-
-    def describe(self) -> Sequence[Metric]:
-        return self.evaluator.describe()
-
-    def measure(self, case: Case) -> Observation:
-        raise EvaluatorError(f"case {case.id!r}: falls are counted, not measured")
-
-    def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        return self.evaluator.basis(self._measured(sums))
-
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
-        import numpy as np
-
-        values = dict(self.evaluator.summarize(self._measured(sums)))
-        for name in self.worst.keys() & values.keys():
-            fallen, scored = sums[_FALLEN + name], sums[_SCORED + name]
-            total = np.where(scored > 0, values[name], 0.0) * scored + self.worst[name] * fallen
-            values[name] = np.where(fallen > 0, total / (scored + fallen), values[name])
-        return values
-
-    @staticmethod
-    def _measured(sums: Sums) -> Sums:
-        columns = {name: column for name, column in sums.items() if not name.startswith((_FALLEN, _SCORED))}
-        return Sums(columns, sums.length, sums.metrics)
-
-
 def _find_falls(table: Table, size: int) -> "dict[str, BoolArray]":
     """Return metric to the cases of the current run that abstain and had a score in the baseline.
 
@@ -384,51 +329,29 @@ def _find_falls(table: Table, size: int) -> "dict[str, BoolArray]":
     return {name: rows for name, rows in fallen.items() if rows.any()}
 
 
-def _worst_of(table: Table, name: str) -> float:
-    """Return the worst value of a metric; of an unbounded one, the worst score of both runs."""
+def _records_with_falls(
+    records: Sequence[CaseRecord], table: Table, fallen: "Mapping[str, BoolArray]"
+) -> Sequence[CaseRecord]:
+    """Return the cases of two runs, of which those that fell count as the worst value of their metrics."""
     import numpy as np
 
-    metric, scores = table.metric(name), table.scores[name]
-    return (
-        float((np.nanmin if metric.higher_is_better else np.nanmax)(scores)) if metric.worst is None else metric.worst
-    )
-
-
-def _table_with_falls(
-    evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord], table: Table, fallen: "Mapping[str, BoolArray]"
-) -> Table:
-    """Return the table of two runs in which the cases that fell have the worst value of their metrics."""
-    import numpy as np
-
-    own_names = {name: name.removeprefix(table.index.full_name(table.owner[name], "")) for name in fallen}
-    wrapped = {
-        label: _WithFalls(
-            evaluators[label],
-            {own_names[name]: _worst_of(table, name) for name in fallen if table.owner[name] == label},
-        )
-        for label in dict.fromkeys(table.owner[name] for name in fallen)
-    }
-    counted_rows = [dict(record.observations) for record in records]
+    out = list(records)
     for name, rows in fallen.items():
-        label, own = table.owner[name], own_names[name]
-        scored = np.isfinite(table.scores[name][: len(rows)])
-        for row in np.flatnonzero(rows | scored).tolist():
-            counted_rows[row][label] = _counted_case(
-                wrapped[label], counted_rows[row][label], own, fell=bool(rows[row])
-            )
-    changed = [structs.replace(record, observations=seen) for record, seen in zip(records, counted_rows, strict=True)]
-    return Table({**evaluators, **wrapped}, changed)
+        label = table.owner[name]
+        own = name.removeprefix(table.index.full_name(label, ""))
+        for row in np.flatnonzero(rows).tolist():
+            seen = _fallen_case(table.evaluators[label], out[row].observations[label], own)
+            out[row] = structs.replace(out[row], observations={**out[row].observations, label: seen})
+    return out
 
 
-def _counted_case(evaluator: Evaluator, seen: Observation, name: str, *, fell: bool) -> Observation:
-    if not fell:
-        return structs.replace(seen, counts={**seen.counts, _SCORED + name: 1})
+def _fallen_case(evaluator: Evaluator, seen: Observation, name: str) -> Observation:
     # Of an observation without counts nothing has a value, and now it has one.
     others = () if seen.counts else [each.name for each in evaluator.describe()]
     undefined = {**dict.fromkeys(others, ""), **seen.undefined}
     del undefined[name]
     abstained = tuple(each for each in seen.abstained if each != name)
-    return structs.replace(seen, counts={**seen.counts, _FALLEN + name: 1}, undefined=undefined, abstained=abstained)
+    return structs.replace(seen, counts={**seen.counts, FALLEN + name: 1}, undefined=undefined, abstained=abstained)
 
 
 class PairedRows(NamedTuple):
@@ -480,8 +403,7 @@ class RunPairing:
         self.table = Table(evaluators, self._records)
         self.fallen = _find_falls(self.table, self._size) if self.paired else {}
         if self.fallen and abstained == "fell":
-            known = MetricIndex.from_evaluators(evaluators).evaluators
-            self.table = _table_with_falls(known, self._records, self.table, self.fallen)
+            self.table = Table(evaluators, _records_with_falls(self._records, self.table, self.fallen))
         self.common = len(same)
         self.only_current = len(self.matching.new) + len(self.matching.edited)
         self.only_baseline = len(self.matching.gone) + len(self.matching.edited)
@@ -501,8 +423,9 @@ class RunPairing:
         if not count:
             return ""
         silent = f"{counted(count, 'case')} {'abstains' if count == 1 else 'abstain'} that had a score"
-        worst = limit(_worst_of(self.table, name))
-        return f"{silent}, which the suite allows" if self.abstained == "allowed" else f"{silent}, counted as {worst}"
+        if self.abstained == "allowed":
+            return f"{silent}, which the suite allows"
+        return f"{silent}, counted as {limit(self.table.worst(name))}"
 
     def groups(self, label: str) -> dict[str, PairedRows]:
         """Return the cases by the value of a label, which paired cases have from the current run."""

@@ -9,6 +9,7 @@ import pytest
 from builders import gate, pairing
 from builders import judge as judged
 from judges import ClaimJudge
+from msgspec import structs
 
 from pytest_llmeval import (
     Case,
@@ -27,11 +28,12 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.drop import judge_together
 from pytest_llmeval.gates.limit import parse_gate
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, pooled
 from pytest_llmeval.gates.statistics.compare import compare_systems, differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
+from pytest_llmeval.scoring.table import summarize
 
 FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
 CONTEXTS = ["Refunds take 30 days at most."]
@@ -175,3 +177,49 @@ def test_a_case_with_too_few_repeats_that_have_a_score_abstains() -> None:
     assert repeated.reduce([said, said, silent]).abstained == ()
     assert repeated.reduce([said, silent, silent]).abstained == ("other",)
     assert repeated.reduce([silent, silent, silent]).abstained == ("other",)
+
+
+def test_a_pool_of_runs_in_which_other_cases_abstain_is_no_better_than_each_of_them() -> None:
+    runs = [rag(tuple(SILENT if n % 3 == turn else FAITHFUL for n in range(60))) for turn in range(3)]
+    pool = [CaseStatistics.from_records(each.records) for each in runs]
+    change = compare(runs[0], pooled(pool)).metrics["faithfulness"]
+    assert (change.value, change.baseline) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    free = compare(runs[0], pooled(pool, "allowed"), abstained="allowed").metrics["faithfulness"]
+    assert (free.value, free.baseline) == (1, 1)
+
+
+def repeated(*cases: tuple[str, ...], reduce: Any = "mean", abstained: bool = True) -> Result:
+    """Return a run whose cases have these answers, one for each repeat."""
+    evaluator = Reduced(get_evaluator("claims", metrics=["faithfulness"]), Repeats(2, reduce), abstained)
+    first, second = (rag(tuple(case[turn] for case in cases)).records for turn in range(2))
+    records = []
+    for turns in zip(first, second, strict=True):
+        one = evaluator.reduce([each.observations["claims"] for each in turns])
+        records.append(structs.replace(turns[0], observations={"claims": one}))
+    return summarize({"claims": evaluator}, records)
+
+
+@pytest.mark.parametrize("reduce", ["mean", "median", "majority", "min", "max", "pass_at_k", "all_of_k"])
+def test_repeats_that_abstain_are_no_way_to_a_better_score(reduce: str) -> None:
+    """Abstaining where an answer was wrong changes nothing, and where it was right it costs what a wrong one costs."""
+    mixed, wrong = (FAITHFUL, UNFAITHFUL), (UNFAITHFUL, UNFAITHFUL)
+    before = repeated(*[mixed] * 30, *[wrong] * 30, reduce=reduce)
+    silent = repeated(*[(FAITHFUL, SILENT)] * 30, *[(UNFAITHFUL, SILENT)] * 30, reduce=reduce)
+    assert silent.metrics["faithfulness"].value == before.metrics["faithfulness"].value
+    assert on("faithfulness", silent, before, max_drop=0.02).value == 0
+    right = repeated(*[(FAITHFUL, FAITHFUL)] * 30, *[wrong] * 30, reduce=reduce)
+    drops = [on("faithfulness", each, right, max_drop=0.02) for each in (silent, before)]
+    assert drops[0] == drops[1]
+    rows = compare_systems({"app": right, "new": silent}, "app", pairing(silent, right).table.index).rows
+    assert rows[1].against["faithfulness"].difference.value == silent.metrics["faithfulness"].value
+    free = repeated(*[(FAITHFUL, SILENT)] * 4, reduce=reduce, abstained=False).metrics["faithfulness"].value
+    assert free == 1
+
+
+def test_statistics_of_repeats_keep_the_shares_that_abstain() -> None:
+    run = repeated((FAITHFUL, SILENT), (FAITHFUL, FAITHFUL), (SILENT, SILENT), (UNFAITHFUL, SILENT))
+    kept = CaseStatistics.from_records(run.records)
+    read = CaseStatistics.from_lines(json.loads(json.dumps(list(kept.to_lines()))))
+    assert read == kept
+    value = read.table(run.evaluators).metrics(range(4), None)["faithfulness"]
+    assert (value.value, value.mean, value.scored, value.abstained) == (pytest.approx(0.5), 0.5, 3, 1)
