@@ -15,6 +15,8 @@ from pytest_llmeval.services.machine import process_name
 from pytest_llmeval.services.retrying import Refusals, RunCalls
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.asking import JudgePanel, Juror
     from pytest_llmeval.judge.clients import AsyncJudge
@@ -153,15 +155,25 @@ class SuiteJudges:
             self._users.setdefault(asking, JudgePanel.of_one(juror))
         return self._users[asking]
 
-    def open_user(self, asking: Path, spec: JudgeSpec, own: OwnJudge | None) -> None:
+    def open_user(
+        self, asking: Path, spec: JudgeSpec, own: OwnJudge | None, objects: "Mapping[str, Any] | None" = None
+    ) -> None:
         """Connect the model that plays the user; the fixture ``judge_client`` plays it for the provider fixture.
+
+        Args:
+            asking: The file.
+            spec: The model.
+            own: The user's own judge, if any.
+            objects: Names of models to clients that Python passes by value; one that is named plays the user.
 
         Raises:
             JudgeError: The fixture returned something that cannot reply.
         """
         __tracebackhide__ = True
         (juror,) = self._users[asking].jurors.values()
-        judge = own.client() if own is not None and spec.provider == "fixture" else None
+        judge = (objects or {}).get(spec.model or "")
+        if judge is None and own is not None and spec.provider == "fixture":
+            judge = own.client()
         self._connect(juror, spec, judge, (asking, _USER))
 
     def _juror(
@@ -188,13 +200,20 @@ class SuiteJudges:
             fault = f"does not fit --llmeval-judge-model or --llmeval-judge-base-url: {error}"
             raise SuiteError([Fault(display_path, 0, 0, "judge", fault)]) from None
 
-    def open(self, asking: Path, spec: "JudgeSpec | PanelSpec", own: OwnJudge | None) -> None:
+    def open(
+        self,
+        asking: Path,
+        spec: "JudgeSpec | PanelSpec",
+        own: OwnJudge | None,
+        objects: "Mapping[str, Any] | None" = None,
+    ) -> None:
         """Connect a judge, or the jurors of a panel, to their clients.
 
         Args:
             asking: The file.
             spec: The judge in the suite file.
             own: The user's own judge, if any, which stands in for every juror: the request names the model.
+            objects: Names of models to clients that Python passes by value.
 
         Raises:
             JudgeError: The fixture returned something that cannot judge.
@@ -208,7 +227,8 @@ class SuiteJudges:
         is_own = asked_for is None or asked_for.startswith("fixture:")
         judge = own.client() if own is not None and is_own else None
         for number, (juror, chosen) in enumerate(zip(jurors, jurors_of(self.options.chosen(spec)), strict=True)):
-            self._connect(juror, chosen, judge, (asking, number))
+            by_value = (objects or {}).get(chosen.model or "")
+            self._connect(juror, chosen, by_value if judge is None else judge, (asking, number))
 
     def _connect(self, juror: "Juror", chosen: JudgeSpec, judge: Any, place: tuple[Path, int]) -> None:
         __tracebackhide__ = True
@@ -309,6 +329,7 @@ class JudgeAccess:
         asking: The file.
         spec: The judge in the suite file.
         own: The user's own judge, if any.
+        objects: Names of models to clients that Python passes by value.
     """
 
     panel: "JudgePanel"
@@ -316,6 +337,7 @@ class JudgeAccess:
     asking: Path
     spec: "JudgeSpec | PanelSpec"
     own: OwnJudge | None = None
+    objects: "Mapping[str, Any] | None" = None
 
     def panel_for(self, evaluator: "Evaluator") -> "JudgePanel":
         """Return the judges that an evaluator asks."""
@@ -330,7 +352,7 @@ class JudgeAccess:
         """
         __tracebackhide__ = True
         if self.judges.store.asks:
-            self.judges.open(self.asking, self.spec, self.own)
+            self.judges.open(self.asking, self.spec, self.own, self.objects)
 
 
 @dataclass(frozen=True)
@@ -347,4 +369,4 @@ class UserAccess(JudgeAccess):
         """
         __tracebackhide__ = True
         if self.judges.store.asks:
-            self.judges.open_user(self.asking, self.spec, self.own)
+            self.judges.open_user(self.asking, self.spec, self.own, self.objects)

@@ -333,13 +333,13 @@ class CaseRunner:
 
             display_path, priced = loaded.key.display_path, suite.asks_judge
             panel = self.judges.judge_of(suite.path, suite.judge, display_path, priced=priced)
-            judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, fixtures.judge)
+            judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, fixtures.judge, suite.objects)
         player, user = suite.conversation.user, None
         if player is not None:
             from pytest_llmeval.judge.judges import UserAccess
 
             playing = self.judges.user_of(suite.path, player, loaded.key.display_path)
-            user = UserAccess(playing, self.judges, suite.path, player, fixtures.judge)
+            user = UserAccess(playing, self.judges, suite.path, player, fixtures.judge, suite.objects)
         shared = self.options.shares and early.target and not loaded.key.test
         jobs = [Job(loaded, repeat, target, judge, shared, user) for repeat in range(suite.repeats.times)]
         return (
@@ -455,13 +455,13 @@ class SuiteTargets:
     def _connect(self, suite: Suite) -> "Target | BatchTarget":
         if suite.model is not None:
             return self._connect_model(suite.model)
-        from pytest_llmeval.targets.python import load_target, network_target
-
-        spec, folder = suite.target, suite.path.parent
+        spec = suite.target
         assert spec is not None
         if spec.python is not None:
-            return load_target(spec.python, folder)
-        target = network_target(spec, folder, self.calls)
+            return suite.called(spec.python)
+        from pytest_llmeval.targets.python import network_target
+
+        target = network_target(spec, suite.path.parent, self.calls)
         self.background.closing.append(target.aclose)
         return target
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, Signature
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, Unpack, get_type_hints, is_typeddict
 
 from msgspec import Struct, structs
@@ -252,8 +252,12 @@ class DeclaredSuite:
             name: Of the suite; unique in its file.
             cases: From `cases`, or what it takes.
             keys: The other keys of a suite file. ``evaluators`` may be entries such as ``ev.text(metrics=["f1"])``,
-                names, evaluators of your own or functions of a case, and so may ``checks``; ``target`` may be a
-                function that a module of yours defines.
+                names, evaluators of your own or functions of a case, and so may ``checks``. Targets, worlds, systems
+                and the clients of judges and simulated users may be the objects themselves. A lambda or a partial
+                function has no name of its own: `named` gives it one.
+
+        Raises:
+            LlmevalError: A value is none that its key can have, or an object has no name.
         """
         frame = users_frame()
         self.name = name
@@ -265,8 +269,8 @@ class DeclaredSuite:
             self._file = Path.cwd() / "notebook.py"
         self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
         self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={}, options={})
-        objects, self._own = by_name_in_file(keys)
-        self._data = {"suite": name, **_in_file(objects)}
+        self._by_name = by_name_in_file(keys)
+        self._data = {"suite": name, **_in_file(self._by_name.keys)}
 
     @classmethod
     def from_file(cls, path: "str | Path") -> "DeclaredSuite":
@@ -301,7 +305,7 @@ class DeclaredSuite:
         root = root or self.path.parent
         if not self._data:
             return load_suite(self.path, known, root=root, display_path=display_path(self.path, root))
-        for each in self._own:
+        for each in self._by_name.registered:
             if isinstance(each, CheckKind):
                 known.register_check(each)
             else:
@@ -317,7 +321,7 @@ class DeclaredSuite:
         place = FilePlace(self._line, 1)
         source = None if isinstance(self._cases.source, RowSource) else self._cases.source
         data = self._data if source is None else {**self._data, "source": source}
-        document = Document(display_path(self._file, root), data, lambda: place)
+        document = Document(display_path(self._file, root), data, lambda: place, objects=self._by_name.objects)
         for key, value in data.items():
             try:
                 json.dumps(value, allow_nan=False)
@@ -443,28 +447,11 @@ def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a suite as a file has them; unknown ones stay, for the fault that names the nearest."""
     data = {}
     for name, value in keys.items():
-        by_name = _BY_VALUE[name](value) if name in _BY_VALUE else value
-        listed = isinstance(by_name, Iterable) and not isinstance(by_name, str | bytes | Mapping)
-        in_file = _containers(list(by_name) if listed else by_name)
+        listed = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        in_file = _containers(list(value) if listed else value)
         if in_file != [] and (in_file is not None or (name in KEYS and KEYS[name].null)):
             data[name] = in_file
     return data
-
-
-def _named_target(target: Any) -> Any:
-    """Return how a suite file names a target."""
-    if target is None or isinstance(target, str | Mapping):
-        return target
-    if not isinstance(target, FunctionType) or "<" in target.__qualname__:
-        qualified = getattr(target, "__qualname__", type(target).__name__)
-        raise LlmevalError(
-            f"target: found {qualified}, expected a function that a module defines, or 'module:function'"
-        )
-    return {"python": f"{target.__module__}:{target.__qualname__}"}
-
-
-_BY_VALUE: Final[Mapping[str, Callable[[Any], Any]]] = {"target": _named_target}
-"""Keys whose values in Python may be objects, to what a file has in their place."""
 
 
 def _case_entry(case: Any) -> dict[str, Any]:

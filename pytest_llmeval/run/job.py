@@ -143,9 +143,7 @@ class Job(Struct, frozen=True):
             with suppress(Exception):  # raised again for every case that asks
                 self.target.load()
                 if self.suite.target is not None and self.suite.target.world is not None:
-                    from pytest_llmeval.targets.python import load_target
-
-                    load_target(self.suite.target.world, self.suite.path.parent, "world")
+                    self.suite.called(self.suite.target.world, "world")
             if self.user is not None:
                 self.user.open()
         if self.judge is not None:

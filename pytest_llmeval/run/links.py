@@ -22,7 +22,7 @@ from pytest_llmeval.run.score import cut_in_blocks
 from pytest_llmeval.services.background import Stopwatch, ThisThread
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.python import World, call_target, for_case, in_world, load_target, typed_input, within
+from pytest_llmeval.targets.python import World, call_target, for_case, in_world, typed_input, within
 from pytest_llmeval.targets.recordings import Recordings, recorded_figures, recording
 from pytest_llmeval.targets.spec import BatchTarget
 
@@ -367,7 +367,7 @@ class InWorld:
         spec, target = job.suite.target, job.target.load()
         if spec is None or spec.world is None or isinstance(target, BatchTarget):
             return await ask(job)
-        factory = load_target(spec.world, job.suite.path.parent, "world")
+        factory = job.suite.called(spec.world, "world")
         # A plain target without a time limit runs in this thread, and its world with it.
         stays = spec.timeout is None and not inspect.iscoroutinefunction(target)
         world = World(factory, job.case, self.thread.call if self.thread is not None and stays else None)

@@ -3,12 +3,14 @@
 The types of all functions are in ``entries.pyi``, which ``.ci/entries_stub.py`` writes from the JSON Schema.
 """
 
-__all__ = ("all_of", "any_of", "at_least", "check", "evaluator", "judge", "not_")
+__all__ = ("all_of", "any_of", "at_least", "check", "evaluator", "judge", "named", "not_")
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
+from functools import partial
 from inspect import Parameter, Signature, cleandoc, signature
+from types import FunctionType
 from typing import Any, Final, get_args
 
 from msgspec import Struct
@@ -74,19 +76,128 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
     return check_of(function, name)
 
 
-def by_name_in_file(keys: Mapping[str, Any]) -> tuple[dict[str, Any], list[type[Evaluator] | CheckKind]]:
-    """Return the keys of a suite with names in place of evaluators and checks that are objects, and what has the names.
+class NamedObject(Struct, frozen=True):
+    """An object with the name that it has in files and reports.
+
+    Attributes:
+        value: The object.
+        name: The name.
+    """
+
+    value: Any
+    name: str
+
+
+def named(value: Any, name: str) -> NamedObject:
+    """Return an object with a name, for a suite: a target, a world, or the client of a judge or of a simulated user.
+
+    Functions, methods, classes and their instances have names of their own, lambdas and partial functions have none.
+
+    Args:
+        value: The object.
+        name: The name by which reports and stored verdicts know it.
 
     Raises:
-        LlmevalError: Something else is among them, or a function has no name.
+        LlmevalError: The name is empty or begins or ends with a blank.
+    """
+    if not name or name != name.strip() or not name.isprintable():
+        raise LlmevalError(f"ev.named: found {name!r}, expected a name on one line, such as 'small'")
+    return NamedObject(value, name)
+
+
+class ByName(Struct, frozen=True):
+    """The keys of a suite as a file has them, and the objects that the names in them mean.
+
+    Attributes:
+        keys: With names in place of objects.
+        registered: Evaluators and checks.
+        objects: Name to target, world or client.
+    """
+
+    keys: dict[str, Any]
+    registered: list[type[Evaluator] | CheckKind]
+    objects: dict[str, Any]
+
+
+def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
+    """Return the keys of a suite with names in place of objects.
+
+    Raises:
+        LlmevalError: A value is none that the key can have, an object has no name, or two have the same one.
     """
     own: dict[str, type[Evaluator] | CheckKind] = {}
-    named = dict(keys)
+    file_keys = dict(keys)
     if evaluators := keys.get("evaluators"):
-        named["evaluators"] = [_entry_of(each, own) for each in _listed(evaluators)]
+        file_keys["evaluators"] = [_entry_of(each, own) for each in _listed(evaluators)]
     if checks := keys.get("checks"):
-        named["checks"] = [_checks_in_file(each, own) for each in _listed(checks)]
-    return named, list(own.values())
+        file_keys["checks"] = [_checks_in_file(each, own) for each in _listed(checks)]
+    objects: dict[str, Any] = {}
+    for key, grammar in _OBJECTS.items():
+        if keys.get(key) is not None:
+            file_keys[key] = _objects_in_file(keys[key], grammar, key, objects)
+    return ByName(file_keys, list(own.values()), objects)
+
+
+_CALLED: Final = ""
+_CLIENT: Final = "fixture:"
+_TARGET: Final = {"python": _CALLED, "world": _CALLED}
+_MODEL: Final = {"model": _CLIENT}
+_JUDGE: Final = {**_MODEL, "first": _MODEL, "then": _MODEL}
+_ANY: Final = "*"
+_OBJECTS: Final[Mapping[str, Any]] = {
+    "target": _TARGET,
+    "systems": {_ANY: _TARGET},
+    "conversation": {"user": _MODEL},
+    "judge": _JUDGE,
+    "judges": [_JUDGE],
+}
+"""Keys to the objects in their values, each as what precedes its name in a file: in a list, or by key; an object in
+place of a mapping belongs under the first key."""
+
+
+def _objects_in_file(value: Any, grammar: Any, place: str, objects: dict[str, Any]) -> Any:
+    """Return a value with names in place of objects, and add the objects."""
+    if isinstance(grammar, list) and isinstance(value, list | tuple):
+        return [_objects_in_file(each, grammar[0], place, objects) for each in value]
+    if value is None or isinstance(value, str | list | tuple) or isinstance(grammar, list):
+        return value
+    if isinstance(grammar, str):
+        name = f"{grammar}{_object_name(value, place, grammar)}"
+        value = value.value if isinstance(value, NamedObject) else value
+        if objects.setdefault(name, value) != value:
+            raise LlmevalError(
+                f"{place}: found two objects {name!r}, expected distinct names: ev.named(value, name='small')"
+            )
+        return name
+    if isinstance(value, Mapping):
+        below = {key: grammar.get(key, grammar.get(_ANY)) for key in value}
+        return {
+            key: each if below[key] is None else _objects_in_file(each, below[key], f"{place}.{key}", objects)
+            for key, each in value.items()
+        }
+    short, inner = next(iter(grammar.items()))
+    if not isinstance(inner, str):
+        return value
+    return {short: _objects_in_file(value, inner, place, objects)}
+
+
+def _object_name(value: Any, place: str, grammar: str) -> str:
+    """Return the name of an object: its own, or that of its system."""
+    if isinstance(value, NamedObject):
+        return value.name
+    if not callable(value) and not (grammar == _CLIENT and (hasattr(value, "complete") or hasattr(value, "chat"))):
+        expected = "a client, or PROVIDER:NAME" if grammar == _CLIENT else "a function, or its name 'my_app:answer'"
+        raise LlmevalError(f"{place}: found {value!r}, expected {expected}")
+    is_function = isinstance(value, FunctionType | type)
+    qualified = getattr(value, "__qualname__", type(value).__qualname__)
+    if place.startswith("systems.") and not (is_function and "<" not in qualified):
+        return place  # of several instances or closures, only the names of the systems differ
+    if qualified.endswith("<lambda>") or isinstance(value, partial):
+        kind = "partial" if isinstance(value, partial) else "lambda"
+        raise LlmevalError(
+            f"{place}: found a {kind}, which has no name of its own, expected ev.named(..., name='small')"
+        )
+    return f"{getattr(value, '__module__', '')}:{qualified}"
 
 
 def _listed(entries: Any) -> Iterable[Any]:

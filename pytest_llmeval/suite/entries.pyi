@@ -139,6 +139,28 @@ def evaluator(
         EvaluatorError: A function has no name of its own, and none is given.
     """
 
+class NamedObject(Struct, frozen=True):
+    value: Any
+    name: str
+
+class ByName(Struct, frozen=True):
+    keys: dict[str, Any]
+    registered: list[type[Evaluator] | CheckKind]
+    objects: dict[str, Any]
+
+def named(value: Any, name: str) -> NamedObject:
+    """Return an object with a name, for a suite: a target, a world, or the client of a judge or of a simulated user.
+
+    Functions, methods, classes and their instances have names of their own, lambdas and partial functions have none.
+
+    Args:
+        value: The object.
+        name: The name by which reports and stored verdicts know it.
+
+    Raises:
+        LlmevalError: The name is empty or begins or ends with a blank.
+    """
+
 def check(function: CaseFunction, name: str | None = None) -> CheckKind:
     """Return the check that a function of a case is: ``case -> met``, plain or async.
 
@@ -150,13 +172,15 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
         EvaluatorError: It has no name of its own, and none is given.
     """
 
-def by_name_in_file(keys: Mapping[str, Any]) -> tuple[dict[str, Any], list[type[Evaluator] | CheckKind]]: ...
-def not_(check: Check) -> Entry:
-    """Return the keys of a suite with names in place of evaluators and checks that are objects, and what has the names.
+def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
+    """Return the keys of a suite with names in place of objects.
 
     Raises:
-        LlmevalError: Something else is among them, or a function has no name.
+        LlmevalError: A value is none that the key can have, an object has no name, or two have the same one.
     """
+
+def not_(check: Check) -> Entry:
+    """Return a check that holds where another one does not."""
 
 def all_of(*of: Check) -> Entry:
     """Return a check that holds where all of some checks do."""
@@ -1420,6 +1444,7 @@ __all__ = [
     "min_chars",
     "min_sentences",
     "min_words",
+    "named",
     "narrative",
     "narrative_action_layer",
     "narrative_characters",

@@ -135,6 +135,7 @@ class _Loader(SettingsReader):
             path=self.path,
             on=self.on,
             turns=self.turns,
+            objects=self.document.objects,
             checked=checked,
             **self._carried(entry, carried),
         )

@@ -366,7 +366,7 @@ class SettingsReader(JudgeReader):
         spec = TargetSpec(entry) if isinstance(entry, str) else self.check(TargetSpec, entry, ("target",))
         if spec is None:
             return None
-        for path, message in target_faults(spec):
+        for path, message in target_faults(spec, self.document.objects):
             self.fault(("target", *path), message)
         return spec
 

@@ -1,6 +1,6 @@
 """A suite: the checked content of a suite file, as a whole, of one system, as a sample, and in an order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as case_replace
 from functools import cached_property, partial
 from hashlib import sha256
@@ -45,6 +45,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         name: Of the suite, in reports.
         path: The file.
         types: Part of a case to the type that Python tests get it in.
+        objects: Names of targets, worlds and models to what Python passes by value.
         checked: Whether some of its cases have checks.
         faults: Faults that do not concern every case; the good cases run, but gates are not judged.
         faulty: How many cases cannot run because of them.
@@ -61,6 +62,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     name: str
     path: Path
     types: Mapping[str, Any] = {}
+    objects: Mapping[str, Any] = {}
     checked: bool = False
     faults: tuple[Fault, ...] = ()
     faulty: int = 0
@@ -134,6 +136,22 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     def all_faults(self) -> tuple[Fault, ...]:
         """The faults of the suite and of its systems."""
         return (*self.faults, *(fault for each in self.systems.values() for fault in each.faults))
+
+    def called(self, name: str, role: str = "target") -> Callable[..., Any]:
+        """Return the callable that a name means.
+
+        Args:
+            name: ``module:name``, or the name of an object that Python passes by value.
+            role: What the callable is, for messages.
+
+        Raises:
+            PredictionError: As of `pytest_llmeval.targets.python.load_target`.
+        """
+        if name in self.objects:
+            return cast("Callable[..., Any]", self.objects[name])
+        from pytest_llmeval.targets.python import load_target
+
+        return load_target(name, self.path.parent, role)
 
     @property
     def bulk(self) -> bool:

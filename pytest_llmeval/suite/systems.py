@@ -164,7 +164,7 @@ class SystemReader(Struct, frozen=True):
         target: TargetSpec | None = self.reader.check(TargetSpec, entry, place)
         if target is None:
             return None
-        for path, message in target_faults(target):
+        for path, message in target_faults(target, self.reader.document.objects):
             self.reader.fault((*place, *path), message)
         return SystemSpec(name, target=target)
 

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -212,14 +212,19 @@ _RANGES: Final = {"batch": (1, 10_000), "retries": (0, 10), "concurrency": (1, 6
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-def target_faults(spec: TargetSpec) -> Iterator[SpecFault]:
-    """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret."""
+def target_faults(spec: TargetSpec, objects: Container[str] = ()) -> Iterator[SpecFault]:
+    """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret.
+
+    Args:
+        spec: The target.
+        objects: Names of what Python passes by value.
+    """
     is_function = spec.python is not None or spec.is_for_fixture
     if spec.kind is None and not spec.is_for_fixture:
         kinds = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
         subject = f"found {' and '.join(kinds)}" if kinds else "no target given"
         yield (), f"{subject}: set exactly one of python, http, command"
-    if spec.python is not None:
+    if spec.python is not None and spec.python not in objects:
         yield from _python_faults(spec.python)
     if spec.http is not None:
         yield from ((("http", *path), message) for path, message in _http_faults(spec.http))
@@ -237,7 +242,8 @@ def target_faults(spec: TargetSpec) -> Iterator[SpecFault]:
     if spec.world is not None:
         if not is_function:
             yield ("world",), f"found a world beside {spec.kind or 'no target'}, expected a python target"
-        yield from ((("world",), message) for _, message in _python_faults(spec.world))
+        if spec.world not in objects:
+            yield from ((("world",), message) for _, message in _python_faults(spec.world))
     if spec.command is not None:
         yield from ((("command", *path), message) for path, message in _command_faults(spec.command))
 

@@ -190,7 +190,7 @@ def test_loud(case, loud):
             "test_capitals.py:8:1  evaluators[0].text: found the unknown metric",
         ),
         (("target=answer", "target=answer()"), "TypeError"),
-        (("target=answer", "target=lambda question: question"), "expected a function that a module defines"),
+        (("target=answer", "target=lambda question: question"), "found a lambda, which has no name of its own"),
         (('"expected": "Quito"', '"expected": {1, 2}'), "test_capitals.py:8:1  cases: row 2, expected: found set, exp"),
         (('"id": "東京"', '"id": "paris"'), "found the id 'paris' twice"),
     ],

@@ -4,7 +4,7 @@ import csv
 import gc
 import io
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -217,12 +217,14 @@ class Document:
     Attributes:
         file: The file as shown to the user.
         data: Plain data: what JSON can carry.
+        objects: Names in the data to what they mean, where Python passes it by value.
     """
 
     file: str
     data: Any
     _find_places: Callable[[], FilePlace | None] = field(default=_nowhere, repr=False, compare=False)
     _text: str = field(default="", repr=False, compare=False)
+    objects: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def _places(self) -> FilePlace | None:
