@@ -1,6 +1,7 @@
 """The input and output of summaries: case records, metrics and their index by name, groups, results."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.codec import AnyNumber, JsonNumber, WrittenField
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import FrameLibrary, data_frame
+from pytest_llmeval.core.wording import counted, excerpt, interval, number, padded, printable, width_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -274,20 +278,22 @@ class Result:
         groups: Label name, label value to metrics.
         cases: One result per case.
         pass_rate: Share of the cases that passed among those that ran.
-        scores: Metric name to the cases' own values (NaN if there is none), shape ``(cases,)``.
+        case_scores: Metric name to the cases' own values (NaN if there is none), shape ``(cases,)``.
         usage: Calls, tokens, cost and latencies by name; empty where nothing was asked.
         evaluators: Label to evaluator.
         records: What the metrics were computed from.
         clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
         intervals: Metric name to how its interval was computed, in results of merged statistics.
         system: Which of several systems answered.
+        answered: The cases with their predictions, in the order of `cases`; empty where they are not in memory.
+        repeats: The result of which each repeat of a case is a case, if the suite repeats its cases.
     """
 
     metrics: Mapping[str, MetricValue]
     groups: Mapping[str, Mapping[str, GroupResult]]
     cases: Sequence[CaseResult]
     pass_rate: MetricValue
-    scores: "Mapping[str, FloatArray]" = field(repr=False, default_factory=dict)
+    case_scores: "Mapping[str, FloatArray]" = field(repr=False, default_factory=dict)
     usage: Mapping[str, MetricValue] = field(default_factory=dict)
 
     evaluators: "Mapping[str, Evaluator]" = field(repr=False, default_factory=dict)
@@ -295,10 +301,45 @@ class Result:
     clusters: Clusters | None = None
     intervals: Mapping[str, IntervalMethod] = field(default_factory=dict)
     system: str = ""
+    answered: Sequence[Case] = field(repr=False, default=())
+    repeats: "Result | None" = field(repr=False, default=None)
 
     def find(self, metric: str) -> MetricValue | None:
         """Return a metric of the suite, its pass rate or a figure of its usage."""
         return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
+
+    def frame(self, library: FrameLibrary | None = None) -> Any:
+        """Return a data frame with one row for each case, or for each repeat of a case.
+
+        Args:
+            library: Of the frame; default: the first of the three that is installed.
+
+        Returns:
+            Columns ``id``, ``system``, ``repeat`` (counted from 1; 0 without repeats), ``outcome``, ``reason`` (why
+            the case failed, was skipped or did not run), ``input``, ``expected``, ``prediction``, ``latency_s``,
+            ``tokens``, ``cost_usd``, ``label.NAME`` for each label, and for each metric ``NAME`` and ``reason.NAME``
+            (of the score, or of its absence). A metric with the name of another column is ``metric.NAME``. Columns
+            that mix texts with other data, and columns of objects and lists, have their values as JSON.
+
+        Raises:
+            MissingExtraError: narwhals is not installed.
+            ImportError: The library is not installed.
+        """
+        return data_frame(_wide(self.repeats or self, repeated=self.repeats is not None), library)
+
+    def scores(self, library: FrameLibrary | None = None) -> Any:
+        """Return a data frame of `to_dicts`: one row for each case, metric and repeat.
+
+        Args:
+            library: As of `frame`.
+
+        Raises:
+            MissingExtraError: narwhals is not installed.
+            ImportError: The library is not installed.
+        """
+        rows = self.to_dicts()
+        columns = dict.fromkeys((*_SCORE_COLUMNS, *(name for row in rows for name in row)))
+        return data_frame({name: [row.get(name) for row in rows] for name in columns}, library)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each case, metric and repeat; a case without scores has one for each metric.
@@ -309,13 +350,13 @@ class Result:
             and ``cost_usd`` of the case, and ``label.NAME`` for each of its labels.
         """
         rows = []
-        names = [name for name in self.metrics if name in self.scores] or list(self.metrics) or [""]
+        names = [name for name in self.metrics if name in self.case_scores] or list(self.metrics) or [""]
         index = MetricIndex.from_evaluators(self.evaluators)
         for case, record in zip(self.cases, self.records, strict=True):
             labels = {f"label.{name}": value for name, value in sorted(record.labels.items())}
             spread = (record.repeats or {}).get("spread", {})
             absent = case.absent
-            figures = {"latency_s": case.latency_s, "tokens": case.tokens, "cost_usd": case.cost_usd}
+            figures = {name: getattr(case, name) for name in _FIGURES}
             missing = [] if record.observations and not record.errors else names
             for metric in dict.fromkeys((*case.metrics, *missing)):
                 values = [case.metrics.get(metric), *spread.get(metric, {}).get("scores", ())]
@@ -325,52 +366,107 @@ class Result:
                     rows.append({**row, "metric": metric, "value": each, "reason": reason, **figures, **labels})
         return rows
 
-    def to_pandas(self) -> Any:
-        """Return `to_dicts` as a data frame of pandas.
+    def __repr__(self) -> str:
+        scores = (f"{name}={number(each.value)}" for name, each in [*self.metrics.items()][:_MOST_IN_REPR])
+        more = ["..."] if len(self.metrics) > _MOST_IN_REPR else []
+        parts = [counted(len(self.cases), "case"), f"{PASS_RATE}={number(self.pass_rate.value)}", *scores, *more]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
-        Raises:
-            ImportError: pandas is not installed.
-        """
-        import pandas as pd
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
-        return pd.DataFrame(self.to_dicts())
-
-    def to_polars(self) -> Any:
-        """Return `to_dicts` as a data frame of polars.
-
-        Raises:
-            ImportError: polars is not installed.
-        """
-        import polars as pl
-
-        return pl.DataFrame(self.to_dicts(), infer_schema_length=None)
-
-    def to_arrow(self) -> Any:
-        """Return `to_dicts` as a table of Apache Arrow.
-
-        Raises:
-            ImportError: pyarrow is not installed.
-        """
-        import pyarrow as pa
-
-        return pa.Table.from_pylist(self.to_dicts())
+    def lines(self) -> Iterator[str]:
+        """Yield what `print` shows: counts of cases, the table of metrics, the first cases that did not pass."""
+        outcomes = Counter(record.outcome for record in self.records)
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items())
+        total = f"{counted(len(self.cases), 'case')}{f': {counts}' if counts else ''}"
+        yield f"{total}; pass rate {number(self.pass_rate.value)}"
+        listed = [*self.metrics.items()][:_MOST_METRICS]
+        table = [[excerpt(cell, _WIDEST) for cell in row] for row in metric_cells(dict(listed), "interval")]
+        widths = [max(map(width_of, column)) for column in zip(*table, strict=True)]
+        for row in table if listed else ():
+            cells = zip(row, widths, strict=True)
+            yield "  ".join(padded(cell, width, left=not place) for place, (cell, width) in enumerate(cells)).rstrip()
+        if more := len(self.metrics) - len(listed):
+            yield f"and {counted(more, 'more metric')} in metrics"
+        failed = [each for each in self.records if each.outcome in ("failed", "errored")]
+        for record in failed[:_MOST_CASES]:
+            yield excerpt(printable(f"{record.outcome} {record.id}: {record.reason}"), _LONGEST_LINE, count=True)
+        if len(failed) > _MOST_CASES:
+            yield f"and {counted(len(failed) - _MOST_CASES, 'more case')} that did not pass, in cases"
 
     def _repr_html_(self) -> str:
         """Return the metrics as a table, for notebooks; every text in it is escaped."""
-        metrics = {**self.metrics, PASS_RATE: self.pass_rate}
-        head = "".join(f"<th>{name}</th>" for name in _HTML_COLUMNS)
-        rows = "".join(f"<tr>{_html_cells(name, each)}</tr>" for name, each in metrics.items())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        head, *rows = metric_cells(
+            {**dict([*self.metrics.items()][:_MOST_METRICS]), PASS_RATE: self.pass_rate}, "interval"
+        )
+        table = [_html_row("th", head), *(_html_row("td", row) for row in rows)]
+        more = len(self.metrics) - _MOST_METRICS
+        note = f"<p>and {counted(more, 'more metric')} in <code>metrics</code></p>" if more > 0 else ""
+        return f"<table>{''.join(table)}</table>{note}"
 
 
-_HTML_COLUMNS = ("metric", "value", "interval", "scored", "abstained", "undefined", "errored")
+_FIGURES = ("latency_s", "tokens", "cost_usd")
+_CASE_COLUMNS = ("id", "system", "repeat", "outcome", "reason", "input", "expected", "prediction", *_FIGURES)
+_SCORE_COLUMNS = ("case", "outcome", "system", "repeat", "metric", "value", "reason", *_FIGURES)
+_COUNTS = {"scored": "scored", "abstained": "abst", "undefined": "undef", "errored": "err", "missing": "miss"}
+"""Counts of cases to the headers of their columns."""
+_MOST_IN_REPR = 3
+_MOST_METRICS = 24
+_MOST_CASES = 5
+_WIDEST = 48
+_LONGEST_LINE = 160
 
 
-def _html_cells(name: str, each: MetricValue) -> str:
-    interval = "" if each.low is None or each.high is None else f"{each.low:.4f}..{each.high:.4f}"
-    value = "-" if each.value is None else f"{each.value:.4f}"
-    cells = (name, value, interval, each.scored, each.abstained, each.undefined, each.errored)
-    return "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
+def _wide(result: Result, *, repeated: bool) -> dict[str, list[Any]]:
+    labels = sorted({f"label.{name}" for record in result.records for name in record.labels})
+    taken = {*_CASE_COLUMNS, *labels}
+    columns = {name: f"metric.{name}" if name in taken else name for name in result.metrics}
+    index = MetricIndex.from_evaluators(result.evaluators)
+    frame: dict[str, list[Any]] = {name: [] for name in (*_CASE_COLUMNS, *labels)}
+    for column in columns.values():
+        frame |= {column: [], f"reason.{column}": []}
+    times: dict[str, int] = {}
+    for place, (scores, record) in enumerate(zip(result.cases, result.records, strict=True)):
+        case = result.answered[place] if result.answered else Case(scores.id)
+        times[scores.id] = times.get(scores.id, 0) + 1
+        row = {name: getattr(scores, name) for name in ("id", "outcome", "reason", *_FIGURES)}
+        row |= {"system": result.system, "repeat": times[scores.id] if repeated else 0}
+        row |= {"input": case.input, "expected": case.expected}
+        row["prediction"] = None if case.prediction is MISSING else case.prediction
+        row |= {f"label.{name}": value for name, value in record.labels.items()}
+        metrics, absent = scores.metrics, scores.absent
+        for metric, column in columns.items():
+            row[column] = value = metrics.get(metric)
+            why = absent.get(metric, scores.reason) if value is None else scores.why(index.find(metric))
+            row[f"reason.{column}"] = why
+        for name, cells in frame.items():
+            cells.append(row.get(name))
+    return frame
+
+
+def metric_cells(metrics: Mapping[str, MetricValue], interval_name: str) -> list[tuple[str, ...]]:
+    """Return the table of metrics with intervals, means and counts as texts: its header, and a row for each.
+
+    Abstentions have a column only if there are any.
+    """
+    counts = [name for name in _COUNTS if name != "abstained" or any(each.abstained for each in metrics.values())]
+    header = ("metric", "value", interval_name, "mean", *(_COUNTS[count] for count in counts))
+    rows = (
+        (
+            name,
+            number(each.value),
+            interval(each.low, each.high),
+            number(each.mean),
+            *(str(getattr(each, count)) for count in counts),
+        )
+        for name, each in metrics.items()
+    )
+    return [header, *rows]
+
+
+def _html_row(kind: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{kind}>{escape(printable(cell))}</{kind}>' for cell in cells)}</tr>"
 
 
 class OwnedMetric(NamedTuple):

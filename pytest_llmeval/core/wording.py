@@ -52,6 +52,25 @@ def limit(value: float) -> str:
     return f"{value:.12g}"
 
 
+def width_of(text: str) -> int:
+    """Return the width of a text in terminal columns; East Asian wide characters take two.
+
+    >>> width_of("Tokyo"), width_of("東京")
+    (5, 4)
+    """
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth
+
+    return max(wcswidth(text), 0)
+
+
+def padded(text: str, width: int, *, left: bool = True) -> str:
+    """Pad a text with blanks, on the right or on the left."""
+    blanks = " " * (width - width_of(text))
+    return f"{text}{blanks}" if left else f"{blanks}{text}"
+
+
 def counted(count: int, noun: str) -> str:
     """Write a number of things.
 

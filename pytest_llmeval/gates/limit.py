@@ -352,12 +352,12 @@ class LimitGate(ScoreGate):
         metric = result.find(self.metric)
         if metric is None:
             return "failed", None, self._absent(result)
-        return self._verdict(result, metric, result.scores.get(self.metric))
+        return self._verdict(result, metric, result.case_scores.get(self.metric))
 
     def _groups(self, result: Result, by: str) -> tuple[GateOutcome, float | None, str]:
         judged: list[tuple[float, str, GateOutcome, float | None, str]] = []
         small = []
-        scores = result.scores.get(self.metric)
+        scores = result.case_scores.get(self.metric)
         for name, group in result.groups[by].items():
             metric = group.find(self.metric)
             if metric is None or group.cases - metric.missing < self.min_cases:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from pytest_llmeval.core.case import MISSING, Case, Parts
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.wording import as_line, counted, printable
-from pytest_llmeval.reports.tables import width_of
+from pytest_llmeval.core.wording import as_line, counted, printable, width_of
 from pytest_llmeval.scoring.case_scores import Unmet
 
 _NAMED = re.compile(r"turn (\d+)\b")

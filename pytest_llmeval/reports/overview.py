@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from pytest_llmeval.core.results import MetricValue
-from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
+from pytest_llmeval.core.results import MetricValue, metric_cells
+from pytest_llmeval.core.wording import counted, interval, number, padded, printable, seconds, width_of
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.reports.form import OUTCOMES, StopReport, SuiteReport, count_text
-from pytest_llmeval.reports.tables import Line, TextTable, padded, width_of
+from pytest_llmeval.reports.tables import Line, TextTable
 from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
 
 MOST_LINES = 3
@@ -18,8 +18,6 @@ MOST_LINES = 3
 _HEADERS = ("suite", "cases", "gates")
 _CHANGES = ("fell", "vanished", "cannot tell", "rose", "new", "approved")
 
-_COUNTS = {"scored": "scored", "abstained": "abst", "undefined": "undef", "errored": "err", "missing": "miss"}
-"""Counts of cases to the headers of their columns."""
 _MEAN = 3
 _FIRST_COUNT = 4
 _FEW_CASES = 20
@@ -365,18 +363,7 @@ def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> Text
 
     To save room, counts that are all zero are dropped first, then the mean. The column of abstentions needs some.
     """
-    chosen = [name for name in _COUNTS if name != "abstained" or any(each.abstained for each in metrics.values())]
-    rows = [
-        (
-            name,
-            number(each.value),
-            interval(each.low, each.high),
-            number(each.mean),
-            *(str(getattr(each, count)) for count in chosen),
-        )
-        for name, each in metrics.items()
-    ]
-    headers = ("metric", "value", suite.interval_name, "mean", *(_COUNTS[count] for count in chosen))
+    headers, *rows = metric_cells(metrics, suite.interval_name)
     counts = range(len(headers) - 1, _FIRST_COUNT - 1, -1)
     empty = [place for place in counts if all(row[place] == "0" for row in rows)]
     return TextTable("", headers, rows, spare=[*empty, _MEAN, *(place for place in counts if place not in empty), 2])

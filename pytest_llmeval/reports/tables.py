@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import Strengths
-from pytest_llmeval.core.wording import counted, interval, number, printable
+from pytest_llmeval.core.wording import counted, interval, number, padded, printable, width_of
 
 """A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
 
@@ -43,25 +43,6 @@ class TextTable(Struct, frozen=True):
     rows: Sequence[Sequence[str]]
     texts: Sequence[int] = (0,)
     spare: Sequence[int] = ()
-
-
-def width_of(text: str) -> int:
-    """Return the width of a text in terminal columns; East Asian wide characters take two.
-
-    >>> width_of("Tokyo"), width_of("東京")
-    (5, 4)
-    """
-    if text.isascii():
-        return len(text)
-    from wcwidth import wcswidth
-
-    return max(wcswidth(text), 0)
-
-
-def padded(text: str, width: int, *, left: bool = True) -> str:
-    """Pad a text with blanks, on the right or on the left."""
-    blanks = " " * (width - width_of(text))
-    return f"{text}{blanks}" if left else f"{blanks}{text}"
 
 
 def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[Line]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core.wording import counted, excerpt, number, printable
+from pytest_llmeval.core.wording import counted, excerpt, number, printable, width_of
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import RunReport, SuiteReport
@@ -24,7 +24,7 @@ from pytest_llmeval.reports.overview import (
     totals,
     warnings,
 )
-from pytest_llmeval.reports.tables import Line, TextTable, draw, width_of
+from pytest_llmeval.reports.tables import Line, TextTable, draw
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.mutation import Survival

@@ -382,7 +382,7 @@ class DeclaredSuite:
             target: Answers; default: the suite's own target, or its predictions.
             judge: Judges; default: who the suite names.
             system: Which of the suite's systems answers, if it has several.
-            progress: Whether to show a progress bar; default: where the output is a terminal.
+            progress: Whether to show a progress bar; default: in terminals and notebooks.
             record: A file to record the answers in, as pytest's ``--llmeval-predictions``, as they arrive; ``True`` for
                 ``__llmeval__/SUITE.predictions.jsonl`` next to the suite.
             replay: A file of recorded answers, in place of calls; ``True`` as for `record`. With both, the target is

@@ -43,7 +43,7 @@ class Execution(Struct, frozen=True):
         unmet: Limits that it did not meet.
         error: What the target raised.
         entries: Judgements that can be recorded.
-        repeats: The case as each repeat answered it, where there are several.
+        repeats: What each repeat gave, where there are several.
     """
 
     case: Case
@@ -51,12 +51,12 @@ class Execution(Struct, frozen=True):
     unmet: Sequence[Unmet] = ()
     error: BaseException | None = None
     entries: "Sequence[StoredJudgement]" = ()
-    repeats: Sequence[Case] = ()
+    repeats: "Sequence[Execution]" = ()
 
     @property
     def answered(self) -> Sequence[Case]:
         """The case with its prediction, once per repeat."""
-        return self.repeats or (self.case,)
+        return [each.case for each in self.repeats] or (self.case,)
 
     def scores(self, suite: Suite) -> dict[str, float | None]:
         """Return the case's metrics by their names in the suite."""
@@ -210,7 +210,7 @@ def execute_repeats(
     lines, display_answers = repeated_answers([each.record for each in parts])
     answered = _answered(suite, [answer.case for answer in answers]) if broken is None else ""
     record = structs.replace(merged.record, repeats=repeats, lines=lines, answers=display_answers, answered=answered)
-    merged = structs.replace(merged, record=record, repeats=[each.case for each in parts])
+    merged = structs.replace(merged, record=record, repeats=parts)
     return _with_costs(merged, answers, started)
 
 

@@ -145,7 +145,8 @@ def score(
     records = list(_records(named, measured, listed, readings, faults))
     if partial:
         return PartialResult.of(named, records, group_by)
-    return summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
+    result = summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
+    return replace(result, answered=listed)
 
 
 def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:

@@ -1,9 +1,13 @@
 """Runs of declared suites in scripts and notebooks: the engine and the stages of pytest's runs, without pytest."""
 
+import sys
 import uuid
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -13,21 +17,23 @@ from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files.places import display_path, own_file
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
+from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import RunScope, RunTerms, collect, judges_of
+from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.direct import Judgeable
     from pytest_llmeval.judge.judges import SuiteJudges
-    from pytest_llmeval.run.execute import Execution
     from pytest_llmeval.run.stages import Judged
     from pytest_llmeval.targets.recordings import RecordingMode, Recordings
 
@@ -42,7 +48,7 @@ _CONFIGURATION: Final = (
 """Files by which pytest recognises its rootdir."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SuiteResult(Result):
     """The result of running a suite: its metrics, and the verdicts on its gates.
 
@@ -67,6 +73,20 @@ class SuiteResult(Result):
             lines = [f"suite {self.suite!r}: found no gates, expected at least one under the key gates"]
         if lines:
             raise AssertionError("\n".join(lines))
+
+    def lines(self) -> Iterator[str]:
+        """Yield what `print` shows: the name, what a `Result` shows, and the verdicts on the gates."""
+        from pytest_llmeval.reports.terminal import gate_line
+
+        yield printable(f"{self.suite}{f'[{self.system}]' if self.system else ''}")
+        yield from Result.lines(self)
+        yield from (gate_line(each).text for each in self.gates)
+
+    def _repr_html_(self) -> str:
+        from pytest_llmeval.reports.terminal import gate_line
+
+        gates = "".join(f"<li>{escape(gate_line(each).text)}</li>" for each in self.gates)
+        return f"{Result._repr_html_(self)}<ul>{gates}</ul>"
 
 
 class _Judge(Struct, frozen=True):
@@ -127,13 +147,11 @@ class ScriptRun:
         Args:
             target: Answers; ``None`` for the suite's own.
             own_judge: Judges; ``None`` for the model that the suite names.
-            progress: Whether to show a progress bar; ``None``: where the output is a terminal.
+            progress: Whether to show a progress bar; ``None``: in terminals and notebooks.
 
         Raises:
             LlmevalError: The suite cannot be judged, or a file of predictions cannot be used.
         """
-        from tqdm import tqdm
-
         suite = self.whole.for_variant(self.system)
         root = project_root(suite.path)
         key = SuiteKey(str(suite.path), display_path(suite.path, root), variant=suite.system)
@@ -142,12 +160,10 @@ class ScriptRun:
         runner = CaseRunner(options, recordings)
         run = RunRecord(ended=_CUT_SHORT)
         executions: list[Execution] = []
-        # tqdm draws nothing where the output is no terminal if `disable` is None.
-        hidden = None if progress is None else not progress
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
         stream = runner.stream(loaded, FromFixtures(target, _Judge(own_judge)))
         try:
-            with tqdm(total=len(suite.cases), desc=suite.name, unit="case", disable=hidden) as bar:
+            with _progress_bar(len(suite.cases), suite.name, progress) as bar:
                 async for _, execution in stream:
                     executions.append(execution)
                     bar.update()
@@ -168,17 +184,34 @@ class ScriptRun:
                 judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
                 if runner.records:
                     _write(judged, run, recordings)
-                self.result = self._result(judged, key)
+                self.result = self._result(judged, key, executions)
             finally:  # of a suite that cannot be judged, too
                 runner.close(whole_run=True)
         return self.result
 
-    def _result(self, judged: "Judged", key: SuiteKey) -> SuiteResult:
+    def _result(self, judged: "Judged", key: SuiteKey, executions: "Sequence[Execution]") -> SuiteResult:
         if not judged.suites:
             raise LlmevalError("; ".join(judged.notes))
         of_suite = judged.suites[0]
-        metrics = {each.name: getattr(of_suite.result, each.name) for each in fields(Result)}
-        return SuiteResult(**{**metrics, "system": key.variant}, suite=self.whole.name, gates=of_suite.gates)
+        suite, result = of_suite.suite, of_suite.result
+        by_id = {each.case.id: each for each in executions}
+        ended = [by_id.get(each.id) for each in result.records]
+        cases = {each.id: each for each in suite.cases}
+        answered = [
+            cases[record.id] if each is None else each.case for record, each in zip(result.records, ended, strict=True)
+        ]
+        repeats = None
+        if suite.repeats.times > 1:
+            parts = [
+                part
+                for record, case, each in zip(result.records, answered, ended, strict=True)
+                for part in ((each and each.repeats) or [Execution(case, record)])
+            ]
+            of_repeats = summarize(suite.metrics, [each.record for each in parts], confidence=None)
+            repeats = replace(of_repeats, answered=[each.case for each in parts])
+        values = {each.name: getattr(result, each.name) for each in fields(Result)}
+        values |= {"system": key.variant, "answered": answered, "repeats": repeats}
+        return SuiteResult(**values, suite=self.whole.name, gates=of_suite.gates)
 
     def _recordings(self, root: Path, run: str) -> "Recordings | None":
         """Return the recordings that the run reads or writes.
@@ -206,6 +239,16 @@ class ScriptRun:
 
     def _predictions_file(self, named: PredictionsFile) -> Path:
         return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
+
+
+def _progress_bar(total: int, name: str, progress: bool | None) -> Any:
+    """Return a progress bar, which draws nothing where there is neither a terminal nor a notebook to draw it in."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    in_notebook = "IPKernelApp" in getattr(shell, "config", ())
+    kind = "tqdm.notebook" if in_notebook and find_spec("ipywidgets") else "tqdm"
+    # If `disable` is None, tqdm asks whether the output is a terminal; that of a notebook is none.
+    hidden = False if progress is None and in_notebook else None if progress is None else not progress
+    return import_module(kind).tqdm(total=total, desc=name, unit="case", disable=hidden)
 
 
 def _options(suite: Suite) -> JudgeOptions:

@@ -157,7 +157,9 @@ class _Deciding:
             listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]
             scores[metric] = np.array([np.nan if each is None else each for each in listed], dtype=float)
         groups = {label: self._groups(label, group_results) for label, group_results in passed.groups.items()}
-        return replace(passed, metrics=self.recorded.metrics, groups=groups, scores={**passed.scores, **scores})
+        return replace(
+            passed, metrics=self.recorded.metrics, groups=groups, case_scores={**passed.case_scores, **scores}
+        )
 
     def _groups(self, label: str, groups: Mapping[str, GroupResult]) -> dict[str, GroupResult]:
         recorded = self.recorded.groups.get(label, {})

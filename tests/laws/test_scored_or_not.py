@@ -100,9 +100,9 @@ def test_scored_or_not_is_the_same_for_all_answers_of_a_case_and_counted(
     result = scored(evaluator, cases)
     observations = [next(iter(each.observations.values()), None) for each in result.records]
     for metric in evaluator.describe():
-        if "[" in metric.name or metric.name in EXCEPTIONS or metric.name not in result.scores:
+        if "[" in metric.name or metric.name in EXCEPTIONS or metric.name not in result.case_scores:
             continue
-        values = result.scores[metric.name].tolist()
+        values = result.case_scores[metric.name].tolist()
         shares = result.metrics[metric.name]
         states = [state(each, metric, value) for each, value in zip(observations, values, strict=True)]
         best = {value for value in values if math.isfinite(value) and value != worst(metric)}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.results import AnswerShown, CaseRecord
+from pytest_llmeval.core.wording import width_of
 from pytest_llmeval.reports.failures import CasePlace, explain, marked_difference
-from pytest_llmeval.reports.tables import width_of
 from pytest_llmeval.scoring.case_scores import Limit, Unmet
 
 

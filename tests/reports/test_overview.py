@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.core.wording import width_of
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import LimitGate, parse_gate
 from pytest_llmeval.reports.form import CaseReport, RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports.making import case_reports, suite_report
 from pytest_llmeval.reports.overview import brief, overview, rows_of, totals
-from pytest_llmeval.reports.tables import Line, TextTable, draw, width_of
+from pytest_llmeval.reports.tables import Line, TextTable, draw
 from pytest_llmeval.reports.terminal import render
 
 CASES = [Case(str(place), expected="in May", prediction=answer) for place, answer in enumerate(["in May", "May"])]

@@ -15,11 +15,11 @@ from project import ROOT
 from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import CollectedSuite, Keeper, SnapshotMode
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.wording import width_of
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.tables import width_of
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.finishing import report as report_of

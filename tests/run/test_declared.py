@@ -36,7 +36,9 @@ def test_a_result_has_a_row_for_each_case_and_metric() -> None:
         ("a", "check_rate", 1.0, "passed"),
     ]
     assert {row["label.continent"] for row in rows} == {"Europe", "Asia"}
-    assert len(result.to_pandas()) == len(result.to_polars()) == result.to_arrow().num_rows == len(rows)
+    assert (
+        len(result.scores("pandas")) == len(result.scores("polars")) == result.scores("pyarrow").num_rows == len(rows)
+    )
     assert result.metrics["f1"].value == 0.5
 
 

@@ -23,9 +23,9 @@ def test_tables_keep_cases_without_scores() -> None:
     ]
     assert all("no answer to b" in row["reason"] for row in rows if row["case"] == "b")
     assert {row["outcome"] for row in rows if row["case"] in "bd"} == {"errored"}
-    table = result.to_pandas()
-    assert set(table["case"]) == set(result.to_polars()["case"]) == set("abcd")
-    assert set(result.to_arrow()["case"].to_pylist()) == set("abcd")
+    table = result.scores("pandas")
+    assert set(table["case"]) == set(result.scores("polars")["case"]) == set("abcd")
+    assert set(result.scores("pyarrow")["case"].to_pylist()) == set("abcd")
     assert table["value"].isna().sum() == 4
 
 
@@ -51,6 +51,6 @@ def test_cases_and_rows_have_the_figures_of_their_targets() -> None:
     assert mean == pytest.approx((priced.latency_s + (unpriced.latency_s or 0)) / 2)
     rows = result.to_dicts()
     assert [(row["tokens"], row["cost_usd"]) for row in rows] == [(25, 0.002), (None, None)]
-    assert result.to_pandas()["latency_s"].notna().all()
+    assert result.scores("pandas")["latency_s"].notna().all()
     given = ev.score(ev.get_evaluator("text", metrics=["f1"]), [ev.Case("1", "q", "Paris", "Paris")])
     assert given.cases[0].latency_s is None

@@ -129,7 +129,7 @@ def test_a_formula_that_gives_zero_for_nothing_does_not_make_a_score(observation
     result = summarize({"split": SPLIT}, [CaseRecord("x", observations=observations, errors={"": "no"})])
     assert result.metrics["sum"].value is None
     assert result.metrics["sum"].mean is None
-    assert math.isnan(result.scores["sum"][0])
+    assert math.isnan(result.case_scores["sum"][0])
 
 
 def test_what_an_observation_calls_undefined_is_no_score_whatever_the_formula_gives() -> None:
