@@ -420,8 +420,8 @@ _LONGEST_LINE = 160
 
 def _wide(result: Result, *, repeated: bool) -> dict[str, list[Any]]:
     labels = sorted({f"label.{name}" for record in result.records for name in record.labels})
-    taken = {*_CASE_COLUMNS, *labels}
-    columns = {name: f"metric.{name}" if name in taken else name for name in result.metrics}
+    fixed = {*_CASE_COLUMNS, *labels}
+    columns = {name: f"metric.{name}" if name in fixed else name for name in result.metrics}
     index = MetricIndex.from_evaluators(result.evaluators)
     frame: dict[str, list[Any]] = {name: [] for name in (*_CASE_COLUMNS, *labels)}
     for column in columns.values():
