@@ -6,6 +6,9 @@ from typing import Any
 
 from pytest_llmeval.core.wording import excerpt, printable
 
+SPACES = "\t\n\v\f\r \xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""The white space of JavaScript."""
+
 _NAME = r"[A-Za-z_$][\w$-]*(?:\.[\w$-]+|\[\d+\])*"
 _PLAIN = re.compile(rf"\{{\{{-?\s*({_NAME})\s*-?\}}\}}")
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)

@@ -1,9 +1,9 @@
 """Assertions of promptfoo as checks, or as metrics with limits."""
 
-import csv
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import (
+    SPACES,
     TemplateError,
     check_fault,
     code_stub,
@@ -78,6 +79,8 @@ _OTHER_TYPES = frozenset(
         "webhook",
     }
 )
+_ESCAPED = re.compile(r'(?:\\(?=["\\])|"(?="))(.)')
+_LISTED = re.compile(rf'"((?:\\["\\]|""|[^"])*)"(?:[{SPACES}]*(?=,|\Z))|([^",][^,]*)')
 _OTHERWISE = "a registered check (register_check)"
 
 
@@ -92,6 +95,7 @@ class Outcome:
         limit: Of the metric.
         expected: Right answers that the metric compares with.
         judged: Whether a judge decides.
+        members: Of a set: the outcomes of its assertions, each with its weight.
         fate: `Fate.SAME` or `Fate.NEAR`.
         text: Its meaning here, and the differences.
     """
@@ -102,6 +106,7 @@ class Outcome:
     limit: Any = None
     expected: list[str] = field(default_factory=list)
     judged: bool = False
+    members: "list[tuple[Outcome, Any]]" = field(default_factory=list)
     fate: Fate = Fate.SAME
     text: str = ""
 
@@ -136,7 +141,7 @@ class Assertion:
             LeftOutError: It is none, or empty.
         """
         if isinstance(self.value, list | Mapping) or self.value is None or self.value == "":
-            raise LeftOutError(f"its value is {_described(self.value)}, expected text")
+            raise LeftOutError(f"its value is {described(self.value)}, expected text")
         return plain_text(self.value)
 
     def texts(self) -> list[str]:
@@ -145,15 +150,9 @@ class Assertion:
         Raises:
             LeftOutError: It has no text.
         """
-        value = self.value
-        if isinstance(value, str):
-            try:
-                cells: list[str] = next(csv.reader([value], skipinitialspace=True), [])
-            except csv.Error:  # such as a line break outside of quotes
-                cells = value.split(",")
-            value = [each.strip() for each in cells]
+        value = comma_list(self.value) if isinstance(self.value, str) else self.value
         if not isinstance(value, list) or not value or any(isinstance(each, list | Mapping) for each in value):
-            raise LeftOutError(f"its value is {_described(value)}, expected a list of texts")
+            raise LeftOutError(f"its value is {described(value)}, expected a list of texts")
         return [plain_text(each) for each in value]
 
     def share(self, default: float) -> float:
@@ -176,10 +175,32 @@ class Assertion:
         value = default if self.threshold is None else self.threshold
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             return value
-        raise LeftOutError(f"its threshold is {_described(value)}, expected a number")
+        raise LeftOutError(f"its threshold is {described(value)}, expected a number")
 
 
-def _described(value: Any) -> str:
+def comma_list(text: str) -> list[str]:
+    r"""Return the texts between the commas of a value; quotation marks hold commas, blank texts are left out.
+
+    Raises:
+        LeftOutError: A quotation mark is not closed, or more follows it.
+
+    Example:
+        >>> comma_list(r'a, "b, \"c\"",, d')
+        ['a', 'b, "c"', 'd']
+    """
+    texts, rest = [], text.lstrip(f"{SPACES},")
+    while rest:
+        match = _LISTED.match(rest)
+        if match is None:
+            raise LeftOutError(f"its list {quotation(text, 60)} has a quotation that does not end before a comma")
+        quoted, plain = match.groups()
+        texts.append(_ESCAPED.sub(r"\1", quoted) if quoted is not None else plain.strip(SPACES))
+        rest = rest[match.end() :].lstrip(f"{SPACES},")
+    return texts
+
+
+def described(value: Any) -> str:
+    """Return what a value is, for messages."""
     if value is None:
         return "absent"
     if isinstance(value, list | Mapping):
@@ -213,7 +234,7 @@ class AssertionReader:
         """
         kind = str(raw.get("type", "")) if isinstance(raw, Mapping) else ""
         if not kind:
-            ledger.lost(path, "assertion", f"found {_described(raw)}, expected an assertion with a type")
+            ledger.lost(path, "assertion", f"found {described(raw)}, expected an assertion with a type")
             return None
         try:
             outcome = self._outcome(raw, kind, variables, path, ledger, changed)
@@ -280,7 +301,7 @@ class AssertionReader:
                 outcome.entry["name"] = name
                 outcome.text += "; its metric is check[NAME], the share of these checks that are met"
         weight = raw.get("weight")
-        if isinstance(weight, int | float) and not isinstance(weight, bool) and weight != 1:
+        if isinstance(weight, int | float) and not isinstance(weight, bool) and weight not in (0, 1):
             outcome.entry["weight"] = weight
             outcome.fate = Fate.NEAR
             outcome.text += "; its weight counts in check_rate, over all cases together and not as a mean of cases"
@@ -295,49 +316,6 @@ class AssertionReader:
             code += f"\n{json.dumps(more, ensure_ascii=False)}"
         stub = code_stub(name, f"{ledger.file}:{line}", code, name)
         return LeftOutError("code is neither executed nor translated; write a registered check", stub)
-
-    def together(
-        self, outcomes: Sequence[tuple[Outcome, Mapping[str, Any]]], threshold: Any, total: int
-    ) -> tuple[dict[str, Any], Fate, str]:
-        """Return checks that count as one, with fate and text.
-
-        Args:
-            outcomes: Outcomes with their assertions.
-            threshold: Least mean score; ``None`` if all must hold.
-            total: How many assertions there were.
-
-        Raises:
-            LeftOutError: The threshold cannot be had.
-        """
-        entries = [_bare(outcome.entry) for outcome, _ in outcomes if outcome.entry is not None]
-        if not entries:
-            raise LeftOutError("none of its assertions is imported as a check")
-        missing = " of those imported" if len(entries) < total else ""
-        if threshold is None:
-            fate = Fate.NEAR if missing else Fate.SAME
-            return {"all_of": entries}, fate, f"check all_of{missing}"
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            raise LeftOutError(f"its threshold is {_described(threshold)}, expected a number")
-        least = math.ceil(threshold * len(entries) - 1e-9)
-        if least < 1:
-            raise LeftOutError("its threshold of 0 is always reached: leave it out")
-        if least > len(entries):
-            raise LeftOutError(f"its threshold is {threshold:g}, which no score reaches: expected at most 1")
-        weighted = len({raw.get("weight", 1) for _, raw in outcomes}) > 1
-        graded = any(outcome.judged for outcome, _ in outcomes)
-        text = f"check at_least: {least} of {len(entries)}{missing}"
-        if weighted or graded or missing:
-            if weighted:
-                text += "; checks are counted, not weighed"
-            if graded:
-                text += "; a criterion is met or not, in place of a score between 0 and 1"
-            return {"at_least": {"n": least, "of": entries}}, Fate.NEAR, text
-        return {"at_least": {"n": least, "of": entries}}, Fate.SAME, text
-
-
-def _bare(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a check without the keys that only the outermost may have."""
-    return {key: value for key, value in entry.items() if key not in ("name", "weight")}
 
 
 def _with_text(assertion: Assertion) -> Outcome:
@@ -399,7 +377,7 @@ def _parsed(text: str) -> Any:
 
 
 def _levenshtein(assertion: Assertion) -> Outcome:
-    most = math.floor(assertion.number(_LEVENSHTEIN)) or _LEVENSHTEIN
+    most = math.floor(assertion.number(_LEVENSHTEIN))
     return assertion.check("levenshtein", {"to": assertion.text_value(), "max": most})
 
 
@@ -413,7 +391,7 @@ def _words(assertion: Assertion) -> Outcome:
             if limits.get(end) is not None
         ]
     except (TypeError, ValueError, OverflowError):
-        raise LeftOutError(f"its value is {_described(value)}, expected a number, or min and max") from None
+        raise LeftOutError(f"its value is {described(value)}, expected a number, or min and max") from None
     if not checks:
         raise LeftOutError("it has neither min nor max")
     if len(checks) == 1:

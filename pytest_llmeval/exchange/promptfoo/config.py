@@ -23,7 +23,7 @@ from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles, ImportedPrompt, PromptReader
 from pytest_llmeval.exchange.promptfoo.providers import ImportedModel, ProviderReader, model_of
 from pytest_llmeval.exchange.promptfoo.results import import_results, is_results
-from pytest_llmeval.exchange.promptfoo.tests import Noted, TestReader, TestRow
+from pytest_llmeval.exchange.promptfoo.tests import Noted, TestReader, TestRow, is_reached_always, together
 from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
 
 _TOP: Final = {
@@ -302,10 +302,19 @@ class _ConfigImport:
         self, case: dict[str, Any], asserts: Sequence[Noted], row: TestRow, variables: Mapping[str, Any]
     ) -> None:
         """Add checks and metrics to a case."""
-        outcomes: list[tuple[Outcome, Mapping[str, Any]]] = []
+        if row.threshold is not None and is_reached_always(row.threshold.value):
+            for noted in asserts:
+                why = "the threshold of its test is always reached, so it cannot fail there; a check here can"
+                noted.ledger.lost(noted.path, str(as_mapping(noted.value).get("type", "assertion")), why)
+            text = "the case has no checks, and so no scores of them"
+            row.threshold.ledger.near(row.threshold.path, "threshold of a test", text)
+            return
+        outcomes: list[tuple[Outcome, Any]] = []
+        pooled = row.threshold is not None and isinstance(row.threshold.value, int | float)
         for noted in asserts:
-            if isinstance(noted.value, Mapping) and noted.value.get("type") == "assert-set":
-                outcome = self._of_set(noted, variables, row.changed)
+            raw = as_mapping(noted.value)
+            if raw.get("type") == "assert-set":
+                outcome = self._of_set(noted, variables, row.changed, pooled=pooled)
             else:
                 outcome = self.assertions.read(noted.value, variables, noted.path, noted.ledger, row.changed)
             if outcome is None:
@@ -314,7 +323,7 @@ class _ConfigImport:
                 self._measure(case, outcome, noted)
             else:
                 self.judged = self.judged or outcome.judged
-                outcomes.append((outcome, noted.value))
+                outcomes.append((outcome, raw.get("weight", 1)))
         entries = [outcome.entry for outcome, _ in outcomes if outcome.entry is not None]
         if row.threshold is not None:
             entries = self._with_threshold(entries, outcomes, row.threshold, len(asserts))
@@ -322,37 +331,37 @@ class _ConfigImport:
             case["checks"] = entries
 
     def _with_threshold(
-        self,
-        entries: list[dict[str, Any]],
-        outcomes: Sequence[tuple[Outcome, Mapping[str, Any]]],
-        threshold: Noted,
-        total: int,
+        self, entries: list[dict[str, Any]], outcomes: Sequence[tuple[Outcome, Any]], threshold: Noted, total: int
     ) -> list[dict[str, Any]]:
         """Return the one check that a threshold makes of several."""
         try:
-            entry, fate, text = self.assertions.together(outcomes, threshold.value, total)
+            entry, fate, text = together(outcomes, threshold.value, total)
         except LeftOutError as error:
             threshold.ledger.lost(threshold.path, "threshold of a test", str(error))
             return entries
         threshold.ledger.note(threshold.path, "threshold of a test", fate, text)
         return [entry]
 
-    def _of_set(self, noted: Noted, variables: Mapping[str, Any], changed: str) -> Outcome | None:
-        """Return the check that an assert-set becomes."""
+    def _of_set(self, noted: Noted, variables: Mapping[str, Any], changed: str, *, pooled: bool) -> Outcome | None:
+        """Return the check that an assert-set becomes; in a test with a threshold, its own threshold does not count."""
         raw, path, ledger = noted
         members = as_list(raw.get("assert"))
-        outcomes = []
+        outcomes: list[tuple[Outcome, Any]] = []
         for number, each in enumerate(members):
             place = (*path, "assert", number)
             outcome = self.assertions.read(each, variables, place, ledger, changed)
             if outcome is not None and outcome.entry is None:
                 ledger.lost(place, str(each.get("type")), "a metric cannot be part of a set; write it beside the set")
             elif outcome is not None:
-                outcomes.append((outcome, each))
+                outcomes.append((outcome, each.get("weight", 1)))
         try:
-            entry, fate, text = self.assertions.together(outcomes, raw.get("threshold"), len(members))
-            outcome = Outcome(entry, fate=fate, text=text, judged=any(each.judged for each, _ in outcomes))
-            self.assertions.decorate(outcome, raw, variables)
+            entry, fate, text = together(outcomes, None if pooled else raw.get("threshold"), len(members))
+            judged = any(each.judged for each, _ in outcomes)
+            outcome = Outcome(entry, fate=fate, text=text, judged=judged, members=outcomes)
+            if pooled:
+                outcome.text = "its checks, with their shares of the mean of the test"
+            else:
+                self.assertions.decorate(outcome, raw, variables)
         except (LeftOutError, TemplateError) as error:
             ledger.lost(path, "assert-set", str(error))
             for number in range(len(members)):

@@ -2,27 +2,36 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, each_of, is_scalar, read_records
-from pytest_llmeval.exchange.promptfoo.assertions import TYPES
+from pytest_llmeval.exchange.contract import (
+    Fate,
+    LeftOutError,
+    SourceLedger,
+    SourcePath,
+    each_of,
+    is_scalar,
+    read_records,
+)
+from pytest_llmeval.exchange.promptfoo.assertions import TYPES, Outcome, comma_list, described
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
-from pytest_llmeval.exchange.templates import TemplateError, filled, is_template
+from pytest_llmeval.exchange.templates import SPACES, TemplateError, filled, is_template
 
 _DATA_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".yaml", ".yml"})
 _MOST_EXPANDED = 10_000
+_NUMBER = re.compile(rf"[{SPACES}]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[{SPACES}]*")
 _TYPE = "|".join(map(re.escape, sorted(TYPES, reverse=True)))
-_CELL = re.compile(rf"(not-)?({_TYPE})(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?", re.DOTALL)
+_CELL = re.compile(rf"(not-)?({_TYPE})(?:\(([0-9]+(?:\.[0-9]+)?)\))?(?::(.*))?", re.DOTALL)
 _SCORED_CELLS: Final = {"similar": 0.8}
 _THRESHOLD_TYPES = frozenset(
     {
         "answer-relevance",
-        "bleu",
         "classifier",
         "context-faithfulness",
         "context-recall",
@@ -195,7 +204,7 @@ class TestReader:
             text = _COLUMNS.get(column, "")
             if column.startswith("__expected"):
                 text = "checks of the cases"
-                if cell.strip():
+                if cell.strip(SPACES):
                     row.asserts.append(Noted({**assertion_of_cell(cell), **metric}, path, ledger))
                     continue
             elif column == "__description":
@@ -203,7 +212,7 @@ class TestReader:
             elif column == "__providerOutput":
                 row.prediction = cell or None
             elif column == "__threshold":
-                row.threshold = Noted(_number(cell), path, ledger) if cell.strip() else None
+                row.threshold = Noted(float(cell), path, ledger) if _NUMBER.fullmatch(cell) else None
             elif column.startswith("__metadata:"):
                 row.labels[column.partition(":")[2]], text = cell, "a label"
             elif not column.startswith("__"):
@@ -344,13 +353,6 @@ class TestReader:
         return self.files.text(path)
 
 
-def _number(cell: str) -> float | str:
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
-
-
 def assertion_of_cell(cell: str) -> dict[str, Any]:
     """Return the assertion of a cell ``__expected``.
 
@@ -358,18 +360,106 @@ def assertion_of_cell(cell: str) -> dict[str, Any]:
         >>> assertion_of_cell("icontains:bonjour"), assertion_of_cell("Paris")
         ({'type': 'icontains', 'value': 'bonjour'}, {'type': 'equals', 'value': 'Paris'})
     """
+    cell = cell.strip(SPACES)
     for prefix, kind in _PREFIXES.items():
         if cell.startswith(prefix):
-            return {"type": kind, "value": cell[len(prefix) :].strip() if kind != "llm-rubric" else cell[len(prefix) :]}
+            value = cell[len(prefix) :]
+            return {"type": kind, "value": value if kind == "llm-rubric" else value.strip(SPACES)}
     if cell.startswith("file://"):
         return {"type": "python" if ".py" in cell else "javascript", "value": cell}
     match = _CELL.fullmatch(cell)
     if match is None:
         return {"type": "equals", "value": cell}
     negated, kind, threshold, value = match.groups()
+    if value is not None and kind not in ("contains-json", "is-json"):
+        value = value.strip(SPACES)
     assertion: dict[str, Any] = {"type": f"{negated or ''}{kind}", "value": value}
-    if kind.endswith(("-all", "-any")):
-        assertion["value"] = [each.strip() for each in (value or "").split(",")]
+    if kind.endswith(("-all", "-any")) and value:
+        assertion["value"] = comma_list(value)
     if kind in _THRESHOLD_TYPES:
         assertion["threshold"] = float(threshold) if threshold else _SCORED_CELLS.get(kind, 0.75)
     return assertion
+
+
+_MOST_COUNTED = 200
+"""Checks in one composition: a weight of 0.5 next to one of 1 counts twice."""
+
+
+def is_reached_always(threshold: Any) -> bool:
+    """Return whether every mean score reaches the threshold of a test or a set."""
+    return isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold <= 0
+
+
+def together(outcomes: Sequence[tuple[Outcome, Any]], threshold: Any, total: int) -> tuple[dict[str, Any], Fate, str]:
+    """Return checks that count as one, with fate and text.
+
+    Args:
+        outcomes: Each with its weight.
+        threshold: Least weighted mean score; ``None`` if all must hold.
+        total: How many assertions there were.
+
+    Raises:
+        LeftOutError: The threshold cannot be had.
+    """
+    entries = [(_bare(outcome.entry), outcome) for outcome, _ in outcomes if outcome.entry is not None]
+    if not entries:
+        raise LeftOutError("none of its assertions is imported as a check")
+    missing = " of those imported" if len(entries) < total else ""
+    fate = Fate.NEAR if missing else Fate.SAME
+    if threshold is None:
+        return {"all_of": [entry for entry, _ in entries]}, fate, f"check all_of{missing}"
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise LeftOutError(f"its threshold is {described(threshold)}, expected a number")
+    counted = _counted(outcomes)
+    least = next((number for number in range(len(counted) + 1) if number / len(counted) >= threshold), None)
+    if least == 0:
+        raise LeftOutError("its threshold of 0 is always reached: leave it out")
+    if least is None:
+        raise LeftOutError(f"its threshold is {threshold:g}, which no score reaches: expected at most 1")
+    text = f"check at_least: {least} of {len(counted)}{missing}"
+    if len(counted) > len(entries):
+        text += "; a check counts as often as its share of the mean needs"
+    if any(outcome.judged for _, outcome in entries):
+        fate = Fate.NEAR
+        text += "; a criterion is met or not, in place of a score between 0 and 1"
+    return {"at_least": {"n": least, "of": counted}}, fate, text
+
+
+def _counted(outcomes: Sequence[tuple[Outcome, Any]]) -> list[dict[str, Any]]:
+    """Return checks, each as often as its weight in the mean is of the smallest common share.
+
+    Raises:
+        LeftOutError: That would be too many, or a weight is no number.
+    """
+    shares = list(_shares(outcomes, Fraction(1)))
+    unit = Fraction(
+        math.gcd(*(share.numerator for _, share in shares)), math.lcm(*(share.denominator for _, share in shares))
+    )
+    if not unit:
+        raise LeftOutError("none of its assertions has a weight")
+    counts = [(entry, int(share / unit)) for entry, share in shares]
+    if sum(count for _, count in counts) > _MOST_COUNTED:
+        raise LeftOutError(f"its weights would need more than {_MOST_COUNTED} checks")
+    return [entry for entry, count in counts for _ in range(count)]
+
+
+def _shares(outcomes: Sequence[tuple[Outcome, Any]], share: Fraction) -> Iterator[tuple[dict[str, Any], Fraction]]:
+    """Yield checks with their weights in a mean; the members of a set share the weight of the set."""
+    for outcome, weight in outcomes:
+        own = share * _weight(weight)
+        if outcome.members:
+            total = sum(_weight(each) for _, each in outcome.members)
+            yield from _shares(outcome.members, own / total)
+        elif outcome.entry is not None:
+            yield _bare(outcome.entry), own
+
+
+def _weight(value: Any) -> Fraction:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+        return Fraction(str(value))
+    raise LeftOutError(f"a weight is {described(value)}, expected a number of at least 0")
+
+
+def _bare(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a check without the keys that only the outermost may have."""
+    return {key: value for key, value in entry.items() if key not in ("name", "weight")}
