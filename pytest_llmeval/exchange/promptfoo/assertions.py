@@ -188,14 +188,14 @@ def comma_list(text: str) -> list[str]:
         >>> comma_list(r'a, "b, \"c\"",, d')
         ['a', 'b, "c"', 'd']
     """
-    texts, rest = [], text.lstrip(f"{SPACES},")
-    while rest:
-        match = _LISTED.match(rest)
+    texts, remaining = [], text.lstrip(f"{SPACES},")
+    while remaining:
+        match = _LISTED.match(remaining)
         if match is None:
             raise LeftOutError(f"its list {quotation(text, 60)} has a quotation that does not end before a comma")
         quoted, plain = match.groups()
         texts.append(_ESCAPED.sub(r"\1", quoted) if quoted is not None else plain.strip(SPACES))
-        rest = rest[match.end() :].lstrip(f"{SPACES},")
+        remaining = remaining[match.end() :].lstrip(f"{SPACES},")
     return texts
 
 
