@@ -29,7 +29,9 @@ from msgspec import Struct
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.evaluators.checks.contract import CheckKind
 from pytest_llmeval.evaluators.functions import CaseFunction
+from pytest_llmeval.judge.direct import Judgeable
 
+EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | CaseFunction | NamedEvaluator
 Check: TypeAlias = str | Mapping[str, Any] | CaseFunction | CheckKind
 Turn: TypeAlias = Literal["last", "each"] | int
 Entry: TypeAlias = dict[str, Any]
@@ -76,7 +78,10 @@ class ByName(Struct, frozen=True):
     registered: list[type[Evaluator] | CheckKind]
     objects: dict[str, Any]
 
-def named(value: Any, name: str) -> NamedObject: ...
+@overload
+def named(value: Callable[[Any], Any], name: str) -> NamedObject: ...
+@overload
+def named(value: object, name: str) -> NamedObject: ...
 def check(function: CaseFunction, name: str | None = None) -> CheckKind: ...
 def by_name_in_file(keys: Mapping[str, Any]) -> ByName: ...
 def not_(check: Check) -> Entry: ...

@@ -40,10 +40,12 @@ __all__ = [
     "Detail",
     "Difference",
     "ErrorBucket",
+    "Evaluate",
     "Evaluator",
     "EvaluatorError",
     "EvidenceMatch",
     "EvidenceMatcher",
+    "FloatArray",
     "GroupResult",
     "JudgeError",
     "JudgeReply",
@@ -72,6 +74,7 @@ __all__ = [
     "SuiteError",
     "SuiteResult",
     "Sums",
+    "TestScored",
     "Totals",
     "Usage",
     "Verdict",
@@ -105,7 +108,7 @@ if TYPE_CHECKING:
         SuiteError,
     )
     from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
-    from pytest_llmeval.core.observation import Observation, Sums, Totals
+    from pytest_llmeval.core.observation import FloatArray, Observation, Sums, Totals
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.core.views import Mutator, Neighbours
@@ -113,6 +116,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.compare import Comparison, Difference, compare
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
+    from pytest_llmeval.plugin.evaluate import Evaluate, TestScored
     from pytest_llmeval.run.declared import DeclaredSuite as suite  # noqa: N813 (as it is called)
     from pytest_llmeval.run.declared import cases
     from pytest_llmeval.run.score import score
@@ -139,13 +143,14 @@ _HOMES = {
         "SuiteError",
     ),
     "core.evaluator": ("ErrorBucket", "Evaluator", "Metric", "Reads"),
-    "core.observation": ("Observation", "Sums", "Totals"),
+    "core.observation": ("FloatArray", "Observation", "Sums", "Totals"),
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "core.views": ("Mutator", "Neighbours"),
     "evaluators.functions": ("Score",),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "judge.direct": ("Panel",),
+    "plugin.evaluate": ("Evaluate", "TestScored"),
     "run.declared": ("cases",),
     "run.score": ("score",),
     "run.scripts": ("SuiteResult",),

@@ -9,15 +9,26 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 from msgspec import Struct
 
-from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.errors import LlmevalError, PredictionError
 from pytest_llmeval.core.wording import printable
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
+    from typing_extensions import TypeVar
+
+    Input_co = TypeVar("Input_co", covariant=True, default=Any)
+    Expected_co = TypeVar("Expected_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    Input_co = TypeVar("Input_co", covariant=True)
+    Expected_co = TypeVar("Expected_co", covariant=True)
+
+_ABSENT: Any = None
 
 
 class Missing(Enum):
@@ -327,8 +338,8 @@ def describe_prediction(prediction: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One evaluation case.
+class Case(Generic[Input_co, Expected_co]):
+    """One evaluation case; ``Case[Ask, Reply]`` has an input and an expectation of these types.
 
     Attributes:
         id: Unique within its suite.
@@ -350,8 +361,8 @@ class Case:
     """
 
     id: str
-    input: Any = None
-    expected: Any = None
+    input: Input_co = _ABSENT
+    expected: Expected_co = _ABSENT
     prediction: Any = MISSING
     labels: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
@@ -369,9 +380,30 @@ class Case:
         """All parts of the prediction by name, with ``latency_s`` and ``cost_usd``, whichever `prediction` is."""
         return PredictionParts(prediction=self.prediction) if self.origin is None else self.origin
 
-    def answered(self, prediction: Any) -> "Case":
+    def answered(self, prediction: Any) -> "Case[Input_co, Expected_co]":
         """Return this case with a prediction."""
         return self if prediction is self.prediction else replace(self, prediction=prediction)
+
+    def score(self, prediction: Any) -> dict[str, float | None]:
+        """Score a prediction with the suite's evaluators, in a test over the suite.
+
+        The result enters the suite's metrics, gates and reports, under the name of the test.
+
+        Args:
+            prediction: What your application answered.
+
+        Returns:
+            Metric name to value; ``None`` where undefined.
+
+        Raises:
+            pytest.fail.Exception: A limit of the case is not met, or it could not be measured.
+            LlmevalError: The case is not that of a test over a suite.
+        """
+        del prediction
+        raise LlmevalError(
+            f"case {self.id!r}: score is for the fixture case in a test over a suite; "
+            "elsewhere use pytest_llmeval.score(evaluator, [case])"
+        )
 
 
 _DIGITS = 32

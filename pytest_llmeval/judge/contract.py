@@ -81,12 +81,19 @@ class JudgeReply(Struct, frozen=True):
 class JudgeClient(Protocol):
     """Anything that completes a request, at once or awaited."""
 
-    def complete(self, request: JudgeRequest) -> JudgeReply | Awaitable[JudgeReply]:
+    def complete(self, request: JudgeRequest) -> JudgeReply | str | Awaitable[JudgeReply | str]:
         """Return the model's reply.
 
         Raises:
             JudgeError: There is none; retries are the client's business.
         """
+
+
+class ChatClient(Protocol):
+    """Anything that answers a list of messages, at once or awaited."""
+
+    def chat(self, messages: list[dict[str, str]]) -> Any:
+        """Return the model's reply to ``{"role": ..., "content": ...}`` messages."""
 
 
 class Verdict(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pytest_llmeval.core.errors import FieldsError, JudgeError, LlmevalError
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.asking import Judgement, JudgePanel, Juror, JurorQuestion, JurorVerdict, PanelQuestion
-from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
+from pytest_llmeval.judge.contract import ChatClient, JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.service import CallLimit, JudgeService
 from pytest_llmeval.judge.spec import JudgeSpec, Reduce, numbered, panel_faults
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.coordination import Reservation
 
 Judgeable: TypeAlias = (
-    str | JudgeSpec | JudgeClient | Callable[[JudgeRequest], JudgeReply | str | Awaitable[JudgeReply | str]]
+    str
+    | JudgeSpec
+    | JudgeClient
+    | ChatClient
+    | Callable[[JudgeRequest], JudgeReply | str | Awaitable[JudgeReply | str]]
 )
 """A judge: ``PROVIDER:NAME`` of a model, a spec, a client, or a function, plain or async."""
 

@@ -398,6 +398,7 @@ class JudgeService:
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
     reply = client.complete(request)
-    complete = enveloped(request, reply if isinstance(reply, JudgeReply) else await reply)
+    returned = reply if isinstance(reply, JudgeReply | str) else await reply
+    complete = enveloped(request, JudgeReply(returned) if isinstance(returned, str) else returned)
     clean = without(complete.text, secret_values())  # judges quote answers, and replies are stored
     return complete if clean == complete.text else replace(complete, text=clean)

@@ -2,33 +2,71 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.codec import normalized
-from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.core.wording import printable
+from pytest_llmeval.data.files.validation import typed
 from pytest_llmeval.judge.asking import Asking, Judgement
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.judges import JudgeAccess
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import FixtureJudge
-from pytest_llmeval.plugin.payload import LOADER, RUNNER, keep_judgements
+from pytest_llmeval.plugin.payload import LOADER, RUNNER, conclude, keep_judgements
+from pytest_llmeval.run.case_runner import FromFixtures
+from pytest_llmeval.run.execute import json_like, unanswered
+from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.suite.registry import default_registry, get_checks, get_evaluator
 
 _EVALUATED = pytest.StashKey[list["TestScored"]]()
 _ATTRIBUTE = "llmeval_evaluated"
 _LISTED = 20
+
+
+class EvalCase(Case):
+    """A case of a suite, in a Python test: `input` and `expected` are objects of the types that the suite declares."""
+
+    _request: pytest.FixtureRequest
+    _loaded: LoadedCase
+
+    def __init__(self, request: pytest.FixtureRequest, loaded: LoadedCase) -> None:
+        values = {each.name: getattr(loaded.case, each.name) for each in fields(Case)}
+        for part in ("input", "expected"):
+            if part in loaded.suite.types and (part == "input" or values[part] is not None):
+                values[part] = typed(loaded.suite.types[part], values[part])
+        super().__init__(**values)
+        object.__setattr__(self, "_request", request)  # a case is frozen
+        object.__setattr__(self, "_loaded", loaded)
+
+    def __repr__(self) -> str:
+        return f"Case({self.id!r})"
+
+    def score(self, prediction: Any) -> dict[str, float | None]:
+        """Score a prediction with the suite's evaluators; see `Case.score`."""
+        __tracebackhide__ = True
+        loaded = self._loaded
+        item = self._request.node
+        try:
+            answered = loaded.case.answered(json_like(prediction))
+        except PredictionError as error:
+            execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
+        else:
+            offered = FromFixtures(judge=FixtureJudge(self._request))
+            execution = item.config.stash[RUNNER].run(structs.replace(loaded, case=answered), offered)
+        conclude(item, loaded, execution)
+        return execution.scores(loaded.suite)
 
 
 class TestScored(Mapping[str, float | None]):

@@ -7,87 +7,23 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
-    from pytest_llmeval.plugin.evaluate import AskJudge, Evaluate
+    from pytest_llmeval.plugin.evaluate import AskJudge, EvalCase, Evaluate
     from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
-    from pytest_llmeval.run.job import LoadedCase
-
-
-class EvalCase:
-    """A case of a suite, in a Python test.
-
-    Attributes:
-        id: The case's id.
-        input: What the target receives; an object of the type that the suite declares for inputs, if it does.
-        expected: The ground truth; as `input`.
-        prediction: The prediction that the suite file carries, or `MISSING`.
-        labels: Label name to value.
-        tags: The case's tags.
-    """
-
-    def __init__(self, request: pytest.FixtureRequest, loaded: "LoadedCase") -> None:
-        self._request = request
-        self._item = request.node
-        self._loaded = loaded
-        case, types = loaded.case, loaded.suite.types
-        self.id = case.id
-        self.input = _as_type(types, "input", case.input)
-        self.expected = None if case.expected is None else _as_type(types, "expected", case.expected)
-        self.prediction = case.prediction
-        self.labels = case.labels
-        self.tags = case.tags
-
-    def __repr__(self) -> str:
-        return f"EvalCase({self.id!r})"
-
-    def score(self, prediction: Any) -> dict[str, float | None]:
-        """Score a prediction with the suite's evaluators.
-
-        The result enters the suite's metrics, gates and reports, under the name of the test.
-
-        Args:
-            prediction: What your application answered.
-
-        Returns:
-            Metric name to value; ``None`` where undefined.
-
-        Raises:
-            pytest.fail.Exception: A limit of the case is not met, or it could not be measured.
-        """
-        __tracebackhide__ = True
-        from msgspec import structs
-
-        from pytest_llmeval.core.case import MISSING
-        from pytest_llmeval.core.errors import PredictionError
-        from pytest_llmeval.plugin.collect import FixtureJudge
-        from pytest_llmeval.plugin.payload import RUNNER, conclude
-        from pytest_llmeval.run.case_runner import FromFixtures
-        from pytest_llmeval.run.execute import json_like, unanswered
-
-        loaded = self._loaded
-        try:
-            answered = loaded.case.answered(json_like(prediction))
-        except PredictionError as error:
-            execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
-        else:
-            fixtures = FromFixtures(judge=FixtureJudge(self._request))
-            execution = self._item.config.stash[RUNNER].run(structs.replace(loaded, case=answered), fixtures)
-        conclude(self._item, loaded, execution)
-        return execution.scores(loaded.suite)
 
 
 @pytest.fixture
-def eval_case(request: pytest.FixtureRequest) -> EvalCase:
+def eval_case(request: pytest.FixtureRequest) -> "EvalCase":
     """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
     return _case(request, "eval_case")
 
 
 @pytest.fixture
-def case(request: pytest.FixtureRequest) -> EvalCase:
+def case(request: pytest.FixtureRequest) -> "EvalCase":
     """The case under test, in a test over a suite: ``@support.test``, or marked ``llmeval("suite.eval.yaml")``."""
     return _case(request, "case")
 
 
-def _case(request: pytest.FixtureRequest, fixture: str) -> EvalCase:
+def _case(request: pytest.FixtureRequest, fixture: str) -> "EvalCase":
     from pytest_llmeval.plugin.payload import case_of
 
     item = request.node
@@ -107,6 +43,8 @@ def _case(request: pytest.FixtureRequest, fixture: str) -> EvalCase:
         raise pytest.fail.Exception(
             f"{item.nodeid}: {fixture} is one case, but mode: bulk runs all of them in one item", pytrace=False
         )
+    from pytest_llmeval.plugin.evaluate import EvalCase
+
     return EvalCase(request, loaded)
 
 
@@ -142,14 +80,6 @@ def judge(request: pytest.FixtureRequest) -> "AskJudge":
     if RUNNER not in request.config.stash:
         pytest.skip("runs with --llmeval")
     return AskJudge(request)
-
-
-def _as_type(types: Mapping[str, Any], part: str, value: Any) -> Any:
-    if part not in types:
-        return value
-    from pytest_llmeval.data.files.validation import typed
-
-    return typed(types[part], value)
 
 
 class _ByName(Mapping[str, "Evaluator"]):

@@ -8,7 +8,9 @@ from msgspec import Struct
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.evaluators.checks.contract import CheckKind
 from pytest_llmeval.evaluators.functions import CaseFunction
+from pytest_llmeval.judge.direct import Judgeable
 
+EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | CaseFunction | NamedEvaluator
 Check: TypeAlias = str | Mapping[str, Any] | CaseFunction | CheckKind
 Turn: TypeAlias = Literal["last", "each"] | int
 Entry: TypeAlias = dict[str, Any]
@@ -16,11 +18,11 @@ Entry: TypeAlias = dict[str, Any]
 class SuiteArguments(TypedDict, total=False):
     """The keys of a suite file; docs/suite-files.md has their meanings."""
 
-    evaluators: Sequence[Mapping[str, Any] | str | Evaluator] | Mapping[str, Any] | str | None
+    evaluators: Sequence[EvaluatorEntry] | EvaluatorEntry | None
     """list of evaluators; required unless there are checks"""
     description: str | None
     """a text for readers, which JSON, Markdown and HTML reports show"""
-    target: str | Mapping[str, Any] | Callable[..., Any] | None
+    target: str | Mapping[str, Any] | Callable[..., Any] | NamedObject | None
     """what answers the cases: a Python function, or a service or command"""
     systems: Mapping[str, Any] | None
     """several systems that answer the cases, by name: Systems side by side"""
@@ -44,9 +46,9 @@ class SuiteArguments(TypedDict, total=False):
     """`items`: one test per case; `bulk`: one test for the whole suite: Large suites; `test`: none, since only Python tests run the cases"""
     repeats: int | Mapping[str, Any] | None
     """how many times each case runs, 1 to 1000, or a mapping: Repeats"""
-    judge: str | Mapping[str, Any] | None
+    judge: str | Mapping[str, Any] | Judgeable | NamedObject | None
     """the model that judges, as `PROVIDER:NAME` or a mapping: Judge clients; or a cascade"""
-    judges: Sequence[str | Mapping[str, Any]] | None
+    judges: Sequence[str | Mapping[str, Any] | Judgeable | NamedObject] | None
     """several judges, a panel, in place of `judge`"""
     reduce: Literal["mean", "median", "majority", "unanimous"] | None
     """how the verdicts of `judges` become one: Panels"""
@@ -54,7 +56,7 @@ class SuiteArguments(TypedDict, total=False):
     """how many verdicts of `judges` a question needs"""
     confidence: float | None
     """level of the intervals, between 0 and 1; `null` for no intervals"""
-    checks: Sequence[str | Mapping[str, Any]] | None
+    checks: Sequence[Check] | Check | None
     """assertions on every answer: Checks"""
     thresholds: Mapping[str, float | Mapping[str, Any]] | None
     """limits for every case: Thresholds and gates"""
@@ -148,7 +150,22 @@ class ByName(Struct, frozen=True):
     registered: list[type[Evaluator] | CheckKind]
     objects: dict[str, Any]
 
-def named(value: Any, name: str) -> NamedObject:
+@overload
+def named(value: Callable[[Any], Any], name: str) -> NamedObject:
+    """Return an object with a name, for a suite: a target, a world, or the client of a judge or of a simulated user.
+
+    Functions, methods, classes and their instances have names of their own, lambdas and partial functions have none.
+
+    Args:
+        value: The object.
+        name: The name by which reports and stored verdicts know it.
+
+    Raises:
+        LlmevalError: The name is empty or begins or ends with a blank.
+    """
+
+@overload
+def named(value: object, name: str) -> NamedObject:
     """Return an object with a name, for a suite: a target, a world, or the client of a judge or of a simulated user.
 
     Functions, methods, classes and their instances have names of their own, lambdas and partial functions have none.

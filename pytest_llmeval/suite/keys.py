@@ -90,7 +90,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "",
             type=list[Any],
             forms=("evaluator",),
-            python="Sequence[Mapping[str, Any] | str | Evaluator] | Mapping[str, Any] | str",
+            python="Sequence[EvaluatorEntry] | EvaluatorEntry",
         ),
     ] = {}
     suite: ClassVar[
@@ -110,7 +110,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "what answers the cases: a [Python function](predictions.md), or a [service or command](targets.md)",
             read=SettingsReader.read_target,
             forms=(str, "target", None),
-            python="str | Mapping[str, Any] | Callable[..., Any] | None",
+            python="str | Mapping[str, Any] | Callable[..., Any] | NamedObject | None",
         ),
     ] = None
     systems: Annotated[
@@ -200,6 +200,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "the model that judges, as `PROVIDER:NAME` or a mapping: [Judge clients](judge-clients.md); "
             "or a [cascade](cascades.md)",
             forms=(str, JudgeSpec, "cascade", None),
+            python="str | Mapping[str, Any] | Judgeable | NamedObject",
         ),
     ] = JudgeSpec()
     judges: ClassVar[
@@ -209,7 +210,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
                 "several judges, a [panel](panels.md), in place of `judge`",
                 forms=(str, JudgeSpec),
                 least=2,
-                python="Sequence[str | Mapping[str, Any]]",
+                python="Sequence[str | Mapping[str, Any] | Judgeable | NamedObject]",
             ),
         ]
     ] = None
@@ -235,7 +236,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             Key(
                 "assertions on every answer: [Checks](checks.md)",
                 forms=("check",),
-                python="Sequence[str | Mapping[str, Any]]",
+                python="Sequence[Check] | Check",
             ),
         ]
     ] = []

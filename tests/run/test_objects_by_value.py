@@ -214,3 +214,8 @@ def test_a_file_says_that_its_objects_are_not_in_it(tmp_path: Path) -> None:
     )
     with pytest.raises(SuiteError, match="found 'looked_up', expected MODULE:NAME"):
         ev.suite.from_file(path).load()
+
+
+def test_a_case_outside_of_tests_says_how_it_is_scored() -> None:
+    with pytest.raises(LlmevalError, match=r"case 'a': score is for the fixture case .* pytest_llmeval\.score"):
+        ev.Case[str, str]("a", input="France", expected="Paris").score("Paris")

@@ -1,23 +1,37 @@
 """The public interface is typed, and says to users what it says to us."""
 
+import doctest
+import json
+import os
+import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import mypy.api
 import pytest
 from project import ROOT
+from running import run_python
+from test_docs import PAGES, blocks
 
 import pytest_llmeval
 
 VIEW = Path(__file__).with_name("user_view.py")
 
 
+def with_mistakes(text: str) -> str:
+    """Return the view with a wrong type and a misspelt key of a suite."""
+    wrong_type = text.replace("assert_type(total, Totals)", "assert_type(total, int)")
+    return wrong_type.replace("    snapshot=True,", "    snapshoot=True,")
+
+
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What strict mypy says of the view, and of one that takes a type for another; checking both takes one run."""
+    """What strict mypy says of the view, and of one with a wrong type and a misspelt key; both take one run."""
     folder = tmp_path_factory.mktemp("mypy")
     text = VIEW.read_text(encoding="utf-8")
     wrong = folder / "wrong.py"
-    wrong.write_text(text.replace("assert_type(total, Totals)", "assert_type(total, int)"), encoding="utf-8")
+    wrong.write_text(with_mistakes(text), encoding="utf-8")
     # The options and the cache of our own checks, so that whichever comes second finds most of its work done.
     options = (f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}", "--no-error-summary")
     out, err, code = mypy.api.run([*options, str(VIEW), str(wrong)])
@@ -31,8 +45,52 @@ def test_a_user_with_strict_mypy_sees_no_error(said: dict[str, str]) -> None:
 
 
 def test_a_wrong_type_would_be_seen(said: dict[str, str]) -> None:
-    assert said["wrong"].count("error:") == 1
+    assert said["wrong"].count("error:") == 2
     assert 'Expression is of type "Totals", not "int"' in said["wrong"]
+    assert 'Unexpected keyword argument "snapshoot"' in said["wrong"]
+
+
+@pytest.fixture(scope="module")
+def by_pyright(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What pyright finds in the view (strict), in one with mistakes, and in the Python of all pages, in one run."""
+    pytest.importorskip("pyright")
+    if shutil.which("node") is None:
+        pytest.skip("pyright needs Node.js")
+    folder = tmp_path_factory.mktemp("pyright")
+    text = f"# pyright: strict\n{VIEW.read_text(encoding='utf-8')}"
+    (folder / "view.py").write_text(text, encoding="utf-8")
+    (folder / "wrong.py").write_text(with_mistakes(text), encoding="utf-8")
+    for page in PAGES:
+        for block in (each for each in blocks(page) if each.language == "python"):
+            path = folder / page.stem.replace("-", "_").replace(".", "_") / (block.name or "page.py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            examples = doctest.DocTestParser().get_examples(block.text)
+            source = "".join(each.source for each in examples) or block.text
+            with path.open("a" if block.name is None else "w", encoding="utf-8") as file:
+                file.write(source)
+    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}), encoding="utf-8")
+    command = ["-m", "pyright", "-p", str(folder), "--pythonpath", sys.executable, "--outputjson"]
+    done = run_python(command, dict(os.environ), folder)
+    found: list[dict[str, Any]] = json.loads(done.out)["generalDiagnostics"]
+    return found
+
+
+def test_a_user_with_strict_pyright_sees_no_error(by_pyright: list[dict[str, Any]]) -> None:
+    assert [each["message"] for each in by_pyright if Path(each["file"]).name == "view.py"] == []
+
+
+def test_pyright_would_see_a_wrong_type_and_a_misspelt_key(by_pyright: list[dict[str, Any]]) -> None:
+    found = [each["message"] for each in by_pyright if Path(each["file"]).name == "wrong.py"]
+    assert len(found) == 2
+    assert any('No parameter named "snapshoot"' in each for each in found)
+
+
+def test_calls_and_names_in_the_documentation_have_the_right_types(by_pyright: list[dict[str, Any]]) -> None:
+    rules = {"reportArgumentType", "reportAttributeAccessIssue", "reportCallIssue", "reportIndexIssue"}
+    found = [each for each in by_pyright if each.get("rule") in rules and Path(each["file"]).name == "page.py"]
+    lines = [f"{each['file']}:{each['range']['start']['line'] + 1} {each['message']}" for each in found]
+    # Pages round scores that they show; a score may be None.
+    assert [line for line in lines if 'overloads for "round"' not in line and "_SupportsRound2" not in line] == []
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -47,7 +47,6 @@ from pytest_llmeval import (
     score,
 )
 from pytest_llmeval.data.formats import CaseFile, FileSource
-from pytest_llmeval.plugin.fixtures import EvalCase
 from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
 from pytest_llmeval.qa import (
     EvalResult,
@@ -144,7 +143,7 @@ def llmeval_target() -> Any:
 
 
 @pytest.mark.llmeval("capitals.eval.yaml")
-def test_capitals(eval_case: EvalCase, evaluators: Mapping[str, Evaluator]) -> None:
+def test_capitals(eval_case: ev.Case, evaluators: Mapping[str, Evaluator]) -> None:
     assert_type(eval_case.id, str)
     assert_type(eval_case.score("Paris"), dict[str, float | None])
     assert_type(evaluators["text"].evaluate("Paris", "Paris"), dict[str, Any])
@@ -159,7 +158,7 @@ def scoring() -> None:
     case = Case("paris", input="What?", expected="Paris", labels={"kind": "easy"})
     if case.prediction is MISSING:
         case = case.answered("It is Paris")
-    assert_type(case, Case)
+    assert_type(case, Case[str, str])
     assert_type(case.labels, Mapping[str, str])
 
     evaluator = get_evaluator("text", metrics=["f1"])
@@ -256,9 +255,59 @@ declared = ev.suite(
 )
 
 
+@dataclass(frozen=True)
+class Ask:
+    """What is asked."""
+
+    question: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is expected."""
+
+    total: int
+
+
 @declared.test
-async def test_declared(case: Any) -> None:
-    assert_type(case, Any)
+async def test_declared(case: ev.Case[Ask, Reply]) -> None:
+    assert_type(case.input.question, str)
+    assert_type(case.expected.total, int)
+    assert_type(case.score(case.expected), dict[str, float | None])
+
+
+def test_answer(evaluate: ev.Evaluate) -> None:
+    scored = evaluate.text("Paris", "Paris")
+    assert_type(scored, ev.TestScored)
+    assert_type(scored["f1"], float | None)
+    assert_type(scored.wrong, list[str])
+
+
+def shares(sums: Sums) -> dict[str, ev.FloatArray]:
+    return {"share": sums["size"] / sums["n"]}
+
+
+class Client:
+    """A judge of one's own."""
+
+    def complete(self, request: ev.JudgeRequest) -> str:
+        return str(request)
+
+
+async def polite(case: ev.Case[Ask, Reply]) -> bool:
+    return "please" in case.input.question
+
+
+by_value = ev.suite(
+    "by_value",
+    cases=[Case("a", input=Ask("q"), expected=Reply(1))],
+    evaluators=[polite, ev.evaluator(polite, name="polite_too"), Length()],
+    checks=[polite, ev.check(polite, "is_polite"), ev.all_of("is_json", polite)],
+    target=ev.named(lambda question: Reply(len(question)), name="counts"),
+    systems={"small": backwards, "large": {"python": backwards, "world": Notebook}},
+    judge=Client(),
+    conversation={"user": {"model": Client()}},
+)
 
 
 def in_a_notebook() -> None:

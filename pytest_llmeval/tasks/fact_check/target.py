@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -82,7 +82,7 @@ def fact_checker(
     parameters: Mapping[str, Any] | None = None,
     enable_search: bool | None = None,
     base_url: str | None = None,
-) -> Callable[[Any], Awaitable[str]]:
+) -> Callable[[Any], Coroutine[Any, Any, str]]:
     """Return a target for suites of claims.
 
     Args:
