@@ -375,6 +375,12 @@ class Case(Generic[Input_co, Expected_co]):
     others: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     always: bool = field(default=False, repr=False, compare=False)
 
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, types: Any) -> "type[Case]":
+            """Return the class: at run time nothing reads the types, and an alias would set an attribute of cases."""
+            return cls
+
     @property
     def parts(self) -> Mapping[str, Any]:
         """All parts of the prediction by name, with ``latency_s`` and ``cost_usd``, whichever `prediction` is."""
