@@ -139,7 +139,7 @@ def _scores(name: str) -> dict[str, Any]:
 
 def test_the_components_of_systems_stand_beside_each_other() -> None:
     lines = summary("verbose", 80).splitlines()
-    start = len(lines) - lines[::-1].index("Components")
+    start = len(lines) - lines[::-1].index("Components, pooled over all stories")
     assert lines[start].split() == ["component", "careful", "hasty"]
     overall = next(line for line in lines[start:] if line.startswith("overall "))
     assert overall.split()[1:] == [f"{score:.4f}" for score in _scores("verbose").values()]

@@ -135,6 +135,7 @@ _PARTS = {
 }
 """The metrics whose mean is the score of a component."""
 
+_POOLED = "Components, pooled over all stories"
 _RELATIONSHIP_SCORES = {"pairs": "relationship_f1", "labelled": "labelled_f1"}
 _FIELD_ACCURACIES = tuple(f"action_{name}_accuracy" for name in ("category", "type", "context", "status", "function"))
 
@@ -258,7 +259,11 @@ class Narrative(NarrativeEvaluator):
         """Return the scores of the components, and the gaps in the ground truth, part by part."""
         scores = [((name,), (_score_name(name),)) for name in self._names]
         return [
-            MetricTable("Components", ("component", "score"), [*scores, (("overall",), ("overall_score",))]),
+            MetricTable(
+                "Components, pooled over all stories",
+                ("component", "score"),
+                [*scores, (("overall",), ("overall_score",))],
+            ),
             gaps_table({component: _count_name(component, GAPS) for component in COMPONENTS}),
         ]
 

@@ -3,6 +3,7 @@
 __all__ = (
     "ActionLayerEvaluator",
     "BaseEvaluator",
+    "BoundarySegmentationMetric",
     "CharacterEvaluator",
     "CompositeEvaluator",
     "RelationshipEvaluator",
@@ -28,7 +29,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -41,6 +42,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.spans import end_mark_spans, overlap_ratio, sentence_index
+from pytest_llmeval.evaluators.segmentation import Segmentation
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, parsed_prediction
 from pytest_llmeval.tasks.narrative.components import ActionLayer, Characters, Relationships
 from pytest_llmeval.tasks.narrative.composite import Narrative
@@ -59,12 +61,62 @@ if TYPE_CHECKING:
 
 ActionLayerEvaluator = ActionLayer
 CharacterEvaluator = Characters
-CompositeEvaluator = Narrative
 RelationshipEvaluator = Relationships
 SentimentEvaluator = Sentiment
 TextSpanEvaluator = TextSpan
 
 _NOTHING: Mapping[str, Any] = {"characters": [], "narrative_events": []}
+
+
+@dataclass(frozen=True)
+class CompositeEvaluator(Narrative):
+    """All components, as `Narrative`; an absent overall score is NaN: scripts of the original print it as ``:.3f``."""
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one pair; see `Narrative.evaluate`."""
+        return _printable(super().evaluate(prediction, ground_truth, text))
+
+    def aggregate_results(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return means of scores and sums of counts over several stories; see `Narrative.aggregate_results`."""
+        return _printable(super().aggregate_results(results))
+
+
+def _printable(results: dict[str, Any]) -> dict[str, Any]:
+    return results if results["overall_score"] is not None else results | {"overall_score": math.nan}
+
+
+@dataclass(frozen=True)
+class BoundarySegmentationMetric:
+    """Similarity of segment boundaries, by the formula of the evaluator `segmentation`.
+
+    Attributes:
+        tolerance: n_t of Fournier (2013): boundaries less than this apart are near misses.
+
+    Raises:
+        ValueError: The tolerance is below 1.
+    """
+
+    tolerance: int = 2
+
+    def __post_init__(self) -> None:
+        Segmentation(self.tolerance)
+
+    def calculate(self, reference_boundaries: Iterable[int], hypothesis_boundaries: Iterable[int]) -> float:
+        """Return the score, in [0, 1]; 1 if neither side has a boundary.
+
+        Args:
+            reference_boundaries: The right boundaries; boundary i lies after sentence i, counted from 0.
+            hypothesis_boundaries: The predicted ones.
+
+        Raises:
+            ValueError: A boundary is no whole number.
+        """
+        predicted, right = list(hypothesis_boundaries), list(reference_boundaries)
+        results = Segmentation(self.tolerance).evaluate(predicted, right)
+        if "malformed" in results:
+            raise ValueError(results["malformed"])
+        score: float = results["boundary_score"]
+        return score
 
 
 class BaseEvaluator(Evaluator):

@@ -31,8 +31,9 @@ def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         ``overall_score``, ``component_scores``, ``detailed_results`` and ``summary`` as in the results, with the mean
         of every score and the sum of every count; ``taxonomy_validity``. ``None`` where no story has a value.
         ``n_scored`` has for each mean the number of its stories, ``gt_incomplete`` the gaps in the ground truth by
-        part, ``files`` the scores of each story, by its ``file`` or else its number; ``n_evaluations`` and
-        ``n_malformed`` count stories. For metrics pooled over stories see `pytest_llmeval.score`.
+        part (stories that have any, and missing values), ``files`` the scores of each story, by its ``file`` or else
+        its number; ``n_evaluations`` and ``n_malformed`` count stories. For metrics pooled over stories see
+        `pytest_llmeval.score`.
     """
     columns = {key: [result[key] for result in results if key in result] for key in _RESULT_KEYS}
     rows = [_row(result, number) for number, result in enumerate(results, 1)]
@@ -55,13 +56,13 @@ def _row(result: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def _gaps(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return for each part how many stories lack ground truth of an event or relationship, and how many values."""
+    """Return for each part how many stories lack values of the ground truth, and how many values they lack."""
     gaps: dict[str, dict[str, int]] = {}
     for result in results:
         for part, details in (result.get("detailed_results") or {}).items():
             if "gt_gaps" in details:
                 counts = gaps.setdefault(part, {"stories": 0, "values": 0})
-                counts["stories"] += details["gt_incomplete"]
+                counts["stories"] += bool(details["gt_gaps"])
                 counts["values"] += len(details["gt_gaps"])
     return gaps
 
@@ -93,7 +94,7 @@ def _scored(values: Sequence[int | float]) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def _is_combined(value: Any) -> bool:
@@ -127,11 +128,21 @@ def generate_report(
     suffix = suffix if format is None else _SUFFIXES[format]
     if suffix not in _WRITERS:
         raise ValueError(f"found the path {str(output_path)!r}, expected a path that ends in .json, .md or .csv")
-    report = _WRITERS[suffix](results if isinstance(results, Mapping) else aggregate_results(results))
+    report = _WRITERS[suffix](_plain(results if isinstance(results, Mapping) else aggregate_results(results)))
     if output_path is not None:
         Path(output_path).parent.mkdir(parents=True, exist_ok=True)
         write_text(Path(output_path), [report])
     return report
+
+
+def _plain(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return results with ``None`` for the NaN that the original's class has in place of an absent overall score."""
+    rows = {"files": [_absent(row) for row in results["files"]]} if "files" in results else {}
+    return _absent(results) | rows
+
+
+def _absent(scores: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in scores.items()}
 
 
 def _json(results: Mapping[str, Any]) -> str:
@@ -145,6 +156,8 @@ def _markdown(results: Mapping[str, Any]) -> str:
     scored = results.get("n_scored", {})
     stories = f" ({scored['overall_score']} of {results['n_evaluations']} stories)" if scored else ""
     lines += [f"Overall score: **{number(results.get('overall_score'))}**{stories}", ""]
+    if scored:
+        lines += ["Scores are means over the stories that have them, counts are sums over all stories.", ""]
     if "malformed" in results:
         lines += [f"The prediction is malformed: {_text(results['malformed'])}", ""]
     lines += _table("component", "score", results.get("component_scores") or {}, scored.get("component_scores"))

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import ratio
@@ -48,6 +49,8 @@ class TextSpan(NarrativeEvaluator):
     * ``overlap_ratio`` is the mean over gold spans of intersection over union with the predicted span that an optimal
       one-to-one assignment gives them, in [0, 1]; 0 without one.
 
+    Both sides may also be lists of spans, ``[{"start": 0, "end": 9}, ...]``.
+
     Attributes:
         tolerance: n_t of Fournier (2013): boundaries less than this many sentences apart are near misses.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
@@ -85,6 +88,14 @@ class TextSpan(NarrativeEvaluator):
             raise ValueError(_NO_TEXT)
         return super().evaluate(prediction, ground_truth, text)
 
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield the malformed values of the ground truth."""
+        return super().check(replace(case, expected=_document(case.expected)))
+
+    def _read(self, case: Case) -> Alignment:
+        expected, prediction = _document(case.expected), _document(case.prediction)
+        return super()._read(replace(case, expected=expected, prediction=prediction))
+
     def observe(self, stories: Alignment) -> Observation:
         """Count the boundaries and overlaps of two stories; undefined without a text."""
         gold = [event for event, _ in stories.events if event.span]
@@ -114,6 +125,11 @@ class TextSpan(NarrativeEvaluator):
         """Return everything for the boundaries and the spans of all stories pooled."""
         windowed = {name: ratio(sums[f"{name}.errors"], sums[f"{name}.windows"]) for name in _WINDOWED}
         return summarize_boundaries(sums) | windowed | {_OVERLAP: ratio(sums["overlap"], sums["spans"])}
+
+
+def _document(value: Any) -> Any:
+    """Return a list of spans as a document; anything else as it is."""
+    return {"narrative_events": [{"text_span": each} for each in value]} if isinstance(value, list) else value
 
 
 def _judged(stories: Alignment) -> tuple[list[Event], list[str]]:

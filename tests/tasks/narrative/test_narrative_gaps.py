@@ -101,7 +101,7 @@ def test_aggregate_results_says_what_is_missing() -> None:
     evaluator = Narrative()
     results = [evaluator.evaluate({}, GOLD, "Abc."), evaluator.evaluate({}, {"characters": [{"name": "A"}]})]
     assert evaluator.aggregate_results(results)["gt_incomplete"] == {
-        "characters": {"stories": 0, "values": 2},
+        "characters": {"stories": 2, "values": 2},
         "relationships": {"stories": 2, "values": 4},
         "sentiment": {"stories": 2, "values": 3},
         "action_layer": {"stories": 2, "values": 5},

@@ -13,6 +13,7 @@ from pytest_llmeval.tasks.narrative.composite import Narrative
 from pytest_llmeval.tasks.narrative.package import (
     ActionLayerEvaluator,
     BaseEvaluator,
+    BoundarySegmentationMetric,
     CharacterEvaluator,
     CompositeEvaluator,
     RelationshipEvaluator,
@@ -158,3 +159,39 @@ def test_metrics_of_an_evaluator_that_cannot_do_without_data_are_named() -> None
         Strict().describe()
     Strict.metrics = ("theme_recall",)
     assert [metric.name for metric in Strict().describe()] == ["theme_recall"]
+
+
+def test_an_unlabelled_story_is_printed_by_the_line_of_the_original() -> None:
+    composite = CompositeEvaluator()
+    results = composite.evaluate({"characters": [{"name": "Mira"}]}, {"narrative_events": []})
+    assert f"Overall Score: {results['overall_score']:.3f}" == "Overall Score: nan"
+    scored = composite.evaluate({"characters": [{"name": "Mira"}]}, {"characters": [{"name": "Mira"}]})
+    both = composite.aggregate_results([results, scored])
+    assert (both["overall_score"], both["n_scored"]["overall_score"]) == (1.0, 1)
+    assert json.loads(composite.generate_report(results, format="json"))["overall_score"] is None
+    rows = json.loads(composite.generate_report([results, scored], format="json"))["files"]
+    assert [row["overall_score"] for row in rows] == [None, 1.0]
+    assert "Overall score: **n/a**" in composite.generate_report([results])
+    assert get_evaluator("narrative").evaluate({}, {})["overall_score"] is None
+
+
+def test_the_boundary_metric_has_the_names_of_the_original() -> None:
+    metric = BoundarySegmentationMetric(tolerance=2)
+    assert metric.calculate(reference_boundaries=[2, 5], hypothesis_boundaries=[2, 6]) == 0.75
+    assert metric.calculate([], []) == 1.0
+    with pytest.raises(ValueError, match="found text 'a'"):
+        metric.calculate([1], ["a"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="tolerance"):
+        BoundarySegmentationMetric(tolerance=0)
+
+
+def test_spans_may_be_lists() -> None:
+    spans = TextSpanEvaluator()
+    text = "Mira ran. Fox hid."
+    found = spans.evaluate([{"start": 0, "end": 9}], [{"start": 0, "end": 18, "text": text}], text)
+    assert (found["overlap_ratio"], found["n_ground_truth"]) == (0.5, 1)
+    case = Case("a", text, [{"start": 0, "end": 18}], prediction=[{"start": 0, "end": "x"}])
+    assert list(spans.check(case)) == []
+    assert spans.measure(case).malformed
+    assert spans.evaluate([], [{"start": 0, "end": 18}], text)["overlap_ratio"] == 0.0
+    assert spans.evaluate([{"start": 0, "end": 9}], [None], text)["boundary_score"] is None
