@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ERROR_ANALYSIS = "errors.json"
 CTRF = "ctrf.json"
 EVERY_EVAL_EVER = "every_eval_ever.json"
+PERCENTAGES = "evaluate_summary.txt"
 
 
 class ReportFormat(NamedTuple):
@@ -23,7 +24,7 @@ class ReportFormat(NamedTuple):
     Attributes:
         writer: ``module:function`` that writes a report to a path, and returns a note on what the file lacks, if
             anything.
-        names: Pattern of the ends of JSON files in this format, before ``.json``; empty if the suffix decides.
+        names: Pattern of the ends of files in this format, before the suffix; empty if the suffix decides.
     """
 
     writer: str
@@ -42,6 +43,7 @@ FORMATS = {
     EVERY_EVAL_EVER: ReportFormat(
         "pytest_llmeval.exchange.report_files:write_every_eval_ever", "every[_-]eval[_-]ever"
     ),
+    PERCENTAGES: ReportFormat("pytest_llmeval.reports.terminal:write_percentages", r"evaluate_summary(?:_\w+)?"),
 }
 """Suffix, or usual name of the file, to format. A further format is a function and a line here."""
 
@@ -75,7 +77,9 @@ def report_format(path: Path) -> str:
     >>> [report_format(Path(name)) for name in ("out/errors.json", "my_error_analysis.json", "terrors.json")]
     ['errors.json', 'errors.json', '.json']
     """
-    patterns = {key: rf"(?:.*[^A-Za-z])?(?:{each.names})\.json" for key, each in FORMATS.items() if each.names}
+    patterns = {
+        key: rf"(?:.*[^A-Za-z])?(?:{each.names})\{Path(key).suffix}" for key, each in FORMATS.items() if each.names
+    }
     return next((key for key, pattern in patterns.items() if re.fullmatch(pattern, path.name)), path.suffix)
 
 

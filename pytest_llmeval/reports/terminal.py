@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from pytest_llmeval.core.wording import counted, excerpt, number, printable, width_of
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
@@ -24,7 +26,7 @@ from pytest_llmeval.reports.overview import (
     totals,
     warnings,
 )
-from pytest_llmeval.reports.tables import Line, TextTable, draw
+from pytest_llmeval.reports.tables import FilledTable, Line, TextTable, draw
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.mutation import Survival
@@ -46,6 +48,23 @@ def write_plain_text(report: RunReport, path: Path) -> None:
     """Write what the terminal shows with ``-v`` to a file, without colour."""
     lines = (line.text for line in render(report, verbosity=1, width=_FILE_WIDTH))
     write_text(path, ["".join(f"{line}\n" for line in lines)])
+
+
+def write_percentages(report: RunReport, path: Path) -> None:
+    """Write the same to a file, but values at cut-offs, in columns such as ``@10``, in per cent."""
+    suites = [structs.replace(suite, tables=[_in_per_cent(table) for table in suite.tables]) for suite in report.suites]
+    write_plain_text(structs.replace(report, suites=suites), path)
+
+
+def _in_per_cent(table: FilledTable) -> FilledTable:
+    rows = [
+        [
+            f"{cell:.2%}" if header.startswith("@") and isinstance(cell, float) else cell
+            for header, cell in zip(table.headers, row, strict=True)
+        ]
+        for row in table.rows
+    ]
+    return structs.replace(table, rows=rows)
 
 
 def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:

@@ -370,7 +370,7 @@ def shown_path(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-_ID_KEYS = ("question_id", "query_id", "id")
+ID_KEYS = ("question_id", "query_id", "id")
 _CONVERSATION_KEYS = ("sample_id", "conversation_id")
 _ANSWER_KEYS = ("prediction", "hypothesis", "answer", "results")
 _SHOWN_IDS = 3
@@ -437,10 +437,10 @@ def _from_row(line: int, column: int, path: str, row: Any, faults: FaultLog) -> 
         message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
         faults.add(line, column, path, message)
         return
-    id_key = _first_key(row, _ID_KEYS)
+    id_key = _first_key(row, ID_KEYS)
     answer_key = _first_key(row, _ANSWER_KEYS)
     if id_key is None or answer_key is None:
-        expected = " or ".join(f"`{key}`" for key in (_ID_KEYS if id_key is None else _ANSWER_KEYS))
+        expected = " or ".join(f"`{key}`" for key in (ID_KEYS if id_key is None else _ANSWER_KEYS))
         keys = f"the keys {', '.join(map(repr, row))}" if row else "no key"
         faults.add(line, column, path, f"found {keys}, expected {expected}")
         return

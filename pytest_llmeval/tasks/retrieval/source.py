@@ -1,7 +1,7 @@
 """Cases from queries and their positives: a JSONL file, or the qrels and runs of TREC."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ctypes import c_float
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.data.files.documents import read_jsonl, read_text
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.data.files.documents import load_json, read_jsonl, read_text
 from pytest_llmeval.data.files.places import FaultLog, render_path
 from pytest_llmeval.data.formats.base import (
+    ID_KEYS,
     CaseFile,
     FileSource,
+    RecordedAnswer,
     Source,
     case_id,
     id_fault,
@@ -33,6 +36,9 @@ class CaseRetrievalSource(FileSource):
     The query, an object or a text, is the input. The positives, best first, are what is expected: texts, ids, or
     objects that hold them. A line without ``query_id`` or ``id`` has its number as id. ``labels`` may be given; other
     keys are ignored.
+
+    Recorded replies have the id of their query, or are in the order of the queries: a list of results for each, or a
+    list of such lists for each batch, perhaps under ``results``. A null is no reply.
     """
 
     format: ClassVar[str] = "case_retrieval"
@@ -43,6 +49,18 @@ class CaseRetrievalSource(FileSource):
         for line, row in read_jsonl(file.path, file.display_path, faults):
             self._read_row(file, line, row)
         file.faults.extend(faults)
+
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
+        """Return the recorded results of a file to queries, which are given by id, in the order of their file."""
+        replies = _replies_in_order(path, faults.file)
+        if replies is None:
+            return super().answers(path, cases, faults)
+        if len(replies) != len(cases):
+            message = f"found {counted(len(replies), 'list')} of results without ids, expected {len(cases)}"
+            faults.add(0, 0, "", f"{message}, one for each query in its order")
+            return []
+        pairs = zip(cases, replies, strict=True)
+        return [RecordedAnswer(name, results, line, 1) for name, (line, results) in pairs if results is not None]
 
     def _read_row(self, file: CaseFile, line: int, row: Any) -> None:
         faults = list(_faults(row))
@@ -55,6 +73,27 @@ class CaseRetrievalSource(FileSource):
         labels = {label: json_text(value) for label, value in row.get("labels", {}).items() if value is not None}
         case = Case(name, row["query"], {"positives": row["positives"]}, labels=labels, line=line)
         file.add(case, key or "")
+
+
+def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | None:
+    """Return line and results of each reply; ``None`` for a file with ids, or without any reply that can be read."""
+    try:
+        if path.suffix.lower() == ".json":
+            data = load_json(path, display_path, depth=1).data
+            rows = [(1, each) for each in (data if isinstance(data, list) else [data])]
+        else:
+            rows = list(read_jsonl(path, display_path, []))
+    except SuiteError:
+        return None
+    replies: list[tuple[int, Any]] = []
+    for line, row in rows:
+        named = isinstance(row, dict) and not any(key in row for key in ID_KEYS)
+        results = row.get("results") if named else row
+        if not isinstance(results, list):
+            return None
+        is_batch = any(isinstance(each, list) for each in results)
+        replies += [(line, each) for each in results] if is_batch else [(line, results)]
+    return replies or None
 
 
 def _faults(row: Any) -> Sequence[tuple[Sequence[str], str]]:

@@ -63,6 +63,35 @@ def test_recorded_results_go_to_their_queries() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("r.jsonl", [[{"fact": "x"}], [], ["noise"]]),
+        ("r.jsonl", [{"results": [{"fact": "x"}]}, {"results": []}, ["noise"]]),
+        ("r.jsonl", [{"results": [[{"fact": "x"}], []]}, [["noise"]]]),
+        ("r.json", [[[{"fact": "x"}], [], ["noise"]]]),
+        ("r.json", [{"results": [[{"fact": "x"}], [], ["noise"]]}]),
+    ],
+)
+def test_replies_without_ids_go_to_the_queries_in_their_order(name: str, rows: list[Any]) -> None:
+    write("q.jsonl", *({"query_id": each, "query": each, "positives": []} for each in ("b", "a", "c")))
+    write(name, *rows)
+    cases, faults = load(CaseRetrievalSource("q.jsonl", predictions=name))
+    assert faults == []
+    assert {case.id: case.prediction for case in cases} == {"b": [{"fact": "x"}], "a": [], "c": ["noise"]}
+
+
+def test_a_failed_reply_is_null_and_a_missing_one_a_fault() -> None:
+    write("q.jsonl", *({"query_id": each, "query": each, "positives": []} for each in ("b", "a")))
+    write("r.jsonl", [None, [{"fact": "x"}]])
+    cases, faults = load(CaseRetrievalSource("q.jsonl", predictions="r.jsonl"))
+    assert ([case.prediction for case in cases], faults) == ([MISSING, [{"fact": "x"}]], [])
+    write("r.jsonl", [[{"fact": "x"}]])
+    cases, faults = load(CaseRetrievalSource("q.jsonl", predictions="r.jsonl"))
+    assert faults == ["r.jsonl  found 1 list of results without ids, expected 2, one for each query in its order"]
+    assert [case.prediction for case in cases] == [MISSING, MISSING]
+
+
+@pytest.mark.parametrize(
     ("row", "fault"),
     [
         (["a"], "q.jsonl:1:1  found a list, expected an object with `query` and `positives`"),
