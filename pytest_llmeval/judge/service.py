@@ -19,6 +19,7 @@ from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest,
 from pytest_llmeval.judge.questions.replies import enveloped, read_reply
 from pytest_llmeval.judge.spec import JudgeSpec, Price
 from pytest_llmeval.services.background import Activity, together
+from pytest_llmeval.services.machine import calls_that_fit
 from pytest_llmeval.services.secrets import secret_values, without
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class CallLimit:
     All methods but `within` run in one event loop.
 
     Attributes:
-        ceiling: What the user allows.
+        ceiling: What the user allows, as far as the limit of open files does.
         shared: The slots of all processes; ``None`` in a run of one.
         activity: Counts the calls in flight.
     """
@@ -174,6 +175,7 @@ class CallLimit:
     _exchange: "asyncio.Handle | None" = None
 
     def __post_init__(self) -> None:
+        self.ceiling = calls_that_fit(self.ceiling)
         self.current = self.ceiling
 
     @asynccontextmanager

@@ -411,6 +411,7 @@ class ControllerHooks:
         try:
             result = yield
         except BaseException as error:
+            self._run.runner.background.close()  # calls hold files, of which there may be none left
             self._run.salvage(getattr(session, "items", ()))  # xdist's main process has none
             self._run.finish(session, ended=str(error) or type(error).__name__)
             raise

@@ -24,6 +24,7 @@ from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, RunTerms, SuiteVerdict, fault_of
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.services.machine import calls_that_fit
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:
@@ -157,6 +158,12 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     yield from (f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless))
     yield from dict.fromkeys(note for each in suites for note in _idle_thresholds(each))
     yield from dict.fromkeys(note for each in suites for note in _lowered(each, scope.terms.concurrency))
+    most = scope.terms.concurrency
+    if most is not None and (fitting := calls_that_fit(most)) < most:
+        yield (
+            f"found {counted(most, 'call')} at a time, and the machine's limit of open files (ulimit -n) allows "
+            f"{fitting}: raise it, or set --llmeval-concurrency={fitting}"
+        )
     yield from dict.fromkeys(
         f"{each.key.display_path}: runs to its end: {fault}"
         for each in suites

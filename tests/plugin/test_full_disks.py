@@ -1,4 +1,4 @@
-"""A disk on which nothing more can be written: what was there stays whole, and the next run goes on."""
+"""Disks on which nothing more can be written, processes that may open no more files, and runs that break."""
 
 import re
 import sys
@@ -36,3 +36,69 @@ def test_nothing_is_damaged_where_nothing_can_be_written(
     after = committed(project.path)
     assert b"h h h h" in after["p.jsonl"]
     assert all(len(after[name]) >= len(before[name]) for name in ("s.scores.json", "s.failures.json", "r.html"))
+
+
+FILES = """\
+import resource
+
+
+def pytest_configure():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+"""
+GREEDY = """\
+import asyncio
+import socket
+
+in_flight = 0
+
+
+async def answer(word):
+    global in_flight
+    in_flight += 1
+    pair = socket.socketpair()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    for each in pair:
+        each.close()
+    most, in_flight = in_flight, in_flight - 1
+    return word.upper() if most <= 12 else "too many"
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits open files")
+def test_calls_at_a_time_are_as_many_as_open_files_allow(project: "Project") -> None:
+    project.asking("s.eval.yaml", "bot:answer", *(f"w{number:02}" for number in range(60)))
+    project.write("bot.py", GREEDY)
+    project.write("conftest.py", FILES)
+    ran = project.run("--llmeval-concurrency=60")
+    assert (ran.code, ran.counts["passed"]) == (0, 60)
+    assert "found 60 calls at a time, and the machine's limit of open files (ulimit -n) allows 12: raise it" in ran.text
+
+
+BREAKING = """\
+
+
+OPEN = []
+
+
+def pytest_runtest_logreport(report):
+    while report.when == "call" and "w02" in report.nodeid:
+        OPEN.append(open("/dev/null"))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits open files")
+def test_an_internal_error_leaves_a_report_of_what_was_judged(project: "Project") -> None:
+    words = [f"w{number:02}" for number in range(60)]
+    project.asking("s.eval.yaml", "bot:answer", *words, gates=["exact_match >= 0.5"])
+    project.write("bot.py", GREEDY.replace("range(5)", "range(5 if word < 'w03' else 1_000_000)"))
+    project.write("conftest.py", FILES + BREAKING)
+    ran = project.run("--llmeval-concurrency=60")
+    assert ran.code == pytest.ExitCode.INTERNAL_ERROR
+    (suite,) = ran.report["suites"]
+    assert suite["counts"]["passed"] == 3
+    assert suite["counts"]["not_run"] == 57
+    assert {case["reason"] for case in suite["cases"] if case["outcome"] == "not_run"} == {
+        "[Errno 24] Too many open files: '/dev/null'"
+    }
+    assert [gate["outcome"] for gate in suite["gates"]] == ["not_judged"]

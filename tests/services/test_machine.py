@@ -72,3 +72,28 @@ def test_where_no_boot_has_a_name_ticks_go_on_across_restarts(monkeypatch: pytes
     monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)
     monkeypatch.setattr(time, "monotonic", lambda: 5.0)
     assert ticks() == 1_800_000_000.0
+
+
+_FITTING = """
+import resource, sys
+from pytest_llmeval.services.machine import calls_that_fit
+soft, hard, calls = map(int, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+print(calls_that_fit(calls), *resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "calls", "expected"),
+    [
+        (256, 4096, 16, "16 256 4096"),
+        (256, 4096, 400, "400 1264 4096"),
+        (256, 256, 400, "64 256 256"),
+        (30, 60, 16, "1 60 60"),
+    ],
+)
+def test_the_limit_of_open_files_is_raised_as_far_as_calls_need_and_else_limits_them(
+    soft: int, hard: int, calls: int, expected: str
+) -> None:
+    line = [sys.executable, "-c", _FITTING, str(soft), str(hard), str(calls)]
+    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip() == expected
