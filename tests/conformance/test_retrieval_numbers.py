@@ -3,13 +3,18 @@
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from project import SHARED
 
 from pytest_llmeval import Case, Totals, get_evaluator, score
-from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.results import MetricIndex, Result
+from pytest_llmeval.reports.files import write_reports
+from pytest_llmeval.reports.form import RunReport, RunStart
+from pytest_llmeval.reports.making import fill_tables, suite_report
+from pytest_llmeval.scoring.table import CaseRecord, summarize
 from pytest_llmeval.tasks.retrieval.ranking import set_counts
 
 FOLDER = SHARED / "conformance" / "retrieval"
@@ -155,6 +160,23 @@ def test_scores_of_the_old_program_are_those_without_unfilled_ranks() -> None:
                         assert found == pytest.approx(value, abs=1e-9, rel=0), where
                     else:
                         assert found is None, where
+
+
+def test_the_summary_file_has_the_percentages_that_the_old_program_prints(tmp_path: Path) -> None:
+    evaluator = get_evaluator("retrieval", unfilled_ranks="skip")
+    for run in read("runs.jsonl")[:4]:
+        records = [CaseRecord(case.id, observations={"retrieval": evaluator.measure(case)}) for case in cases(run)]
+        result = summarize({"retrieval": evaluator}, records, confidence=None)
+        tables = fill_tables(MetricIndex.from_evaluators({"retrieval": evaluator}), result)
+        suite = suite_report("legal", "legal.eval.yaml", result, [], len(records), None, tables=tables)
+        path = tmp_path / "evaluate_summary_dense.txt"
+        write_reports(RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite]), [path])
+        lines = [line.split() for line in path.read_text("utf-8").splitlines() if line.endswith("%")]
+        ours = [cells[-3:] for cells in lines if cells[-5:-3] != ["micro", "F1"]]
+        theirs = [[cell.strip() for cell in line.split("|")[2:]] for line in run["original_table"][1:]]
+        assert ours == theirs, run["id"]
+        names = " ".join(" ".join(cells[:-3]) for cells in lines[:5])
+        assert names == "gold precision recall hit rate macro F1 micro F1"
 
 
 def test_attributes_match_as_defined() -> None:

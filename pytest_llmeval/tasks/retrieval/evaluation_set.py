@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats.base import case_id, id_fault
-from pytest_llmeval.tasks.retrieval.rules import Measured, Near
+from pytest_llmeval.tasks.retrieval.rules import Measured, Near, listed_values
 
 TERM = Near("near", "term_of_imprisonment", number="imprisonment", flags=("death_penalty", "life_imprisonment"))
 """The comparison of terms, without tolerances."""
@@ -79,7 +79,7 @@ def read_judgement(line: int, row: Any) -> Judgement | str:
     fact = next((row[name] for name in _TEXT_FIELDS if isinstance(row.get(name), str) and row[name].strip()), None)
     accusation, articles = _values(meta.get("accusation")), _values(meta.get("relevant_articles"))
     term: Any = meta.get("term_of_imprisonment", meta.get("imprisonment"))
-    if isinstance(term, int | float) and not isinstance(term, bool):
+    if isinstance(term, int | float | str) and not isinstance(term, bool):
         term = {"imprisonment": term}
     has_term: Any = isinstance(term, dict) and term and not TERM.fault({TERM.field: term})
     needed = {"text": fact, "accusation": accusation, "article": articles, "term of imprisonment": has_term}
@@ -87,12 +87,19 @@ def read_judgement(line: int, row: Any) -> Judgement | str:
     if lacking or not isinstance(fact, str):
         return f"no {lacking}"
     known = next((identifier for name in _ID_FIELDS if (identifier := case_id(row.get(name))) is not None), None)
-    return Judgement(line, known, fact.strip(), accusation, articles, term)
+    return Judgement(line, known, fact.strip(), accusation, articles, _numeric(term))
 
 
 def _values(value: Any) -> tuple[str, ...]:
-    values = value if isinstance(value, list) else [value]
-    return tuple(str(each) for each in values if isinstance(each, str | int) and str(each).strip())
+    return tuple(each for each in listed_values(value) or () if each.strip())
+
+
+def _numeric(term: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a term with a number and true or false: the original subtracts months and compares flags as they are."""
+    months, flags = TERM.read(dict(term))
+    exact = int(months) if months is not None and months == int(months) else months
+    known = dict(zip(("imprisonment", *TERM.flags), (exact, *flags), strict=True))
+    return {key: known.get(key, value) for key, value in term.items()}
 
 
 Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]

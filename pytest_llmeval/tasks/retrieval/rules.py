@@ -135,15 +135,20 @@ class SameSet(FieldRule):
 
 
 def _values(value: Any) -> frozenset[str] | None:
-    """Return a set of values; ``None`` for anything else."""
+    listed = listed_values(value)
+    return None if listed is None else frozenset(listed)
+
+
+def listed_values(value: Any) -> list[str] | None:
+    """Return the values of a set in their order, as texts; ``None`` for anything else."""
     if value is None or value is MISSING:
-        return frozenset()
+        return []
     if isinstance(value, str):
-        return frozenset(_split(value))
+        return list(_split(value))
     if isinstance(value, list):
         right = all(isinstance(each, str | int | float) for each in value)
-        return frozenset(_bare(each) if isinstance(each, str) else str(each) for each in value) if right else None
-    return frozenset((str(value),)) if isinstance(value, int) and not isinstance(value, bool) else None
+        return [_bare(each) if isinstance(each, str) else str(each) for each in value] if right else None
+    return [str(value)] if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _split(text: str) -> Iterator[str]:
@@ -151,7 +156,7 @@ def _split(text: str) -> Iterator[str]:
     bare = _bare(text)
     listed = _LISTED if bare != text.strip() else _SEPARATOR
     for part in listed.split(bare):
-        if value := part.strip(_QUOTES):
+        if value := _bare(part.strip(_QUOTES)):
             yield value
 
 

@@ -215,6 +215,37 @@ def test_internal_lists_come_back_from_the_official_form(
     assert converted(capsys, there, "official", "official", 2) == there
 
 
+def official_pairs(conversation: Any, subtask: int) -> list[list[int]]:
+    """Restate how the official script reads predicted pairs; anything that stops it is an error here."""
+    rows = []
+    for pair in conversation["emotion-cause_pairs"]:
+        assert isinstance(pair, list)
+        left, right = pair
+        utterance, emotion = left.split("_")
+        if subtask == 1:
+            assert not any(map(str.isalpha, right))
+            cause, start, end = right.split("_")
+            span = [int(start), int(end)]
+        else:
+            cause, span = right, []
+        rows.append([conversation["conversation_ID"], int(utterance), int(cause), *span, EMOTIONS.index(emotion)])
+    return rows
+
+
+@IN_FOLDER
+@given(CONVERSATIONS, st.sampled_from(["2", "2.0", '"2"', "name"]))
+def test_what_is_converted_is_read_by_the_rule_of_the_official_script(
+    capsys: pytest.CaptureFixture[str], conversations: dict[int, list[tuple[int, int, int]]], form: str
+) -> None:
+    spelling: dict[str, Any] = {"2": int, "2.0": float, '"2"': str, "name": EMOTIONS.__getitem__}
+    rows = [[number, *pair] for number, pairs in conversations.items() for pair in pairs]
+    spans = [[*row[:3], 2, 5, row[3]] for row in rows]
+    for subtask, right in ((1, spans), (2, rows)):
+        written = [[*row[:-1], spelling[form](row[-1])] for row in right]
+        found = converted(capsys, written, "internal", "official", subtask)
+        assert [pair for each in found for pair in official_pairs(each, subtask)] == right
+
+
 @IN_FOLDER
 @given(CONVERSATIONS)
 def test_official_pairs_come_back_from_internal_lists(

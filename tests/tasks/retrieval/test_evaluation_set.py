@@ -165,6 +165,45 @@ def test_what_is_built_can_be_evaluated() -> None:
     } == {1}
 
 
+def original_matches(query: Any, document: Any) -> tuple[bool, bool, bool]:
+    """Restate the check of the original program: sets of lists, flags as they are, months subtracted."""
+    asked, term = query["term_of_imprisonment"], document["term_of_imprisonment"]
+    flags = [(each.get("death_penalty", False), each.get("life_imprisonment", False)) for each in (asked, term)]
+    months, others = asked.get("imprisonment", 0), term.get("imprisonment", 0)
+    near = flags[0] == flags[1] and (any(flags[0]) or abs(months - others) <= max(6, months * 0.2))
+    names = ("accusation", "relevant_articles")
+    accusation, article = (set(query[name]) == set(document[name]) for name in names)
+    return accusation, article, near
+
+
+def test_sets_are_read_by_the_rule_of_the_original_program() -> None:
+    forms: list[dict[str, Any]] = [
+        {"accusation": "[theft]，fraud", "relevant_articles": 264, "imprisonment": "12"},
+        {"accusation": ["fraud", "theft"], "relevant_articles": "264", "imprisonment": 13},
+        {"accusation": "theft;fraud", "relevant_articles": ["264"], "imprisonment": {"imprisonment": "14"}},
+        {
+            "accusation": "theft、fraud",
+            "relevant_articles": [264],
+            "imprisonment": {"imprisonment": 9.0, "death_penalty": None},
+        },
+    ]
+    lifers: list[dict[str, Any]] = [
+        {"accusation": ["theft"], "relevant_articles": ["264"], "imprisonment": term}
+        for term in ({"life_imprisonment": 1, "imprisonment": None}, {"life_imprisonment": True, "imprisonment": 0})
+    ]
+    found, _ = build(
+        [{"id": f"c{n}", "fact": f"case {n}", **each} for n, each in enumerate([*forms, *lifers])], *all_of(6)
+    )
+    assert {name: len(positives) for name, positives in found.items()} == {
+        **dict.fromkeys(("c0", "c1", "c2", "c3"), 3),
+        **dict.fromkeys(("c4", "c5"), 1),
+    }
+    for line in Path("set.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        for positive in row["positives"]:
+            assert original_matches(row["query"]["meta"], positive["meta"]) == (True, True, True)
+
+
 def test_memory_holds_candidates_and_not_the_corpus() -> None:
     from pytest_llmeval.tasks.retrieval.evaluation_set import SetOptions, build_set
 
