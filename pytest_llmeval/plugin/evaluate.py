@@ -40,6 +40,7 @@ class EvalCase(Case):
 
     _request: pytest.FixtureRequest
     _loaded: LoadedCase
+    _is_scored: bool
 
     def __init__(self, request: pytest.FixtureRequest, loaded: LoadedCase) -> None:
         values = {each.name: getattr(loaded.case, each.name) for each in fields(Case)}
@@ -49,6 +50,7 @@ class EvalCase(Case):
         super().__init__(**values)
         object.__setattr__(self, "_request", request)  # a case is frozen
         object.__setattr__(self, "_loaded", loaded)
+        object.__setattr__(self, "_is_scored", False)
 
     def __repr__(self) -> str:
         return f"Case({self.id!r})"
@@ -58,6 +60,13 @@ class EvalCase(Case):
         __tracebackhide__ = True
         loaded = self._loaded
         item = self._request.node
+        if self._is_scored:
+            raise pytest.fail.Exception(
+                f"case {self.id!r}: found a second call of score, expected one in a test: score another answer in a "
+                "test of its own, or with the fixture evaluate",
+                pytrace=False,
+            )
+        object.__setattr__(self, "_is_scored", True)
         try:
             answered = loaded.case.answered(json_like(prediction))
         except PredictionError as error:

@@ -35,6 +35,7 @@ from pytest_llmeval.plugin.options import (
     refuse_suite_arguments,
     report_paths,
     shard_of_run,
+    with_missing_flag,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ def pytest_configure(config: pytest.Config) -> None:
     elif not worker:
         refuse_suite_arguments(config)
         refuse_idle_options(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Say what to add if ids are not found because suites are not collected."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        raise with_missing_flag(error, session.config) from None
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

@@ -129,6 +129,16 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
             )
 
 
+def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest.UsageError:
+    """Return the error of a run without ``--llmeval``, with what to add if it names ids in files with suites."""
+    files = {Path(each.partition("::")[0]) for each in config.args if ".py::" in each}
+    if is_enabled(config) or not any("llmeval" in each.read_text(errors="replace") for each in files if each.is_file()):
+        return error
+    return pytest.UsageError(
+        *error.args, "cases of suites have ids with --llmeval, or llmeval = true in pytest's configuration"
+    )
+
+
 def refuse_misnamed_suites(config: pytest.Config) -> None:
     """Refuse files on the command line that look like suites but match no pattern: pytest would ignore them.
 

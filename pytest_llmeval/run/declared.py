@@ -8,12 +8,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, Unpack, get_type_hints, is_typeddict
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    get_type_hints,
+    is_typeddict,
+    overload,
+)
 
 from msgspec import Struct, structs
 
@@ -27,7 +39,7 @@ from pytest_llmeval.data.formats.base import ColumnMap
 from pytest_llmeval.data.formats.frames import RowSource, columns_of_file, rows_of
 from pytest_llmeval.evaluators.checks.contract import CheckKind
 from pytest_llmeval.services.background import LOOP
-from pytest_llmeval.suite.entries import by_name_in_file
+from pytest_llmeval.suite.entries import by_name_in_file, check, evaluator, listed
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
@@ -269,8 +281,12 @@ class DeclaredSuite:
             self._file = Path.cwd() / "notebook.py"
         self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
         self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={}, options={})
-        self._by_name = by_name_in_file(keys)
-        self._data = {"suite": name, **_in_file(self._by_name.keys)}
+        self._keys: dict[str, Any] = dict(keys)
+        self._read_keys()
+
+    def _read_keys(self) -> None:
+        self._by_name = by_name_in_file(self._keys)
+        self._data: dict[str, Any] = {"suite": self.name, **_in_file(self._by_name.keys)}
 
     @classmethod
     def from_file(cls, path: "str | Path") -> "DeclaredSuite":
@@ -289,6 +305,36 @@ class DeclaredSuite:
         """Make a test function run once for each case: it takes the fixture ``case``, and calls ``case.score``."""
         self.is_tested = True
         function.__dict__["llmeval_suite"] = self
+        return function
+
+    @overload
+    def evaluator(self, function: Function, /) -> Function: ...
+    @overload
+    def evaluator(self, /, **options: Any) -> Callable[[Function], Function]: ...
+    def evaluator(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Make a function of a case an evaluator of the suite; options are those of `ev.evaluator`.
+
+        Raises:
+            LlmevalError: The suite is that of a file, or has another evaluator of the name.
+        """
+        return self._adding("evaluators", partial(evaluator, **options), function)
+
+    @overload
+    def check(self, function: Function, /) -> Function: ...
+    @overload
+    def check(self, /, *, name: str) -> Callable[[Function], Function]: ...
+    def check(self, function: Callable[..., Any] | None = None, /, name: str | None = None) -> Any:
+        """Make a function of a case a check of the suite, as `evaluator` does."""
+        return self._adding("checks", partial(check, name=name), function)
+
+    def _adding(self, key: str, entry_of: Callable[..., Any], function: Any) -> Any:
+        if function is None:
+            return partial(self._adding, key, entry_of)
+        if not self._data:
+            raise LlmevalError(f"suite {self.name!r}: found a function for {key}, expected them in {self.path.name}")
+        before = self._keys.get(key)
+        self._keys[key] = [*([] if before is None else listed(before)), entry_of(function)]
+        self._read_keys()
         return function
 
     def load(self, registry: Registry | None = None, *, root: Path | None = None) -> Suite:

@@ -128,9 +128,9 @@ def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
     own: dict[str, type[Evaluator] | CheckKind] = {}
     file_keys = dict(keys)
     if evaluators := keys.get("evaluators"):
-        file_keys["evaluators"] = [_entry_of(each, own) for each in _listed(evaluators)]
+        file_keys["evaluators"] = [_entry_of(each, own) for each in listed(evaluators)]
     if checks := keys.get("checks"):
-        file_keys["checks"] = [_checks_in_file(each, own) for each in _listed(checks)]
+        file_keys["checks"] = [_checks_in_file(each, own) for each in listed(checks)]
     objects: dict[str, Any] = {}
     for key, grammar in _OBJECTS.items():
         if keys.get(key) is not None:
@@ -200,7 +200,8 @@ def _object_name(value: Any, place: str, grammar: str) -> str:
     return f"{getattr(value, '__module__', '')}:{qualified}"
 
 
-def _listed(entries: Any) -> Iterable[Any]:
+def listed(entries: Any) -> Iterable[Any]:
+    """Return the entries of a key that may have a single one."""
     single = isinstance(entries, str | Mapping | Evaluator | NamedEvaluator | CheckKind) or callable(entries)
     return [entries] if single else entries
 
@@ -247,10 +248,13 @@ def _keep(own: dict[str, Any], name: str, each: Any, key: str) -> None:
         )
 
 
-def not_(check: Mapping[str, Any] | str) -> dict[str, Any]:
+def not_(check: Mapping[str, Any] | str | CheckKind | CaseFunction) -> dict[str, Any]:
     """Return a check that holds where another one does not."""
     if isinstance(check, str):
         return {f"not_{check}": True}
+    if not isinstance(check, Mapping):
+        kind = check if isinstance(check, CheckKind) else check_of(check)
+        return {"not_any_of": [kind], "name": f"not_{kind.name}"}
     return {key if key in _MODIFIERS else f"not_{key}": value for key, value in check.items()}
 
 

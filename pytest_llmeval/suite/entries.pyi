@@ -1,6 +1,6 @@
 # Types of the functions of `pytest_llmeval.suite.entries`, written by .ci/entries_stub.py.
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, overload
 
 from msgspec import Struct
@@ -189,12 +189,9 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
         EvaluatorError: It has no name of its own, and none is given.
     """
 
+def listed(entries: Any) -> Iterable[Any]: ...
 def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
-    """Return the keys of a suite with names in place of objects.
-
-    Raises:
-        LlmevalError: A value is none that the key can have, an object has no name, or two have the same one.
-    """
+    """Return the entries of a key that may have a single one."""
 
 def not_(check: Check) -> Entry:
     """Return a check that holds where another one does not."""
@@ -1457,6 +1454,7 @@ __all__ = [
     "language",
     "latency_s",
     "levenshtein",
+    "listed",
     "max_chars",
     "max_sentences",
     "max_words",

@@ -162,7 +162,7 @@ class SettingsReader(JudgeReader):
         """Add an evaluator, unless its name or one of its metrics is taken."""
         ((label, declared),) = built.declared.items()
         if label in self.metrics.evaluators:
-            self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
+            self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as' (as_= in Python)")
             return
         self.metrics = self.metrics.extended(built)
         for each in declared:

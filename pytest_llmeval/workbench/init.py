@@ -116,7 +116,7 @@ def _steps(project: Project, host: str, target: TargetPlace | None, rag: RagSuit
 
 def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
     """Yield a step that makes modules importable: pytest's settings if there are none yet, or else a conftest."""
-    lines = ["[tool.pytest.ini_options]", "# llmeval = true  # would collect eval suites without --llmeval"]
+    lines = ["[tool.pytest.ini_options]", "llmeval = true  # suites run without --llmeval, in editors too"]
     lines += [f'pythonpath = ["{each}"]' for each in paths]
     settings = project.pytest_settings()
     added = project.added_to_pyproject("\n".join(lines)) if not settings.file else ""

@@ -103,6 +103,9 @@ def test_a_test_over_a_suite_is_skipped_without_the_option(project: "Project") -
     project.write("test_support.py", TYPED.format(data=DATA["mappings"], mark="asyncio"))
     ran = project.run(*ASYNC["asyncio"], llmeval=False)
     assert (ran.code, ran.counts) == (0, {"skipped": 1})
+    named = project.run("test_support.py::test_agent[refund]", *ASYNC["asyncio"], llmeval=False)
+    assert named.code == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: cases of suites have ids with --llmeval, or llmeval = true in pytest's configuration" in named.text
 
 
 DECLARED = """\

@@ -193,3 +193,21 @@ def test_the_fixture_evaluators_knows_those_of_the_suite_with_their_options(over
         """,
     )
     assert over.run().counts == {"passed": 5}
+
+
+def test_a_second_score_in_a_test_fails_it_with_words(over: "Project") -> None:
+    over.write(
+        "test_twice.py",
+        """\
+import pytest
+
+
+@pytest.mark.llmeval("capitals.yaml")
+def test_twice(case):
+    case.score(case.expected)
+    case.score("another answer")
+""",
+    )
+    ran = over.run("test_twice.py")
+    assert ran.counts.get("failed")
+    assert "found a second call of score, expected one in a test" in ran.text

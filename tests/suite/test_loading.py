@@ -150,7 +150,7 @@ s.eval.yaml:3:27  evaluators[0].text.tokeniser: found the unknown key 'tokeniser
 wordnet, ignore (did you mean 'tokenizer'?)
 s.eval.yaml:4:5  evaluators[1]: found evaluator 'clasification', expected one of {EVALUATORS} \
 (did you mean 'classification'?)
-s.eval.yaml:6:5  evaluators[3]: found 'text' twice, expected distinct names: rename one with 'as'
+s.eval.yaml:6:5  evaluators[3]: found 'text' twice, expected distinct names: rename one with 'as' (as_= in Python)
 s.eval.yaml:7:21  evaluators[4].text.metrics: found the text 'f1', expected a list
 s.eval.yaml:8:5  evaluators[5]: found a mapping with 'text', 'classification', expected NAME or {{NAME: options}}
 s.eval.yaml:9:1  targets: found the unknown key 'targets', expected one of {", ".join(KEYS)} \

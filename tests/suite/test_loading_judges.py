@@ -165,7 +165,7 @@ def test_a_name_of_the_metrics_of_several_judges_is_a_fault_at_their_key(
     judges: str, key: str, kind: str, tmp_path: Path
 ) -> None:
     evaluators = f"[{{judge: {{mode: preference}}}}, {{text: {{}}, as: judge {kind}}}]"
-    expected = f"{key}: found 'judge {kind}' twice, expected distinct names: rename one with 'as'"
+    expected = f"{key}: found 'judge {kind}' twice, expected distinct names: rename one with 'as' (as_= in Python)"
     assert faults(judges + BODY.replace("[{judge: {mode: preference}}]", evaluators), tmp_path) == [expected]
 
 

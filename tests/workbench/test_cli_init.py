@@ -101,7 +101,7 @@ def test_a_project_without_settings_gets_them_and_no_conftest(init: Init, tmp_pa
     assert "extended pyproject.toml" in init("--target", "my_app:answer")
     after = (tmp_path / "pyproject.toml").read_bytes()
     assert after.startswith(before + b"\r\n\r\n[tool.pytest.ini_options]\r\n")
-    assert tomllib.loads(after.decode())["tool"]["pytest"]["ini_options"] == {"pythonpath": [root]}
+    assert tomllib.loads(after.decode())["tool"]["pytest"]["ini_options"] == {"llmeval": True, "pythonpath": [root]}
     assert not (tmp_path / "evals" / "conftest.py").exists()
     assert "3 passed in " in evaluate(tmp_path)
 

@@ -138,7 +138,8 @@ class _RowReader:
         if content is None or (self.cells and content == ""):
             return
         if not isinstance(content, dict):
-            self.fault(row, str(columns), f"found {kind(content)}, expected an object")
+            example = f", or columns by name: {part}={{{columns!r}: {columns!r}}}" if columns != part else ""
+            self.fault(row, str(columns), f"found {kind(content)}, expected an object{example}")
             return
         for name, value in content.items():
             path = columns[name] if isinstance(columns, dict) else f"{columns}.{name}"

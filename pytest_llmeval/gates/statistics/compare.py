@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex, MetricValue, Result
 from pytest_llmeval.core.wording import counted
@@ -22,6 +22,9 @@ from pytest_llmeval.gates.statistics.inference import (
 from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
 from pytest_llmeval.gates.statistics.significance import detectable_shift, two_sided
 from pytest_llmeval.scoring.intervals import Tails
+from pytest_llmeval.scoring.usage import UsageEvaluator
+
+_USAGE: Final = frozenset(metric.name for metric in UsageEvaluator().describe())
 
 ChangeVerdict: TypeAlias = Literal["improved", "declined", "not_significant", "undecided"]
 
@@ -111,14 +114,21 @@ class Comparison:
     def verdict(self) -> ChangeVerdict:
         """``declined`` if any metric declined, else ``undecided`` or ``improved`` if any metric is.
 
-        P-values are adjusted for the number of metrics by Holm's method, at the level that `confidence` leaves.
+        P-values are adjusted for the number of metrics by Holm's method, at the level that `confidence` leaves. Calls,
+        tokens, money and latency decide nothing: they differ between equally good runs. Metrics without a value in
+        either run have no part.
         """
-        tested = [each for each in self.metrics.values() if each.p_value is not None]
+        decisive = [
+            each
+            for name, each in self.metrics.items()
+            if name not in _USAGE and (each.errored or not each.value is each.baseline is None)
+        ]
+        tested = [each for each in decisive if each.p_value is not None]
         adjusted = zip(tested, holm([each.p_value or 0.0 for each in tested]), strict=True)
         verdicts = {each.verdict for each, p_value in adjusted if p_value <= 1 - self.confidence}
         if "declined" in verdicts:
             return "declined"
-        if not tested or len(tested) < len(self.metrics):
+        if not tested or len(tested) < len(decisive):
             return "undecided"
         return "improved" if "improved" in verdicts else "not_significant"
 
