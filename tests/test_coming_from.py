@@ -1,6 +1,8 @@
 """The pages that map other systems to this one: every row of their tables is executed."""
 
 import re
+import runpy
+import sys
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -66,3 +68,20 @@ def test_every_row_of_a_mapping_holds(page: Path, tmp_path: Path) -> None:
 def test_three_systems_have_a_table() -> None:
     names = {page.name for page in TABLED}
     assert {f"coming-from-{each}.md" for each in ("case-retrieval", "emotion-cause", "fact-checking")} <= names
+
+
+def test_the_same_eval_twice_has_the_same_result_and_ours_is_not_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pydantic_evals")
+    page = ROOT / "docs" / "coming-from-pydantic-evals.md"
+    write_files(tmp_path, page)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "shop", raising=False)
+    texts = [(tmp_path / f"with_{name}.py").read_text(encoding="utf-8") for name in ("pydantic_evals", "llmeval")]
+    assert len(texts[1].splitlines()) <= len(texts[0].splitlines())
+    theirs, ours = (runpy.run_path(str(tmp_path / f"with_{name}.py")) for name in ("pydantic_evals", "llmeval"))
+    monkeypatch.delitem(sys.modules, "shop")
+    assert theirs["report"].averages().assertions == 1.0
+    assert [gate.outcome for gate in ours["result"].gates] == ["passed"] * 3
+    assert [case.outcome for case in ours["result"].cases] == ["passed"] * len(theirs["report"].cases)
