@@ -38,6 +38,8 @@ _DATASET: Final = {
 }
 _LARGEST = 256 << 20
 """Bytes that all samples of a log may have, unpacked."""
+_LARGEST_HEADER = 16 << 20
+"""Bytes that the header of a log may have, unpacked."""
 _SAMPLE_FILE = re.compile(r"samples/.+_epoch_\d+\.json")
 _VALUES: Final = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _PATTERNS: Final = {
@@ -99,6 +101,9 @@ def _read_eval(path: Path, display_path: str) -> SourceLedger:
             header = next((each for each in ("header.json", "_journal/start.json") if each in archive.namelist()), None)
             if header is None:
                 raise _fault(display_path, "found no header in it, expected a log of inspect_ai")
+            if archive.getinfo(header).file_size > _LARGEST_HEADER:  # zipfile unpacks no more than this says
+                message = f"found a header of more than {_LARGEST_HEADER >> 20} MiB, expected a log of inspect_ai"
+                raise _fault(display_path, message)
             data = {"status": "started", **json.loads(archive.read(header))}
             data["samples"] = [json.loads(archive.read(name)) for name in sorted(names, key=_order)]
     except NotImplementedError:

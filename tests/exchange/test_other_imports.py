@@ -308,6 +308,15 @@ def test_logs_of_inspect_are_recorded_answers_with_their_scores(
     }
 
 
+def test_a_header_of_inspect_that_unpacks_to_millions_of_bytes_is_a_fault(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with zipfile.ZipFile(folder / "bomb.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"eval": " " * (17 << 20)}))
+    assert main(["import", "inspect-ai", str(folder / "bomb.eval")]) != 0
+    assert "found a header of more than 16 MiB, expected a log of inspect_ai" in capsys.readouterr().err
+
+
 def test_datasets_of_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_source(folder, "suite.jsonl", lines({"input": "Peru?", "target": "B", "choices": ["Quito", "Lima"]}))
     (case,) = run_import(capsys, "inspect-ai", "suite.jsonl").suite()["cases"]

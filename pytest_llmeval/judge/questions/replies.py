@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pytest_llmeval.core.errors import JudgeError, format_error
 from pytest_llmeval.core.wording import excerpt, quotation
 from pytest_llmeval.data.files.json import unique_keys
-from pytest_llmeval.data.files.places import MAX_DEPTH, TOO_DEEP
+from pytest_llmeval.data.files.places import MAX_DEPTH
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Verdict
 
 _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
@@ -88,14 +88,33 @@ def closing_object(
         raise unreadable(reply, "found an unmatched closing bracket, expected a complete JSON object")
     if was_fenced and not _FENCE.search(before[-_FENCE_LENGTH:]):
         raise unreadable(reply, "found a closing fence without an opening one before the JSON object, expected both")
-    if depth > MAX_DEPTH:
-        raise unreadable(reply, TOO_DEEP)
+    closing = text[start:] if depth <= MAX_DEPTH else _shallow(text[start:])
     try:
-        data: dict[str, Any] = json.loads(text[start:], object_pairs_hook=unique_keys)
+        data: dict[str, Any] = json.loads(closing, object_pairs_hook=unique_keys)
     except ValueError as error:
         raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
     _check_prose(reply, before, text[start:], verdict(data), says)
     return data
+
+
+def _shallow(text: str) -> str:
+    """Return a JSON object with null for what is nested too deeply: fields of verdicts are not, others are ignored."""
+    pieces: list[str] = []
+    begin = depth = 0
+    in_string = False
+    for mark in _MARK.finditer(text):
+        character = mark.group()
+        if character == '"':
+            in_string = not in_string
+        elif not in_string and character in "{[":
+            depth += 1
+            if depth == MAX_DEPTH + 1:
+                pieces += text[begin : mark.start()], "null"
+        elif not in_string and character in "}]":
+            if depth == MAX_DEPTH + 1:
+                begin = mark.end()
+            depth -= 1
+    return "".join(pieces) + text[begin:]
 
 
 def _after_thoughts(reply: str) -> str:

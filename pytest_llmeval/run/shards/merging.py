@@ -3,9 +3,10 @@
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -91,19 +92,25 @@ def _other_software(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
                 yield _foreign(shard, f"{name} {ran}", f"{there}, as installed here")
 
 
+_AMONG_SHARDS: Final = (
+    "lies where the shards do, expected a file of the commit: put the shards into a folder of their own, such as shards"
+)
+
+
 def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
     """Yield which shards ran other suite files, or other code of evaluators, by their bytes.
 
     What came with the shards is no part of the checkout, and is not used.
     """
-    beside = {each.path.resolve().parent for each in shards}
-    tracked = _tracked(root) if root.resolve() in beside else None
-    beside -= {root.resolve()}
+    folders = {each.path.resolve().parent for each in shards}
+    commit_files = cache(_tracked)  # git is asked only if a file lies where shards do
 
     def came_with_shards(file: Path) -> bool:
         place = file.resolve()
-        inside = any(place.is_relative_to(each) for each in beside)
-        return inside or (tracked is not None and place.is_relative_to(root.resolve()) and place not in tracked)
+        if not any(place.is_relative_to(each) for each in folders):
+            return False
+        tracked = commit_files(root)
+        return place not in tracked if tracked is not None else root.resolve() not in folders
 
     for shard in shards:
         for suite in shard.origin.suites:
@@ -116,7 +123,7 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
             foreign = [name for name, each in files.items() if each is not None and came_with_shards(each)]
             faults = [plugin_fault(*named, path, root) for named in suite.plugins.items()]
             for fault in [
-                *(f"{name}: lies where the shards do, expected a file of the commit" for name in foreign),
+                *(f"{name}: {_AMONG_SHARDS}" for name in foreign),
                 *faults,
             ]:
                 if fault:

@@ -313,13 +313,17 @@ HOSTILE = {
 }
 
 
-def test_nesting_is_read_to_a_depth_of_a_hundred() -> None:
-    def nested(depth: int) -> str:
-        return '{"score": 1, "x": ' + "[" * (depth - 1) + "]" * (depth - 1) + "}"
+@pytest.mark.parametrize("depth", [100, 101, 50_000])
+def test_a_field_that_no_verdict_has_may_be_nested_deeply(depth: int) -> None:
+    nested = "[" * (depth - 1) + r'"]}\\\""' + "]" * (depth - 1)
+    assert read_score(f'{{"x": {nested}, "score": 1, "y": [{{"a": {nested}}}]}}').score == 1.0
 
-    assert read_score(nested(100)).score == 1.0
-    with pytest.raises(JudgeError, match="more than 100 levels of nesting"):
-        read_score(nested(101))
+
+def test_a_score_that_is_nested_deeply_is_none() -> None:
+    with pytest.raises(JudgeError, match="score"):
+        read_score('{"score": ' + "[" * 500 + "1" + "]" * 500 + "}")
+    with pytest.raises(JudgeError, match="score"):
+        read_score('{"a": ' * 500 + '{"score": 1}' + "}" * 500)
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -108,6 +108,25 @@ def test_shards_in_the_checkout_itself_bring_only_what_the_commit_has(
     assert not mark.exists()
 
 
+@pytest.mark.usefixtures("shard")
+@pytest.mark.parametrize("versioned", [False, True])
+def test_suites_below_the_folder_of_their_shards_are_files_of_the_commit_or_move_the_shards(
+    here: Path, capsys: pytest.CaptureFixture[str], versioned: bool
+) -> None:
+    made, run = origin(here, "1/1"), ran(here, "1/1")
+    (here / "ci").mkdir()
+    (here / "s.eval.json").rename(here / "ci" / "s.eval.json")
+    if versioned:
+        for command in (["init", "-q"], ["add", "ci"]):
+            subprocess.run(["git", *command], cwd=here, check=True)
+    suite = structs.replace(made.suites[0], path="ci/s.eval.json")
+    write_shard(here / "ci" / "1.llmeval", structs.replace(made, suites=[suite]), run, here)
+    main(["merge", "ci/1.llmeval", "--rootdir=."])
+    error = capsys.readouterr().err
+    assert ("lies where the shards do" in error) is not versioned
+    assert ("put the shards into a folder of their own, such as shards" in error) is not versioned
+
+
 @pytest.mark.parametrize(
     ("path", "found"),
     [
