@@ -85,3 +85,21 @@ def test_the_source_distribution_installs_the_files_of_the_wheel(distributions: 
         built = {name: archive.read(name) for name in archive.namelist() if "dist-info" not in name}
     assert len(built) > 300
     assert {name: (packages / name).read_bytes() for name in built} == built
+
+
+def test_every_dependency_but_rouge_score_has_a_wheel(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--hypothesis-profile") != "long":
+        pytest.skip("tried before a release: it downloads what an installation brings")
+    wheels = ("--only-binary", ":all:", "--no-binary", "rouge-score")
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--dry-run",
+        "--quiet",
+        "--ignore-installed",
+        *wheels,
+        ROOT,
+        folder=tmp_path,
+    )

@@ -37,7 +37,19 @@ FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|md|py|txt
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
-OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot", "--release"}
+OTHER_TOOLS = {
+    *(
+        "--check",
+        "--find-links",
+        "--hypothesis-profile",
+        "--no-binary",
+        "--no-deps",
+        "--only-binary",
+        "--plot",
+        "--release",
+    ),
+    "--wheel-dir",
+}
 OTHER_TOOLS |= {"--model"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
 OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}

@@ -7,6 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from msgspec import structs
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.run.shards.file import read_shard, write_shard
+from pytest_llmeval.run.shards.merging import _other_files
 
 EVIL = """
 from pathlib import Path
@@ -108,23 +110,20 @@ def test_shards_in_the_checkout_itself_bring_only_what_the_commit_has(
     assert not mark.exists()
 
 
-@pytest.mark.usefixtures("shard")
 @pytest.mark.parametrize("versioned", [False, True])
 def test_suites_below_the_folder_of_their_shards_are_files_of_the_commit_or_move_the_shards(
-    here: Path, capsys: pytest.CaptureFixture[str], versioned: bool
+    shard: Path, here: Path, versioned: bool
 ) -> None:
-    made, run = origin(here, "1/1"), ran(here, "1/1")
-    (here / "ci").mkdir()
-    (here / "s.eval.json").rename(here / "ci" / "s.eval.json")
+    (here / "s.eval.json").rename(here / "parts" / "s.eval.json")
     if versioned:
-        for command in (["init", "-q"], ["add", "ci"]):
+        for command in (["init", "-q"], ["add", "parts/s.eval.json"]):
             subprocess.run(["git", *command], cwd=here, check=True)
-    suite = structs.replace(made.suites[0], path="ci/s.eval.json")
-    write_shard(here / "ci" / "1.llmeval", structs.replace(made, suites=[suite]), run, here)
-    main(["merge", "ci/1.llmeval", "--rootdir=."])
-    error = capsys.readouterr().err
-    assert ("lies where the shards do" in error) is not versioned
-    assert ("put the shards into a folder of their own, such as shards" in error) is not versioned
+    made = read_shard(shard, here)
+    suite = structs.replace(made.origin.suites[0], path="parts/s.eval.json")
+    moved = replace(made, origin=structs.replace(made.origin, suites=[suite]))
+    said = "\n".join(_other_files([moved], here))
+    assert ("lies where the shards do" in said) is not versioned
+    assert ("put the shards into a folder of their own, such as shards" in said) is not versioned
 
 
 @pytest.mark.parametrize(
