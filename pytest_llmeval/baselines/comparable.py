@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
@@ -66,10 +66,52 @@ class Comparable:
     repeats: str = ""
 
 
-def fingerprint(data: Any) -> str:
-    """Return a fingerprint of JSON data that does not depend on the order of keys."""
-    text = data if isinstance(data, str) else json.dumps(_plain(data), ensure_ascii=True, sort_keys=True)
+def fingerprint(data: Any, shared: "SharedTexts | None" = None) -> str:
+    """Return a fingerprint of JSON data that does not depend on the order of keys.
+
+    Args:
+        data: The data.
+        shared: Texts of large objects that others of a series of calls share, such as the conversation of a question.
+    """
+    text = data if isinstance(data, str) else _json(data) if shared is None else shared.json(data, _SHARED_DEPTH)
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+
+
+def _json(data: Any) -> str:
+    return json.dumps(_plain(data), ensure_ascii=True, sort_keys=True)
+
+
+_SHARED_DEPTH = 3
+"""Levels of lists and objects that are written anew: cases, their parts, and fields of these."""
+_LONG, _MOST_SHARED = 1_000, 16
+
+
+class SharedTexts:
+    """JSON texts of large objects, so that one that neighbouring cases share is written once, as `_json` writes it."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, tuple[Any, str]] = {}
+
+    def json(self, value: Any, depth: int) -> str:
+        """Return the text of a value whose objects are large `depth` levels down."""
+        if type(value) is list and depth:
+            return f"[{', '.join([self.json(each, depth - 1) for each in value])}]"
+        if type(value) is not dict or not all(type(name) is str for name in value):
+            return _json(value)
+        known = self._texts.get(id(value))
+        if known is not None and known[0] is value:
+            self._texts[id(value)] = self._texts.pop(id(value))  # the one that is used longest ago goes first
+            return known[1]
+        if depth:
+            parts = (f"{json.dumps(name)}: {self.json(value[name], depth - 1)}" for name in sorted(value))
+            text = f"{{{', '.join(parts)}}}"
+        else:
+            text = _json(value)
+        if len(text) > _LONG:
+            if len(self._texts) >= _MOST_SHARED:
+                del self._texts[next(iter(self._texts))]
+            self._texts[id(value)] = value, text
+        return text
 
 
 def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None = None) -> Comparable:
@@ -82,9 +124,10 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
     cases = sorted(suite.cases, key=lambda case: case.id)  # their order changes no metric
     limits = {case.id: _limits(suite, case) for case in cases}
     limited = any(limits.values())
+    shared = SharedTexts()
     return Comparable(
         cases=fingerprint([case.id for case in cases]),
-        data=fingerprint([[case.id, *_content(case)] for case in cases]),
+        data=fingerprint([[case.id, *_content(case)] for case in cases], shared),
         thresholds=fingerprint(limits) if limited else "",
         evaluators={
             label: _print(evaluator, suite.readings[label], suite.path.parent)
@@ -108,10 +151,10 @@ def digests_of(suite: Suite) -> "dict[str, CaseDigest]":
     """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
     from pytest_llmeval.gates.statistics.case_statistics import CaseDigest
 
-    limits = {case.id: _limits(suite, case) for case in suite.cases}
+    limits, shared = {case.id: _limits(suite, case) for case in suite.cases}, SharedTexts()
     return {
         case.id: CaseDigest(
-            fingerprint(_content(case)),
+            fingerprint(_content(case), shared),
             fingerprint(limits[case.id]) if limits[case.id] else "",
         )
         for case in suite.cases
@@ -161,12 +204,19 @@ def _file(value: Any, folder: Path) -> Any:
         return name
 
 
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
+
+
 def _plain(value: Any) -> Any:
     """Return JSON data that represents a value, equal in every process."""
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if type(value) is list:
+        return [each if type(each) in _SCALARS else _plain(each) for each in value]
+    if type(value) is dict:
+        return {str(key): each if type(each) in _SCALARS else _plain(each) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in fields(value) if each.compare}
     if isinstance(value, Mapping):

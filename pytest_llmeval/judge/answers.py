@@ -311,7 +311,9 @@ def _judged(
     distinct = dict(zip(keys, tasks, strict=True))
     order = list(distinct)
     file = _opened(Path(cache_path), results, tasks)
-    scores = [file.scores.get(key) for key in order]
+    # A rule needs no store, and may have changed since.
+    ruled = [task.by_rule() for task in distinct.values()]
+    scores = [file.scores.get(key) if by_rule is None else None for key, by_rule in zip(order, ruled, strict=True)]
 
     def keep(row: int, score: float) -> None:
         file.add(order[row], score)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines.comparable import Stamp, day_of, digests_of, fingerprint, head_commit
+from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, digests_of, fingerprint, head_commit
 from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
@@ -179,7 +179,8 @@ def _shared_inputs(suite: Suite) -> int:
     """Return how many cases have the input of an earlier one, if these are many and in no cluster that is named."""
     if suite.cluster_by or any(gate.cluster_by for gate in suite.regressions):
         return 0
-    inputs = [fingerprint(case.input) for case in suite.cases if case.input is not None]
+    texts = SharedTexts()
+    inputs = [fingerprint(case.input, texts) for case in suite.cases if case.input is not None]
     shared = len(inputs) - len(set(inputs))
     return shared if shared >= max(_MANY_SHARED, _SHARE_SHARED * len(suite.cases)) else 0
 

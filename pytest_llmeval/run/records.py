@@ -180,6 +180,9 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
     if clean == text and len(text) <= room:
         return value
     redacted = masked(value, secrets)
+    # The mark of a cut is shorter than what is left: if this is twice too long, no form fits.
+    if len(json.dumps(_shortened(redacted, _SHORTER[-1]), ensure_ascii=False, default=str)) > 2 * room:
+        return excerpt(clean, _LONGEST, lines=True, count=True)
     for most in _SHORTER:
         shortened = _shortened(redacted, most)
         written = json.dumps(shortened, ensure_ascii=False, default=str)

@@ -1,6 +1,7 @@
 """Judging answers in Python: one, or the results of a run, with scores kept in a file."""
 
 import asyncio
+import json
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -240,6 +241,8 @@ def test_the_rule_of_the_original_judges_batches_and_single_answers(tmp_path: Pa
     results = [result(1, "adversarial", "I don't know"), result(2, "adversarial", "not mentioned")]
     path = tmp_path / "scores.json"
     assert batch_judge(results, llm=None, cache_path=path) == [1.0, 1.0]
+    assert batch_judge(results, llm=None, cache_path=path, unanswerable="original") == [0.0, 1.0]
+    path.write_text(json.dumps({each.question_id: 1.0 for each in results}))  # of HiMGA's judge, by another rule
     assert batch_judge(results, llm=None, cache_path=path, unanswerable="original") == [0.0, 1.0]
     assert judge_answer("?", "x", "I don't know", mode="adversarial", unanswerable="original") == 0.0
 
