@@ -360,7 +360,7 @@ def _exchange_counts(question: DropQuestion) -> "tuple[float, FloatArray]":
     return float(drop(apart.sum(axis=0, keepdims=True) / 2)[0]), drop(swapped)
 
 
-_POWER_SAID = f"in {100 * POWER:.0f} of 100 runs"
+_POWER_SAID = f"in fewer than {100 * POWER:.0f} of 100 runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,7 +453,7 @@ def detectable_drop(evidence: Evidence, gate: TestedChange, metric: Metric, test
     if not power.scatters:
         return "smallest detectable drop unknown"
     if power.smallest is None:
-        return f"no drop that is possible is found {_POWER_SAID}"
+        return f"even the largest drop possible is found {_POWER_SAID}"
     return f"smallest detectable drop {number(power.smallest)}"
 
 
@@ -468,7 +468,7 @@ def detectable_gain(evidence: Evidence, gate: TestedChange, metric: Metric, test
         return "smallest detectable gain unknown"
     end = metric.high if metric.higher_is_better else metric.low
     if end is not None and data.baseline is not None and abs(gate.max_drop) + shift > abs(end - data.baseline):
-        return f"no gain that is possible is found {_POWER_SAID}"
+        return f"even the largest gain possible is found {_POWER_SAID}"
     return f"smallest detectable gain {number(abs(gate.max_drop) + shift)}"
 
 

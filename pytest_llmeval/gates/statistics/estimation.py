@@ -69,7 +69,7 @@ class Estimate:
         shift: How far a change of judge moves the metric, which values and resamples take into account.
         bridge: Width of the interval of that; 0 if both runs have the same judge.
         current: Resampled values of the current run; empty unless a bridge needs them.
-        falls: How many cases had a score in the baseline and abstain now, in words; empty for none.
+        falls: How many cases abstain in one run and have a score in the other, in words; empty for none.
         chain: The steps whose sum the difference is; ``None`` if it is the one between the two runs.
     """
 

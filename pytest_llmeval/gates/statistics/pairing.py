@@ -418,7 +418,20 @@ class RunPairing:
         return PairedRows(np.arange(self._size), np.arange(self._size, len(self._records)))
 
     def describe_falls(self, name: str, rows: PairedRows) -> str:
-        """Say how many of some cases had a score in the baseline and abstain now; an empty text for none."""
+        """Say how many of some cases abstain that had a score in the baseline, or the reverse; empty for none."""
+        parts = [self._describe_fallen(name, rows), self._describe_answered(name, rows)]
+        return "; ".join(filter(None, parts))
+
+    def _describe_answered(self, name: str, rows: PairedRows) -> str:
+        import numpy as np
+
+        if not self.paired or name not in self.table.abstained:
+            return ""
+        scored = np.isfinite(self.table.scores[name][rows.current])
+        count = int((self.table.abstained[name][rows.baseline] & scored).sum())
+        return f"{counted(count, 'case')} with a score abstained before" if count else ""
+
+    def _describe_fallen(self, name: str, rows: PairedRows) -> str:
         count = int(self.fallen[name][rows.current].sum()) if name in self.fallen else 0
         if not count:
             return ""

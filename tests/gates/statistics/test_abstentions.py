@@ -90,7 +90,13 @@ def test_a_case_that_abstained_before_is_no_fall_and_neither_is_one_that_has_a_s
     found = on("faithfulness", rag(HALF_SILENT), rag(HALF_SILENT), max_drop=0.02)
     assert (found.outcome, found.value) == ("passed", 0)
     assert "abstain" not in found.reason
-    assert on("faithfulness", rag(BEFORE), rag(HALF_SILENT), max_drop=0.02).value == pytest.approx(0.1)
+    answered = on("faithfulness", rag(BEFORE), rag(HALF_SILENT), max_drop=0.02)
+    assert answered.value == pytest.approx(0.1)
+    assert answered.reason.endswith("; 100 cases with a score abstained before")
+    notes = compare(rag(BEFORE), rag(HALF_SILENT)).metrics["faithfulness"].notes
+    assert "100 cases with a score abstained before" in notes
+    one = compare(rag((FAITHFUL, SILENT)), rag((SILENT, FAITHFUL))).metrics["faithfulness"].notes
+    assert one[0] == "1 case abstains that had a score, counted as 0; 1 case with a score abstained before"
 
 
 def test_comparisons_and_systems_count_abstentions_as_falls() -> None:
