@@ -155,7 +155,7 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, 
     """
     if expected is None or (labels and _only_labels(expected)):
         return Gold(None)
-    raw = expected.get(PAIRS) if isinstance(expected, Mapping) else expected
+    raw = expected.get(PAIRS) if isinstance(expected, Mapping) else _as_rows(expected)
     name = _name(expected, name)
     if not isinstance(raw, (list, tuple)):
         return Gold((), [_form_fault(name, expected, raw, _GOLD_FORM)])
@@ -193,7 +193,7 @@ def read_prediction(
     name = _name(prediction, name)
     step = next((key for key in CANDIDATES if isinstance(prediction, Mapping) and key in prediction), None)
     stepped = step is not None
-    raw = prediction.get(step or PAIRS) if isinstance(prediction, Mapping) else prediction
+    raw = prediction.get(step or PAIRS) if isinstance(prediction, Mapping) else _as_rows(prediction)
     if not isinstance(raw, (list, tuple)):
         return Predicted(faults=[_form_fault(name, prediction, raw, _FORM)])
     faults: list[SubmissionFault] = []
@@ -214,6 +214,11 @@ def read_prediction(
         else:
             keep.append(flag)
     return Predicted(candidates, keep, faults)
+
+
+def _as_rows(value: Any) -> Any:
+    """Return a single internal pair as a list of one."""
+    return value if internal_number(value) is None else [value]
 
 
 def _only_labels(value: Any) -> bool:
@@ -278,7 +283,7 @@ def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> 
 def internal_rows(value: Any) -> dict[int, Any] | None:
     """Return conversation to its part of an internal list of pairs, in any form of prediction; ``None`` for others."""
     key = next((key for key in (*CANDIDATES, PAIRS) if isinstance(value, Mapping) and key in value), None)
-    rows = value[key] if key is not None else value
+    rows = value[key] if key is not None else _as_rows(value)
     numbers = [internal_number(row) for row in rows] if isinstance(rows, (list, tuple)) else [None]
     conversations = [number for number in numbers if number is not None]
     if len(conversations) < len(numbers):
@@ -290,7 +295,7 @@ def internal_rows(value: Any) -> dict[int, Any] | None:
 
 def _part(value: Any, key: str | None, chosen: Sequence[bool]) -> Any:
     if key is None:
-        return list(compress(value, chosen))
+        return list(compress(_as_rows(value), chosen))
     keep = value.get(KEEP)
     flags = {KEEP: list(compress(keep, chosen))} if isinstance(keep, (list, tuple)) else {}
     return {**value, key: list(compress(value[key], chosen)), **flags}

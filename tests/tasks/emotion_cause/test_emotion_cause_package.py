@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from project import CONFORMANCE
 
+from pytest_llmeval import get_evaluator
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.tasks.emotion_cause.package import (
@@ -95,6 +96,9 @@ def test_a_mask_has_a_flag_for_each_candidate() -> None:
     assert prf_2nd_step(pairs, pairs, np.array([True, False]))[-1] == pytest.approx(0.5)
     assert prf_2nd_step([[1.0, "2", 1, "fear"]], pairs, ["1", 0.0])[2] == pytest.approx(1)
     assert math.isnan(prf_2nd_step_emocate([], [], [])[6])
+    bare = get_evaluator("emotion_cause", subtask=2)
+    assert bare.evaluate([1, 5, 3, 2], np.array([1, 5, 3, 2]))["pair_f1"] == pytest.approx(1)
+    assert bare.evaluate([1, 5, 3, 2], [[1, 5, 3, 2], [2, 1, 1, 2]])["pair_recall"] == pytest.approx(0.5)
     with pytest.raises(ValueError, match="pred_y: found 1 flags, expected 2"):
         prf_2nd_step(pairs, pairs, [1])
 
