@@ -1,4 +1,4 @@
-"""Templates, regular expressions and entries of checks that importers share."""
+"""Templates and entries of checks that importers share."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -92,9 +92,6 @@ def plain_text(value: Any) -> str:
 
 
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
-_PART = re.compile(r"\\k<\w+>|\\.|\[\^?\]|\[\^?|\]|.", re.DOTALL)
-_ASCII_CLASSES = frozenset({r"\d", r"\D", r"\w", r"\W", r"\b", r"\B"})
-_SPACES = frozenset({r"\s", r"\S"})
 _LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -113,40 +110,6 @@ def json_schema(schema: Any) -> Any:
     if isinstance(schema, Mapping) and "$schema" not in schema:
         return {"$schema": _DRAFT_7, **schema}
     return schema
-
-
-def python_pattern(pattern: str) -> tuple[str, str]:
-    r"""Return a regular expression of JavaScript (without flags) for Python, and the differences, if any.
-
-    Example:
-        >>> python_pattern(r"^\d+$")
-        ('(?a)^\\d+\\Z', '')
-    """
-    parts: list[str] = []
-    inside = False
-    classes: set[str] = set()
-    for part in _PART.findall(pattern):
-        written = part
-        if inside and part == "[":
-            written = r"\["
-        elif part in ("[]", "[^]") and not inside:
-            written = "(?!)" if part == "[]" else r"[\s\S]"
-        elif part in ("[", "[^", "]"):
-            inside = part != "]"
-        elif part == "$" and not inside:
-            written = r"\Z"
-        elif part.startswith(r"\k<"):
-            written = f"(?P={part[3:-1]})"
-        elif part == r"\/":
-            written = "/"
-        classes.add(part)
-        parts.append(written)
-    text = "".join(parts)
-    if classes & _ASCII_CLASSES:
-        if classes & _SPACES:
-            return text, r"letters and digits of all scripts match \w and \d here, those of ASCII there"
-        return f"(?a){text}", ""
-    return text, ""
 
 
 def code_stub(name: str, place: str, code: str, usage: str) -> str:

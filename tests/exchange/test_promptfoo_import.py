@@ -218,7 +218,7 @@ def test_a_threshold_of_a_test_counts_its_checks(folder: Path, capsys: pytest.Ca
         ({"type": "moderation"}, "moderation service"),
         ({"type": "trajectory:tool-used", "value": "search"}, "evaluator tools"),
         ({"type": "contains", "value": "a", "weight": 0}, "its weight is 0"),
-        ({"type": "regex", "value": "("}, "cannot be a check here"),
+        ({"type": "regex", "value": "("}, "JavaScript refuses the pattern"),
         ({"type": "nonsense"}, "no such check"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
+from pytest_llmeval.exchange.patterns import python_pattern
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import (
     SPACES,
@@ -18,7 +19,6 @@ from pytest_llmeval.exchange.templates import (
     filled,
     json_schema,
     plain_text,
-    python_pattern,
 )
 
 GRADER: Final = "openai:gpt-4.1-2025-04-14"
@@ -79,6 +79,7 @@ _OTHER_TYPES = frozenset(
         "webhook",
     }
 )
+_DATA_KEYS = frozenset({"const", "default", "enum", "examples"})
 _ESCAPED = re.compile(r'(?:\\(?=["\\])|"(?="))(.)')
 _LISTED = re.compile(rf'"((?:\\["\\]|""|[^"])*)"(?:[{SPACES}]*(?=,|\Z))|([^",][^,]*)')
 _OTHERWISE = "a registered check (register_check)"
@@ -348,13 +349,37 @@ def _json(assertion: Assertion) -> Outcome:
     schema = assertion.value
     if isinstance(schema, str) and schema.strip():
         schema = _parsed(schema)
-    argument = True if schema in (None, "") else json_schema(schema)
-    notes = []
+    notes: list[str] = []
+    argument = True if schema in (None, "") else json_schema(_with_patterns(schema, notes))
     if _has_formats(schema):
         notes.append("formats in the schema are not checked")
     if assertion.kind == "contains-json":
         notes.append("only strict JSON counts, where promptfoo also reads sloppy JSON")
     return assertion.check(name, argument, "; ".join(notes), Fate.NEAR if notes else Fate.SAME)
+
+
+def _with_patterns(schema: Any, notes: list[str]) -> Any:
+    """Return a schema whose patterns are those of Python; differences are added to the notes."""
+
+    def written(pattern: str) -> str:
+        text, differs = python_pattern(pattern, unicode=True)
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise LeftOutError(f"the pattern {quotation(pattern, 60)} cannot be had here ({error})") from None
+        notes.extend([differs] if differs and differs not in notes else [])
+        return text
+
+    if isinstance(schema, list):
+        return [_with_patterns(each, notes) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    parts = {key: value if key in _DATA_KEYS else _with_patterns(value, notes) for key, value in schema.items()}
+    if isinstance(parts.get("pattern"), str):
+        parts["pattern"] = written(parts["pattern"])
+    if isinstance(parts.get("patternProperties"), Mapping):
+        parts["patternProperties"] = {written(key): value for key, value in parts["patternProperties"].items()}
+    return parts
 
 
 def _has_formats(schema: Any) -> bool:
