@@ -227,7 +227,7 @@ def _mcnemar(before: Array, after: Array, *, mid_p: bool) -> Array:
     "statistics.md",
     ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10"),
     simulations=SIMULATIONS,
-    quick=QUICK,
+    quick=120,
 )
 def comparisons(simulations: int, seed: int) -> Iterator[Row]:
     """Comparisons: false alarms, coverage of a drop of 5 points, and which drops are found, by an oracle as well."""
@@ -311,7 +311,7 @@ VALUES = (
     "statistics.md",
     ("metric", "cases", "coverage", "plain percentiles"),
     simulations=SIMULATIONS,
-    quick=100,
+    quick=50,
 )
 def values(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage of the intervals of values, next to that of plain percentiles."""

@@ -1,15 +1,14 @@
 """The table of options: pytest, its configuration, the commands and the documentation have what it declares."""
 
+import os
 import re
-import subprocess
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import get_args
 
 import pytest
 from project import ROOT, script
-from servers import PATIENCE
+from running import WITHOUT_UNUSED, Finished, run_python
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.options import OPTIONS, Option, add_options
@@ -58,14 +57,13 @@ BAD = {
 """A value that an option refuses, and what the message says of it."""
 
 
-def pytest_run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
+def pytest_run(folder: Path, *arguments: str) -> Finished:
+    return run_python(["-m", "pytest", "-p", "no:cacheprovider", *WITHOUT_UNUSED, *arguments], os.environ, folder)
 
 
 @pytest.fixture(scope="module")
 def help_of_pytest(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return pytest_run(tmp_path_factory.mktemp("help"), "-p", "no:syrupy", "--help").stdout
+    return pytest_run(tmp_path_factory.mktemp("help"), "-p", "no:syrupy", "--help").out
 
 
 @pytest.mark.parametrize("option", OPTIONS.values(), ids=list(OPTIONS))
@@ -142,16 +140,16 @@ def test_a_bad_value_of_pytest_is_named_as_it_was_typed(name: str, tmp_path: Pat
     value, message = BAD[name]
     option = OPTIONS[name]
     done = pytest_run(tmp_path, "--llmeval", f"{option.pytest_names[0]}={value}")
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert f"{option.pytest_names[0]}: " in done.stderr
-    assert message in done.stderr
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert f"{option.pytest_names[0]}: " in done.err
+    assert message in done.err
     if option.setting is not None:
         (tmp_path / "pytest.ini").write_text(f"[pytest]\n{option.pytest_attribute} = {value}\n", encoding="utf-8")
         done = pytest_run(tmp_path, "--llmeval")
-        assert done.returncode == pytest.ExitCode.USAGE_ERROR
-        assert f"{option.pytest_attribute}: " in done.stderr
-        assert message in done.stderr
-        assert "--llmeval-" not in done.stderr
+        assert done.code == pytest.ExitCode.USAGE_ERROR
+        assert f"{option.pytest_attribute}: " in done.err
+        assert message in done.err
+        assert "--llmeval-" not in done.err
 
 
 @pytest.mark.parametrize("spelling", OPTIONS["report"].command_names)
