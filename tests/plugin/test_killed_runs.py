@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -62,8 +63,10 @@ def _killed(project: "Project", number: signal.Signals, workers: int) -> int:
     """Run pytest until it waits for answers; send its main process a signal, and return its exit code."""
     line = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "-pno:cacheprovider", FILE, "--llmeval-report=report.json"]
     line += [f"-n{workers}"] if workers else []
-    nowhere = Path(os.devnull)
-    run = Started(line, os.environ, project.path, nowhere, nowhere, workers=workers, group=True)
+    printed = [project.path / "out.txt", project.path / "err.txt"]
+    for each in printed:
+        each.touch()
+    run = Started(line, os.environ, project.path, *printed, workers=workers, group=True)
     try:
         until = time.monotonic() + PATIENCE
         while len(_kept(project)) < ANSWERED:
@@ -78,6 +81,8 @@ def _killed(project: "Project", number: signal.Signals, workers: int) -> int:
                 os.killpg(run.pid, signal.SIGKILL)  # its workers too
             run.wait()
             wait_for_group(run.pid)
+        for each in printed:  # pytest shows it where the test fails
+            sys.stdout.write(each.read_text(encoding="utf-8", errors="replace"))
 
 
 def test_a_killed_run_goes_on_where_it_was(asking: "Project", workers: int) -> None:
