@@ -423,9 +423,11 @@ def json_like(prediction: Any) -> Any:
     """
     if prediction is None or type(prediction) is str:
         return prediction
+    from pytest_llmeval.targets.tracing import as_prediction
+
     try:
-        return json.loads(json.dumps(normalized(prediction), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
+        return json.loads(json.dumps(normalized(as_prediction(prediction)), allow_nan=False))
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
         raise PredictionError(
             f"the target returned {type(prediction).__name__}, expected text or JSON data ({error})"
         ) from None

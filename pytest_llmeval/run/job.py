@@ -229,7 +229,7 @@ def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None
         return None
     reported: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
     tokens = {name: _first(reported, names) for name, names in TARGET_TOKENS.items()}
-    cost = _amount(reported.get("cost_usd"))
+    cost = _first(reported, ("cost_usd", "cost"))
     if cost is None:
         cost = cost_usd
     if cost is None and isinstance(reported.get("model"), str):

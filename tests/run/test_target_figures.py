@@ -25,6 +25,8 @@ USED = {"answer": "x", "usage": {"input_tokens": 10, "output_tokens": 5, "cost_u
         ({"usage": {"request_tokens": 3, "response_tokens": 4}}, TargetUsage(3, 4)),
         ({"usage": {"input_tokens": True, "output_tokens": -1, "cost_usd": "free"}}, TargetUsage()),
         ({"usage": {"input_tokens": 3, "cost_usd": 0}}, TargetUsage(3, None, 0)),
+        ({"usage": {"input_tokens": 3, "cost": 0.5}}, TargetUsage(3, None, 0.5)),
+        ({"usage": {"cost_usd": 0.25, "cost": 0.5}}, TargetUsage(None, None, 0.25)),
         ({"usage": "10 tokens"}, TargetUsage()),
         ({"answer": "x"}, None),
         ("x", None),

@@ -153,6 +153,11 @@ def _events(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
     return inputs, answered
 
 
+def messages_of(value: Any) -> list[TraceMessage]:
+    """Return the messages of a library, as JSON data, in the form of `read_messages`."""
+    return list(_messages(value, "assistant"))
+
+
 def _messages(value: Any, role: str) -> Iterator[TraceMessage]:
     """Yield messages in one form, from JSON text, a list of messages, or a text that is one."""
     value = _parsed(value)
