@@ -388,11 +388,10 @@ class Narrative(NarrativeEvaluator):
         self,
         results: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         output_path: "str | os.PathLike[str] | None" = None,
-        *,
         format: report.Format | None = None,  # noqa: A002 (as in the original)
     ) -> str:
         """Return, and write, a report of what `evaluate` returned; see `report.generate_report`."""
-        return report.generate_report(results, output_path, format=format)
+        return report.generate_report(results, output_path, format)
 
 
 def _score_name(component: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 
 
-Format: TypeAlias = Literal["json", "markdown", "csv"]
+Format: TypeAlias = Literal["json", "markdown", "md", "csv"]
 
 _RESULT_KEYS = ("overall_score", "component_scores", "detailed_results", "summary", "taxonomy_validity")
 
@@ -104,7 +104,6 @@ def _is_combined(value: Any) -> bool:
 def generate_report(
     results: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     output_path: "str | os.PathLike[str] | None" = None,
-    *,
     format: Format | None = None,  # noqa: A002 (the name that callers of the original use)
 ) -> str:
     """Write what `Narrative.evaluate` or `aggregate_results` returned.
@@ -113,7 +112,7 @@ def generate_report(
         results: The results; a list of those of several stories is aggregated.
         output_path: A file whose name ends in ``.json``, ``.md`` or, for the scores of each story, ``.csv``; its
             folder is made. ``None``: nothing is written.
-        format: ``json``, ``markdown`` or ``csv``; then any path will do.
+        format: ``json``, ``markdown`` (or ``md``) or ``csv``; then any path will do.
 
     Returns:
         The report: in the format, or else in that of the path; Markdown without both.
@@ -240,5 +239,5 @@ def _csv(results: Mapping[str, Any]) -> str:
     return "".join(csv_lines([header, *([row.get(name) for name in header] for row in rows)]))
 
 
-_SUFFIXES: Final = {"csv": ".csv", "json": ".json", "markdown": ".md"}
+_SUFFIXES: Final = {"csv": ".csv", "json": ".json", "markdown": ".md", "md": ".md"}
 _WRITERS = {".csv": _csv, ".json": _json, ".md": _markdown}

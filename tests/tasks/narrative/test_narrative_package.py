@@ -171,7 +171,7 @@ def test_an_unlabelled_story_is_printed_by_the_line_of_the_original() -> None:
     assert json.loads(composite.generate_report(results, format="json"))["overall_score"] is None
     rows = json.loads(composite.generate_report([results, scored], format="json"))["files"]
     assert [row["overall_score"] for row in rows] == [None, 1.0]
-    assert "Overall score: **n/a**" in composite.generate_report([results])
+    assert "Overall score: **n/a**" in composite.generate_report([results], None, "md")
     assert get_evaluator("narrative").evaluate({}, {})["overall_score"] is None
 
 
