@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_llmeval.core.wording import quotation
-from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath
+from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping
 from pytest_llmeval.exchange.patterns import python_pattern
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
+from pytest_llmeval.exchange.promptfoo.providers import grader_of
 from pytest_llmeval.exchange.templates import (
     SPACES,
     TemplateError,
@@ -215,11 +216,15 @@ class AssertionReader:
     Attributes:
         files: Files of the configuration.
         embeddings: The provider of embeddings, where an assertion names none.
+        judge: Settings of the judge of the suite.
+        grader: The provider that grades, where an assertion names none; ``None`` for that of promptfoo.
     """
 
     def __init__(self, files: ConfigFiles) -> None:
         self.files = files
         self.embeddings: Any = None
+        self.judge: dict[str, Any] = {"model": GRADER}
+        self.grader: Any = None
 
     def read(
         self, raw: Any, variables: Mapping[str, Any], path: SourcePath, ledger: SourceLedger, changed: str = ""
@@ -272,6 +277,10 @@ class AssertionReader:
         if base.startswith("similar") and self.embeddings is not None:
             raw = {"provider": self.embeddings, **raw}
         outcome = make(Assertion(base, kind != base, value, raw.get("threshold"), raw))
+        if outcome.judged:
+            grader, _ = grader_of(raw.get("provider") or self.grader or GRADER)
+            if grader != self.judge:
+                raise LeftOutError("its grader is not the judge of the suite; write it into a suite of its own")
         if outcome.entry is not None:
             self.decorate(outcome, raw, variables)
             if fault := check_fault(outcome.entry):
@@ -460,8 +469,6 @@ def _judged(assertion: Assertion) -> Outcome:
     differs = "the judge says yes or no by its own instructions"
     if assertion.threshold is not None or assertion.kind in ("g-eval", "answer-relevance"):
         differs += ", in place of a score that must reach a threshold"
-    if "provider" in assertion.raw:
-        differs += ", and is the judge of the suite"
     if "rubricPrompt" in assertion.raw:
         differs += "; the rubricPrompt is left out"
     name, argument = (
@@ -476,7 +483,13 @@ def _similar(assertion: Assertion) -> Outcome:
     provider = assertion.raw.get("provider", f"openai:embedding:{_EMBEDDINGS}")
     if isinstance(provider, Mapping):
         provider = provider.get("embedding", provider)
+    settings: dict[str, Any] = {}
     if isinstance(provider, Mapping):
+        for option, each in {**provider, **as_mapping(provider.get("config"))}.items():
+            if option in ("apiBaseUrl", "apiKeyEnvar") and isinstance(each, str):
+                settings["base_url" if option == "apiBaseUrl" else "api_key_env"] = each
+            elif option not in ("id", "config", "label"):
+                raise LeftOutError(f"its provider has the setting {option}, which cannot be had here; {_SEMANTIC}")
         provider = provider.get("id")
     scheme, _, model = str(provider).rpartition(":")
     if scheme not in ("openai:embedding", "openai:embeddings"):
@@ -484,7 +497,7 @@ def _similar(assertion: Assertion) -> Outcome:
     expected = assertion.texts() if isinstance(assertion.value, list) else [assertion.text_value()]
     most = assertion.share(_SIMILAR)
     return Outcome(
-        evaluator=("semantic", {"model": f"openai:{model}"}),
+        evaluator=("semantic", {"model": f"openai:{model}", **settings}),
         metric="embedding_similarity",
         limit={"max": most} if assertion.negated else most,
         expected=expected,

@@ -19,9 +19,9 @@ from pytest_llmeval.exchange.contract import (
     as_mapping,
     read_source,
 )
-from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader, Outcome
+from pytest_llmeval.exchange.promptfoo.assertions import AssertionReader, Outcome
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles, ImportedPrompt, PromptReader
-from pytest_llmeval.exchange.promptfoo.providers import ImportedModel, ProviderReader, model_of
+from pytest_llmeval.exchange.promptfoo.providers import ImportedModel, ProviderReader, grader_of
 from pytest_llmeval.exchange.promptfoo.results import import_results, is_results
 from pytest_llmeval.exchange.promptfoo.tests import Noted, TestReader, TestRow, is_reached_always, together
 from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
@@ -99,7 +99,6 @@ class _ConfigImport:
         self.assertions = AssertionReader(self.files)
         self.prompt_reader = PromptReader(self.files)
         self.provider_reader = ProviderReader(self.files)
-        self.judge: dict[str, Any] = {"model": GRADER}
         self.judged = False
         self.evaluators: dict[str, dict[str, Any]] = {}
         self.checks: list[dict[str, Any]] = []
@@ -114,6 +113,7 @@ class _ConfigImport:
         self._choose_judge([shared, *rows])
         at_suite = shared.threshold is None and not any(row.alone or row.threshold for row in rows)
         self.assertions.embeddings = _embeddings(shared)
+        self.assertions.grader = _grader(shared)
         inherited = [each for each in shared.asserts if not (at_suite and self._for_all(each, shared.changed))]
         ids = CaseIds()
         for row in rows:
@@ -214,29 +214,36 @@ class _ConfigImport:
         for row in rows:
             if row.judge is None:
                 continue
-            value, path, ledger = row.judge
+            _, path, ledger = row.judge
             if _embeddings(row) is not None:
                 ledger.same(path, "provider of embeddings", "the model of evaluator semantic, if it can be asked")
-            if isinstance(value, Mapping) and isinstance(value.get("text"), str | Mapping):
-                value = value["text"]
-            elif _embeddings(row) is not None:
+            value = _grader(row)
+            if value is None:
                 continue
-            identifier = value.get("id") if isinstance(value, Mapping) else value
             try:
-                settings, differs = model_of(str(identifier))
+                settings, differs = grader_of(value)
             except LeftOutError as error:
-                ledger.lost(path, "grader", str(error))
+                ledger.lost(path, "grader", f"{error}; what it grades is not imported")
                 continue
             chosen = chosen or settings
             if settings != chosen:
                 ledger.lost(path, "grader", "a suite has one judge; write these cases into a suite of their own")
-            elif isinstance(value, Mapping) and value.keys() - {"id"}:
-                ledger.near(path, "grader", "the judge of the suite, without its further settings")
             elif differs:
                 ledger.near(path, "grader", f"the judge of the suite; {differs}")
             else:
                 ledger.same(path, "grader", "the judge of the suite")
-        self.judge = chosen or self.judge
+        self.assertions.judge = chosen or self._named_by_assertions(rows) or self.assertions.judge
+
+    def _named_by_assertions(self, rows: Sequence[TestRow]) -> dict[str, Any] | None:
+        """Return the first grader of an assertion that can be a judge."""
+        for noted in (each for row in rows for each in row.asserts):
+            raw = as_mapping(noted.value)
+            if raw.get("provider") is not None and not str(raw.get("type")).startswith("similar"):
+                try:
+                    return grader_of(raw["provider"])[0]
+                except LeftOutError:
+                    continue
+        return None
 
     def _for_all(self, noted: Noted, changed: str) -> bool:
         """Make an assertion a check of the suite; return whether cases can ignore it."""
@@ -256,6 +263,7 @@ class _ConfigImport:
         """Add the cases of a test."""
         full = row.over(shared)
         self.assertions.embeddings = _embeddings(row) or _embeddings(shared)
+        self.assertions.grader = _grader(full)
         asserts = [*([] if row.alone else inherited), *row.asserts]
         names = self._names()
         number = 0
@@ -400,7 +408,7 @@ class _ConfigImport:
         if systems := self._systems():
             settings["systems"] = systems
         if self.judged:
-            settings["judge"] = self.judge
+            settings["judge"] = self.assertions.judge
         evaluators = [{name: options} for name, options in self.evaluators.items() if options]
         if evaluators:
             settings["evaluators"] = evaluators
@@ -452,6 +460,14 @@ def _embeddings(row: TestRow) -> Any:
     if isinstance(value, Mapping):
         return value.get("embedding", value if _is_embedding(value.get("id")) else None)
     return value if _is_embedding(value) else None
+
+
+def _grader(row: TestRow) -> Any:
+    """Return the provider that grades the texts of a test; ``None`` if it names none."""
+    value = row.judge.value if row.judge is not None else None
+    if isinstance(value, Mapping) and isinstance(value.get("text"), str | Mapping):
+        return value["text"]
+    return value if _embeddings(row) is None else None
 
 
 def _is_embedding(identifier: Any) -> bool:

@@ -97,6 +97,29 @@ _PARAMETERS = frozenset(
 _TOOLS = frozenset(
     {"functions", "functionToolCallbacks", "tools", "tool_choice", "function_call", "mcp", "append_allowed_tools"}
 )
+_ROUTING = frozenset(
+    {
+        "apiBaseUrl",
+        "apiHost",
+        "apiKey",
+        "apiKeyEnvar",
+        "apiVersion",
+        "basePath",
+        "baseUrl",
+        "baseURL",
+        "deployment",
+        "endpoint",
+        "env",
+        "headers",
+        "organization",
+        "projectId",
+        "proxy",
+        "proxyUrl",
+        "region",
+    }
+)
+"""Settings that decide where texts go, and with which key: had exactly, or the provider is not imported."""
+
 _LEFT_OUT = {
     "delay": "calls are limited with retries and --llmeval-concurrency",
     "env": "set the variables in the environment",
@@ -143,8 +166,7 @@ def model_of(identifier: str) -> tuple[dict[str, Any], str]:
         raise LeftOutError(f"its name has a template, {excerpt(identifier, 60)}")
     scheme, _, model = identifier.partition(":")
     if scheme == "adaline":
-        settings, _ = model_of(model)
-        return settings, "asked without the gateway of adaline"
+        raise LeftOutError("texts would not go through the gateway of adaline; name its model")
     if scheme in ("http", "https"):
         raise LeftOutError("write a target with http: {url, body, response}, or a function")
     if scheme in ("file", "exec", "python", "ruby", "golang", "package") or model.startswith("//"):
@@ -166,6 +188,58 @@ def model_of(identifier: str) -> tuple[dict[str, Any], str]:
     if scheme in _FRAMEWORK:
         return {"model": f"pydantic-ai:{_FRAMEWORK[scheme]}:{name}"}, "asked through pydantic-ai, an extra"
     raise LeftOutError(f"there is no client for {scheme}; write a target: python: MODULE:FUNCTION, http or command")
+
+
+def grader_of(value: Any) -> tuple[dict[str, Any], str]:
+    """Return the settings of a grader and the differences.
+
+    Raises:
+        LeftOutError: It cannot be asked here, or not where it is.
+    """
+    entry = value if isinstance(value, Mapping) else {"id": value}
+    settings, differs = model_of(str(entry.get("id")))
+    _refuse_other_routes(entry)
+    notes = [differs] if differs else []
+    config = entry.get("config", {})
+    for option, each in config.items() if isinstance(config, Mapping) else ():
+        try:
+            added = _settings_of(option, each)
+        except LeftOutError:
+            notes.append(f"without {option}")
+            continue
+        settings = _merged(settings, added)
+    if entry.keys() - {"id", "config", "label"}:
+        notes.append("without its further settings")
+    if fault := _spec_fault(settings):
+        raise LeftOutError(f"it cannot be a judge here: {fault}")
+    return settings, "; ".join(notes)
+
+
+def _merged(settings: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    if "parameters" in added:
+        return {**settings, "parameters": {**settings.get("parameters", {}), **added["parameters"]}}
+    return {**settings, **added}
+
+
+def _refuse_other_routes(entry: Mapping[str, Any]) -> None:
+    """Refuse a provider whose texts would go elsewhere, or with another key, without one of its settings.
+
+    Raises:
+        LeftOutError: They would.
+    """
+    config = entry.get("config")
+    options = config if isinstance(config, Mapping) else {}
+    faults = dict.fromkeys(_ROUTING & entry.keys(), "set it in the environment")
+    for option in _ROUTING & options.keys():
+        try:
+            (value,) = _settings_of(option, options[option]).values()
+            if not isinstance(value, str) or is_template(value):
+                faults[option] = "it is no plain text"
+        except LeftOutError as error:
+            faults[option] = str(error)
+    for option, fault in sorted(faults.items()):
+        why = "decides where texts go, or with which key, and cannot be had here"
+        raise LeftOutError(f"its {option} {why}: {fault}")
 
 
 @dataclass
@@ -213,6 +287,7 @@ class ProviderReader:
         try:
             settings, differs = model_of(name)
             _refuse_code(entry)
+            _refuse_other_routes(entry)
         except LeftOutError as error:
             ledger.lost(path, kind, str(error))
             return
@@ -249,9 +324,7 @@ class ProviderReader:
             why = f"it needs {error}, which is never executed" if isinstance(error, TemplateError) else str(error)
             ledger.lost(path, kind, why)
             return
-        settings = {**model.settings, **added}
-        if "parameters" in added:
-            settings["parameters"] = {**model.settings.get("parameters", {}), **added["parameters"]}
+        settings = _merged(model.settings, added)
         if fault := _spec_fault(settings):
             ledger.lost(path, kind, f"it cannot be set here: {fault}")
             return

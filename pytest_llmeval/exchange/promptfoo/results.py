@@ -86,6 +86,7 @@ class _ResultReader:
         variables = as_mapping(result.get("vars"))
         test = as_mapping(result.get("testCase"))
         asserts = as_list(test.get("assert"))
+        self.assertions.grader = as_mapping(test.get("options")).get("provider")
         key = json.dumps([variables, asserts], sort_keys=True)
         checks = self._checks(asserts, variables, (*path, "testCase", "assert"))
         case = self.cases.get(key)

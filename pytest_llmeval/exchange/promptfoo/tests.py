@@ -130,6 +130,7 @@ class TestRow:
             labels={**shared.labels, **self.labels},
             threshold=self.threshold or shared.threshold,
             changed=self.changed or shared.changed,
+            judge=self.judge or shared.judge,
             expands=self.expands and shared.expands,
         )
 

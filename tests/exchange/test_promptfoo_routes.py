@@ -1,0 +1,101 @@
+"""Where texts go: addresses, keys and proxies of promptfoo's providers are imported exactly, or the provider is not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project import write_source
+
+from pytest_llmeval.exchange.commands import import_source
+from pytest_llmeval.exchange.contract import ImportedSuite, ImportOptions
+
+HOST = "https://llm.example.org/v1"
+RUBRIC = {"type": "llm-rubric", "value": "is short"}
+LITERAL = "sk-" + "literal" * 4
+
+
+def imported(folder: Path, **config: Any) -> tuple[ImportedSuite, str]:
+    """Return the suite, and the fates with their texts."""
+    base = {"prompts": ["{{a}}"], "tests": [{"vars": {"a": "b"}, "assert": [RUBRIC]}]}
+    write_source(folder, "suite.yaml", {**base, **config})
+    source = import_source("promptfoo", folder / "suite.yaml", "suite.yaml", ImportOptions())
+    assert source is not None
+    assert source.suite is not None
+    return source.suite, "\n".join(f"{each.fate.value}: {each.kind}: {each.text}" for each in source.constructs)
+
+
+def graded_by(grader: Any) -> dict[str, Any]:
+    return {"defaultTest": {"options": {"provider": grader}}}
+
+
+def test_a_grader_keeps_its_address_key_and_temperature(tmp_path: Path) -> None:
+    config = {"apiBaseUrl": HOST, "apiKeyEnvar": "OUR_KEY", "temperature": 0}
+    suite, texts = imported(tmp_path, **graded_by({"id": "openai:chat:small", "config": config}))
+    assert suite.settings["judge"] == {
+        "model": "openai:small",
+        "base_url": HOST,
+        "api_key_env": "OUR_KEY",
+        "temperature": 0,
+    }
+    assert "same: grader: the judge of the suite" in texts
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"config": {"proxyUrl": "http://proxy"}},
+        {"config": {"organization": "org-1"}},
+        {"config": {"apiKey": LITERAL}},
+        {"config": {"apiBaseUrl": "{{env.BASE}}"}},
+        {"config": {"headers": {"x": "y"}}},
+        {"env": {"OPENAI_BASE_URL": HOST}},
+    ],
+)
+def test_a_provider_whose_route_cannot_be_had_is_refused(tmp_path: Path, more: dict[str, Any]) -> None:
+    provider = {"id": "openai:chat:small", **more}
+    suite, texts = imported(tmp_path, providers=[provider], **graded_by(provider))
+    assert "systems" not in suite.settings
+    assert "judge" not in suite.settings
+    assert "checks" not in suite.cases[0]
+    assert "decides where texts go" in texts
+    assert LITERAL not in texts
+
+
+@pytest.mark.parametrize("grader", ["file://grader.js", "adaline:openai:chat:small", "openai:chat:{{env.MODEL}}"])
+def test_texts_never_go_to_the_default_in_place_of_a_grader_that_is_not_imported(tmp_path: Path, grader: str) -> None:
+    suite, texts = imported(tmp_path, **graded_by(grader))
+    assert "judge" not in suite.settings
+    assert "not imported: llm-rubric: " in texts
+
+
+def test_an_assertion_with_another_grader_is_not_judged_by_that_of_the_suite(tmp_path: Path) -> None:
+    own = [{**RUBRIC, "provider": "anthropic:messages:large"}, {**RUBRIC, "value": "is polite"}]
+    suite, texts = imported(tmp_path, tests=[{"vars": {"a": "b"}, "assert": own}], **graded_by("openai:small"))
+    assert suite.settings["judge"] == {"model": "openai:small"}
+    assert suite.cases[0]["checks"] == [{"judge": "is polite"}]
+    assert "not imported: llm-rubric: its grader is not the judge of the suite" in texts
+    only = [{**RUBRIC, "provider": "anthropic:messages:large"}]
+    suite, _ = imported(tmp_path, tests=[{"vars": {"a": "b"}, "assert": only}])
+    assert suite.settings["judge"] == {"model": "anthropic:large"}
+
+
+def test_embeddings_keep_their_address_or_are_refused(tmp_path: Path) -> None:
+    def similar(**config: Any) -> dict[str, Any]:
+        provider = {"id": "openai:embedding:small", "config": config}
+        return {"vars": {"a": "b"}, "assert": [{"type": "similar", "value": "x", "provider": provider}]}
+
+    suite, _ = imported(tmp_path, tests=[similar(apiBaseUrl=HOST)])
+    assert suite.settings["evaluators"] == [{"semantic": {"model": "openai:small", "base_url": HOST}}]
+    suite, texts = imported(tmp_path, tests=[similar(organization="org-1")])
+    assert "evaluators" not in suite.settings
+    assert "its provider has the setting organization" in texts
+
+
+def test_recorded_answers_are_not_judged_by_the_default_in_place_of_their_grader(tmp_path: Path) -> None:
+    case = {"vars": {}, "assert": [RUBRIC], "options": {"provider": "file://grader.js"}}
+    result = {"provider": {"id": "a"}, "vars": {}, "response": {"output": "x"}, "success": True, "testCase": case}
+    write_source(tmp_path, "suite.json", {"results": {"version": 3, "results": [result]}})
+    source = import_source("promptfoo", tmp_path / "suite.json", "suite.json", ImportOptions())
+    assert source is not None
+    assert source.suite is not None
+    assert "judge" not in source.suite.settings
