@@ -300,7 +300,7 @@ def suite_value(evaluator: Reduced, *cases: Sequence[Observation]) -> MetricValu
     return summarize({"rate": evaluator}, records, confidence=None).metrics["rate"]
 
 
-@pytest.mark.parametrize("reduce", REDUCERS.keys() | {"mean"})
+@pytest.mark.parametrize("reduce", sorted({"mean", *REDUCERS}))
 @given(data=st.data())
 def test_no_repeat_that_abstains_makes_a_case_or_a_suite_better(reduce: Any, data: st.DataObject) -> None:
     """Whatever a repeat answers, it scores no less than one that leaves nothing to score."""
