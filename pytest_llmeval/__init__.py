@@ -71,6 +71,7 @@ __all__ = [
     "Registry",
     "Result",
     "Score",
+    "Suite",
     "SuiteError",
     "SuiteResult",
     "Sums",
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
     from pytest_llmeval.plugin.evaluate import Evaluate, TestScored
+    from pytest_llmeval.run.declared import DeclaredSuite as Suite
     from pytest_llmeval.run.declared import DeclaredSuite as suite  # noqa: N813 (as it is called)
     from pytest_llmeval.run.declared import cases
     from pytest_llmeval.run.score import score
@@ -170,6 +172,8 @@ if not TYPE_CHECKING:  # for a type checker every name would exist
         """Load a public name when it is first used."""
         if name in ("judge", "suite"):  # packages that can be called
             return import_module(f"{__name__}.{name}")
+        if name == "Suite":  # for annotations: what is called is a package
+            return import_module(f"{__name__}.run.declared").DeclaredSuite
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is None and name.islower() and not name.startswith("_"):  # an evaluator or a check
             home = "suite.entries"

@@ -106,7 +106,7 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
     }
     homes = {name: f"pytest_llmeval.{home}" for home, names in pytest_llmeval._HOMES.items() for name in names}
     assert homes == seen
-    assert {*homes, "suite"} == set(pytest_llmeval.__all__)
+    assert {*homes, "suite", "Suite"} == set(pytest_llmeval.__all__)
     for name, home in homes.items():
         assert getattr(pytest_llmeval, name) is getattr(import_module(home), name)
     with pytest.raises(AttributeError, match="has no attribute 'scores'"):

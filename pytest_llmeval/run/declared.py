@@ -19,6 +19,7 @@ from typing import (
     Any,
     ClassVar,
     Final,
+    Generic,
     TypeAlias,
     TypeVar,
     Unpack,
@@ -29,9 +30,9 @@ from typing import (
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, Expected_co, Input_co
 from pytest_llmeval.core.codec import is_typed, normalized
-from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error, origin, users_frame
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error, origin, users_frame
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.places import IN_MODULE, FilePlace, display_path
 from pytest_llmeval.data.files.validation import adapter, typed
@@ -178,6 +179,7 @@ def typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Returned = TypeVar("Returned")
 
 
 def cases(
@@ -238,8 +240,10 @@ def _signature() -> Signature:
     return Signature([*own, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in keys)])
 
 
-class DeclaredSuite:
+class DeclaredSuite(Generic[Input_co, Expected_co]):
     """A suite declared in Python, or read from a file, for tests, scripts and notebooks.
+
+    ``Suite[Ask, Reply]`` has cases with an input and an expectation of these types, which its functions take.
 
     Attributes:
         name: Of the suite.
@@ -308,7 +312,9 @@ class DeclaredSuite:
         return function
 
     @overload
-    def evaluator(self, function: Function, /) -> Function: ...
+    def evaluator(
+        self, function: Callable[[Case[Input_co, Expected_co]], Returned], /
+    ) -> Callable[[Case[Input_co, Expected_co]], Returned]: ...
     @overload
     def evaluator(self, /, **options: Any) -> Callable[[Function], Function]: ...
     def evaluator(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -320,7 +326,9 @@ class DeclaredSuite:
         return self._adding("evaluators", partial(evaluator, **options), function)
 
     @overload
-    def check(self, function: Function, /) -> Function: ...
+    def check(
+        self, function: Callable[[Case[Input_co, Expected_co]], Returned], /
+    ) -> Callable[[Case[Input_co, Expected_co]], Returned]: ...
     @overload
     def check(self, /, *, name: str) -> Callable[[Function], Function]: ...
     def check(self, function: Callable[..., Any] | None = None, /, name: str | None = None) -> Any:
@@ -356,24 +364,32 @@ class DeclaredSuite:
                 known.register_check(each)
             else:
                 known.register(each)
-        document = self._document(root)
+        document, foreign = self._document(root)
         if self._cases.fault:
             raise SuiteError([document.fault(("cases",), self._cases.fault)])
         rows = self._cases.source if isinstance(self._cases.source, RowSource) else None
         suite = load_suite(self.path, known, root=root, document=document, source=rows)
+        if foreign:  # where keys take any text
+            raise SuiteError(foreign)
         return self._typed(suite, document) if self._cases.types else suite
 
-    def _document(self, root: Path) -> Document:
+    def _document(self, root: Path) -> tuple[Document, list[Fault]]:
+        """Return the keys as data, with names in place of what JSON cannot express, and a fault for each such key."""
         place = FilePlace(self._line, 1)
         source = None if isinstance(self._cases.source, RowSource) else self._cases.source
-        data = self._data if source is None else {**self._data, "source": source}
+        data = dict(self._data if source is None else {**self._data, "source": source})
         document = Document(display_path(self._file, root), data, lambda: place, objects=self._by_name.objects)
-        for key, value in data.items():
+        faults = []
+        for key, value in list(data.items()):
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError) as error:
-                raise SuiteError([document.fault((key,), f"found what JSON cannot express ({error})")]) from None
-        return document
+                faults.append(document.fault((key,), f"found what JSON cannot express ({error})"))
+                try:
+                    data[key] = json.loads(json.dumps(value, allow_nan=False, default=_bracketed))
+                except (TypeError, ValueError):
+                    raise SuiteError(faults) from None
+        return document, faults
 
     def _typed(self, suite: Suite, document: Document) -> Suite:
         """Return a suite whose cases fit their types; those that do not are faulty."""
@@ -498,6 +514,11 @@ def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
         if in_file != [] and (in_file is not None or (name in KEYS and KEYS[name].null)):
             data[name] = in_file
     return data
+
+
+def _bracketed(value: Any) -> str:
+    """Return the name of an object or its type, as faults show it."""
+    return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>"
 
 
 def _case_entry(case: Any) -> dict[str, Any]:

@@ -98,11 +98,17 @@ def named(value: Any, name: str) -> NamedObject:
         name: The name by which reports and stored verdicts know it.
 
     Raises:
-        LlmevalError: The name is empty or begins or ends with a blank.
+        LlmevalError: The name is no text on one line, or the object can neither be called nor asked.
     """
-    if not name or name != name.strip() or not name.isprintable():
+    if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
         raise LlmevalError(f"ev.named: found {name!r}, expected a name on one line, such as 'small'")
+    if not (callable(value) or _is_client(value)):
+        raise LlmevalError(f"ev.named: found {value!r}, expected a function or a client")
     return NamedObject(value, name)
+
+
+def _is_client(value: Any) -> bool:
+    return hasattr(value, "complete") or hasattr(value, "chat")
 
 
 class ByName(Struct, frozen=True):
@@ -183,11 +189,12 @@ def _objects_in_file(value: Any, grammar: Any, place: str, objects: dict[str, An
 
 def _object_name(value: Any, place: str, grammar: str) -> str:
     """Return the name of an object: its own, or that of its system."""
+    itself = value.value if isinstance(value, NamedObject) else value
+    if not callable(itself) and not (grammar == _CLIENT and _is_client(itself)):
+        expected = "a client, or PROVIDER:NAME" if grammar == _CLIENT else "a function, or its name 'my_app:answer'"
+        raise LlmevalError(f"{place}: found {itself!r}, expected {expected}")
     if isinstance(value, NamedObject):
         return value.name
-    if not callable(value) and not (grammar == _CLIENT and (hasattr(value, "complete") or hasattr(value, "chat"))):
-        expected = "a client, or PROVIDER:NAME" if grammar == _CLIENT else "a function, or its name 'my_app:answer'"
-        raise LlmevalError(f"{place}: found {value!r}, expected {expected}")
     is_function = isinstance(value, FunctionType | type)
     qualified = getattr(value, "__qualname__", type(value).__qualname__)
     if place.startswith("systems.") and not (is_function and "<" not in qualified):

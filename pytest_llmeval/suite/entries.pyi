@@ -161,7 +161,7 @@ def named(value: Callable[[Any], Any], name: str) -> NamedObject:
         name: The name by which reports and stored verdicts know it.
 
     Raises:
-        LlmevalError: The name is empty or begins or ends with a blank.
+        LlmevalError: The name is no text on one line, or the object can neither be called nor asked.
     """
 
 @overload
@@ -175,7 +175,7 @@ def named(value: object, name: str) -> NamedObject:
         name: The name by which reports and stored verdicts know it.
 
     Raises:
-        LlmevalError: The name is empty or begins or ends with a blank.
+        LlmevalError: The name is no text on one line, or the object can neither be called nor asked.
     """
 
 def check(function: CaseFunction, name: str | None = None) -> CheckKind:

@@ -94,8 +94,10 @@ def test_yaml_and_back(tmp_path: Path) -> None:
 
 
 def test_what_json_cannot_express_is_a_fault_with_the_users_line() -> None:
-    with pytest.raises(SuiteError, match=r"test_declared\.py:\d+:1  gates: found what JSON cannot express"):
+    with pytest.raises(SuiteError, match=r"test_declared\.py:\d+:1  gates\[0\]: found '<object>', expected METRIC"):
         suite(gates=[object()]).load()
+    with pytest.raises(SuiteError, match=r"target: found what JSON cannot express"):  # the key takes any text
+        suite(target={"command": [object()]}).load()
     with pytest.raises(LlmevalError, match=r"target: found a lambda, which has no name of its own"):
         suite(target=lambda question: question)
 

@@ -83,8 +83,47 @@ def test_what_cannot_be_called_is_refused_where_it_stands() -> None:
         suite(target=3)
     with pytest.raises(LlmevalError, match=r"systems.small.python: found 3, expected a function"):
         suite(systems={"small": {"python": 3}})
-    with pytest.raises(LlmevalError, match=r"ev.named: found '', expected a name"):
-        ev.named(answer, name="")
+
+
+@pytest.mark.parametrize("name", ["", " small", "a\nb", 3, None])
+def test_a_name_is_a_text_on_one_line(name: Any) -> None:
+    with pytest.raises(LlmevalError, match=r"ev.named: found .*, expected a name on one line"):
+        ev.named(answer, name=name)
+
+
+@pytest.mark.parametrize("value", ["text", 3, None, {"python": answer}])
+def test_only_what_can_be_called_or_asked_has_a_name(value: Any) -> None:
+    with pytest.raises(LlmevalError, match=r"ev.named: found .*, expected a function or a client"):
+        ev.named(value, name="small")
+
+
+def test_a_client_is_no_target() -> None:
+    class Client:
+        def complete(self, request: Any) -> str:
+            return str(request)
+
+    with pytest.raises(LlmevalError, match=r"target: found .*Client.*, expected a function"):
+        suite(target=ev.named(Client(), name="small"))
+
+
+FAULTS = {
+    "misspelt key": ({"target": {"python": answer, "wrold": Agent}}, r"target.*wrold.*\(did you mean 'world'\?\)"),
+    "list of systems": ({"systems": [answer]}, "systems: found a list of 1, expected a mapping"),
+    "function as a number": ({"target": {"python": answer, "timeout": len}}, r"target.timeout: .*<len>"),
+    "function as a gate": ({"gates": [len]}, r"gates.*found '<len>'"),
+}
+
+
+@pytest.mark.parametrize(("keys", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_named_where_objects_are_out_of_place(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(SuiteError, match=message) as raised:
+        suite(**keys).load()
+    assert " at 0x" not in str(raised.value)
+
+
+def test_an_object_as_target_may_be_traced() -> None:
+    declared = suite(target={"python": Agent(CAPITALS), "traces": True})
+    assert declared.run().metrics["exact_match"].value == 1.0
 
 
 def test_two_objects_of_one_name_are_refused() -> None:

@@ -20,9 +20,10 @@ VIEW = Path(__file__).with_name("user_view.py")
 
 
 def with_mistakes(text: str) -> str:
-    """Return the view with a wrong type and a misspelt key of a suite."""
+    """Return the view with a wrong type, a misspelt key of a suite, and a function of other inputs."""
     wrong_type = text.replace("assert_type(total, Totals)", "assert_type(total, int)")
-    return wrong_type.replace("    snapshot=True,", "    snapshoot=True,")
+    wrong_function = wrong_type.replace("def is_new(case: ev.Case[Ask, ", "def is_new(case: ev.Case[str, ")
+    return wrong_function.replace("    snapshot=True,", "    snapshoot=True,")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,8 @@ def test_a_user_with_strict_mypy_sees_no_error(said: dict[str, str]) -> None:
 
 
 def test_a_wrong_type_would_be_seen(said: dict[str, str]) -> None:
-    assert said["wrong"].count("error:") == 2
+    assert said["wrong"].count("error:") == 3
+    assert 'expected "Callable[[Case[Ask, Reply]], bool]"' in said["wrong"]
     assert 'Expression is of type "Totals", not "int"' in said["wrong"]
     assert 'Unexpected keyword argument "snapshoot"' in said["wrong"]
 
@@ -81,7 +83,8 @@ def test_a_user_with_strict_pyright_sees_no_error(by_pyright: list[dict[str, Any
 
 def test_pyright_would_see_a_wrong_type_and_a_misspelt_key(by_pyright: list[dict[str, Any]]) -> None:
     found = [each["message"] for each in by_pyright if Path(each["file"]).name == "wrong.py"]
-    assert len(found) == 2
+    assert len(found) == 3
+    assert any('"Ask" is not assignable to "str"' in each for each in found)
     assert any('No parameter named "snapshoot"' in each for each in found)
 
 

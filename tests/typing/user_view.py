@@ -310,6 +310,24 @@ by_value = ev.suite(
 )
 
 
+typed: ev.Suite[Ask, Reply] = ev.suite("typed", cases=[Case("a", input=Ask("q"), expected=Reply(1))])
+
+
+@typed.evaluator
+def total(case: ev.Case[Ask, Reply]) -> float:
+    return case.expected.total - len(case.input.question)
+
+
+@typed.check
+def is_new(case: ev.Case[Ask, Reply]) -> bool:
+    return not case.id
+
+
+def runner(suite: ev.Suite[Ask, Reply]) -> ev.SuiteResult:
+    assert_type(suite, ev.Suite[Ask, Reply])
+    return suite.run()
+
+
 def in_a_notebook() -> None:
     assert_type(declared.run(str), ev.SuiteResult)
     assert_type(declared.to_yaml(), str)
