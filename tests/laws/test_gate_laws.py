@@ -7,6 +7,7 @@ from builders import gate, pairing, run
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.drop import judge_together
 
@@ -14,30 +15,80 @@ cases = st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1
 runs = st.lists(cases, min_size=1, max_size=14)
 limits = st.sampled_from([0.0, 0.02, 0.1, 0.4])
 
+labelled = st.tuples(cases, st.sampled_from(["a", "b", "c"]))
+options: list[dict[str, Any]] = [
+    {},
+    {"undecided": "pass"},
+    {"undecided": "fail"},
+    {"primary": True},
+    {"metric": "loss"},
+    {"test": "permutation", "alternative": "less"},
+    {"by": "talk"},
+    {"by": "talk", "adjust": "fdr", "min_cases": 2},
+    {"cluster_by": "talk"},
+    {"rule": "proven_safe"},
+]
+gates = st.builds(lambda max_drop, more: gate(max_drop, **more), limits, st.sampled_from(options))
+Suite = tuple[list[tuple[tuple[float, float], str]], list[ChangeGate]]
+suites = st.tuples(st.lists(labelled, min_size=1, max_size=14), st.lists(gates, min_size=1, max_size=3))
 
-def verdicts(max_drop: float, *several: list[tuple[float, float]]) -> list[GateResult]:
-    return judge_together(
-        [gate(max_drop).examine(pairing(run([a for a, _ in each]), run([b for _, b in each]))) for each in several]
-    )
+
+def examined(suite: Suite) -> list[GateEvidence]:
+    own, own_gates = suite
+    labels = [label for _, label in own]
+    both = pairing(run([here for (here, _), _ in own], labels), run([there for (_, there), _ in own], labels))
+    return [each.examine(both) for each in own_gates]
 
 
-@settings(max_examples=40, deadline=None)
-@given(runs, st.lists(runs, min_size=1, max_size=3), runs, limits)
-def test_a_gate_more_turns_no_other_red_and_changes_no_rule(
-    own: list[Any], others: list[Any], added: list[Any], max_drop: float
-) -> None:
-    before = verdicts(max_drop, own, *others)[0]
-    after = verdicts(max_drop, own, *others, added)[0]
-    assert before.undecided == after.undecided
-    assert not (before.outcome != "failed" and after.outcome == "failed")
+def verdicts(*several: list[GateEvidence]) -> list[GateResult]:
+    """Judge the gates of several suite files as one family."""
+    files = [f"{number}.eval.yaml" for number, findings in enumerate(several) for _ in findings]
+    return judge_together([each for findings in several for each in findings], files)
+
+
+def same_rule(finding: GateEvidence, old: GateResult, new: GateResult) -> bool:
+    """Return whether a gate is decided by the same rule; the level at which it is proven to fail may be another.
+
+    Where it does not fail any more, it is what it is without a proof.
+    """
+    if old.undecided != new.undecided:
+        return False
+    if not finding.gate.claims:
+        return old == new
+    green = [each.outcome for each in (old, new) if each.outcome != "failed"]
+    return len({*green}) <= 1 and all((each == "undecided") == new.undecided for each in green)
 
 
 @settings(max_examples=30, deadline=None)
-@given(runs, runs, limits)
-def test_a_case_more_of_another_gate_changes_no_rule(own: list[Any], other: list[Any], max_drop: float) -> None:
-    alone = verdicts(max_drop, own, other)[0]
-    longer = verdicts(max_drop, own, [*other, (1.0, 1.0)])[0]
-    assert alone.undecided == longer.undecided
+@given(suites, suites)
+def test_a_gate_more_turns_no_other_red_and_changes_no_rule(own: Suite, other: Suite) -> None:
+    """The gate is added to the same suite, or to another file of the family."""
+    here, there = examined(own), examined(other)
+    for first, second in ((here[:-1], there), (here, there[:-1])):
+        before = verdicts(first, second)
+        after = verdicts(here, there)
+        after = [*after[: len(first)], *after[len(here) : len(here) + len(second)]]
+        for finding, old, new in zip([*first, *second], before, after, strict=True):
+            assert same_rule(finding, old, new)
+            assert not (old.outcome != "failed" and new.outcome == "failed")
+
+
+@settings(max_examples=30, deadline=None)
+@given(suites, suites, st.tuples(cases, st.sampled_from(["a", "new"])))
+def test_a_case_or_a_group_more_of_other_gates_changes_no_rule(own: Suite, other: Suite, added: Any) -> None:
+    here = examined(own)
+    before, after = (verdicts(here, examined(each)) for each in (other, ([*other[0], added], other[1])))
+    for finding, old, new in zip(here, before, after, strict=False):
+        assert same_rule(finding, old, new)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(labelled, min_size=2, max_size=14), limits, st.lists(cases, min_size=1, max_size=4))
+def test_a_group_more_changes_no_rule_of_the_groups_of_a_gate(own: Any, max_drop: float, added: list[Any]) -> None:
+    by = [gate(max_drop, by="talk")]
+    before, after = (examined((each, by))[0].examined for each in (own, [*own, *[(case, "new") for case in added]]))
+    there = {each.group: (each.undecided, each.p_value, each.far) for each in after}
+    assert {each.group: (each.undecided, each.p_value, each.far) for each in before}.items() <= there.items()
 
 
 @settings(max_examples=60, deadline=None)
