@@ -181,7 +181,7 @@ class QuestionDefaults:
     """
 
     asks: ClassVar[bool] = False
-    """Whether it asks models: the suite's judge, or `own_model`."""
+    """Whether it asks models: the suite's judge, or `own_model`. A property where an option decides it."""
 
     @property
     def own_model(self) -> Any:

@@ -204,14 +204,15 @@ class FactCheck(JudgedEvaluator):
         return self.verdict_labels == "strict"
 
     @property
-    def _judges(self) -> bool:
+    def asks(self) -> bool:  # type: ignore[override]  # an option decides it
+        """Whether it asks the judge about explanations."""
         return self.explanation == "judge"
 
     def describe(self) -> Sequence[Metric]:
         """Return the metrics, those of a single claim first."""
         evidence = self._evidence_signature()
         verdict = f"labels:{self.verdict_labels}|v:{self.version}"
-        explanation = f"judge:{self._mode_version() if self._judges else 'omitted'}|v:{self.version}"
+        explanation = f"judge:{self._mode_version() if self.asks else 'omitted'}|v:{self.version}"
         weights = ",".join(f"{name}={weight:g}" for name, weight in self._weights.items())
         weights += "" if self._normalizes else ",sum"
         overall = f"weights:{weights}|labels:{self.verdict_labels}|{evidence}"
@@ -222,7 +223,7 @@ class FactCheck(JudgedEvaluator):
         def of_evidence(name: str) -> Metric:
             return Metric(name, high=high if name in _ABOVE_ONE or "[" in name else 1.0, signature=evidence)
 
-        defects = [Metric("defect[label]", higher_is_better=False, signature=explanation)] if self._judges else []
+        defects = [Metric("defect[label]", higher_is_better=False, signature=explanation)] if self.asks else []
         return [
             Metric("verdict_accuracy", signature=verdict, averaged=True),
             *map(of_evidence, EVIDENCE_METRICS[:3]),
@@ -278,7 +279,7 @@ class FactCheck(JudgedEvaluator):
         Raises:
             EvaluatorError: The ground truth has faults.
         """
-        if not self._judges:
+        if not self.asks:
             return ()
         from pytest_llmeval.judge.contract import Question
         from pytest_llmeval.judge.questions.modes import get_mode, instruction_language
@@ -348,7 +349,7 @@ class FactCheck(JudgedEvaluator):
             tally.details |= explanation_details(verdict, FLAGS)
             tally.explanation(verdict)
         else:
-            tally.undefined[EXPLANATION] = "no judge was used" if self._judges else "explanations are omitted"
+            tally.undefined[EXPLANATION] = "no judge was used" if self.asks else "explanations are omitted"
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Describe differences in verdict and evidence, and defects of the explanation."""
@@ -361,7 +362,7 @@ class FactCheck(JudgedEvaluator):
         """Return means over claims, and scores from the counts of all of them."""
         scores = verdict_scores(sums, VERDICTS) | evidence_scores(sums, VERDICTS)
         scores |= {name: mean(sums, name) for name in (EXPLANATION, OVERALL)}
-        if self._judges:
+        if self.asks:
             scores |= defect_rates(sums, sums[f"{EXPLANATION}.n"])
         return scores | {"unparsed_rate": ratio(sums["unparsed"], sums["answers"])}
 

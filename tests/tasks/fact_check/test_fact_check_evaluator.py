@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval import Case, ErrorBucket, EvaluatorError, get_evaluator, score
+from pytest_llmeval import Case, ErrorBucket, EvaluatorError, get_evaluator, score, score_stream
 from pytest_llmeval.core.errors import JudgeError, NoJudgeError
 from pytest_llmeval.core.tables import ConfusionMatrix, metric_names
 from pytest_llmeval.judge.contract import Verdict
@@ -393,3 +393,11 @@ def test_long_lists_of_details_are_cut_with_their_length() -> None:
     assert FactCheck().measure(case({"justification": "According to " + "long " * 200})).details[
         "unmatched_citations"
     ] == ["long " * 60 + "... (699 more characters)"]
+
+
+def test_omitted_explanations_ask_no_judge_so_that_streams_score_them() -> None:
+    omitted = get_evaluator("fact_check", explanation="omit")
+    assert get_evaluator("fact_check").asks
+    assert not omitted.asks
+    cases = [Case("height", GOLD["claim"], GOLD, prediction={"verdict": "Refuted"})]
+    assert score_stream(omitted, cases).metrics["verdict_accuracy"].value == 1
