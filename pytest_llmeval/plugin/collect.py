@@ -2,7 +2,7 @@
 
 import inspect
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -111,7 +111,9 @@ class CaseItem(pytest.Function):
         if self.bulk:
             self._run_all(fixtures)
         else:
-            following = _of_block(self.loaded, (each.loaded for each in _from(self.queue, self.position)))
+            following = takewhile(
+                before_next_look(self.loaded), (each.loaded for each in _from(self.queue, self.position))
+            )
             execution = self.config.stash[RUNNER].run(self.loaded, fixtures, following, self.early)
             conclude(self, self.loaded, execution)
 
@@ -363,13 +365,17 @@ def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
     return (items[position] for position in range(start, len(items)))
 
 
-def _of_block(loaded: LoadedCase, following: Iterable[LoadedCase]) -> Iterable[LoadedCase]:
-    """Return the cases to come up to the next look at gates, after which they may not be needed."""
+def before_next_look(loaded: LoadedCase) -> Callable[[LoadedCase], bool]:
+    """Return whether a case comes before the next look at gates, after which it may not be needed.
+
+    Args:
+        loaded: The case before it, of the same suite.
+    """
     order = loaded.suite.order
     if order is None:
-        return following
+        return lambda _: True
     end = order.end_of(loaded.case.id)
-    return takewhile(lambda each: order.ranks[each.case.id] < end, following)
+    return lambda each: order.ranks[each.case.id] < end
 
 
 class FaultyCases(pytest.Collector):

@@ -1,6 +1,7 @@
 """The pytest plugin: short hooks that call plain functions. Without ``--llmeval`` it does nothing."""
 
 import gc
+import inspect
 import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
@@ -163,6 +164,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
         named = suite if hasattr(suite, "load") else str(suite)
         over_suite(metafunc, named, enabled=is_enabled(metafunc.config))
+        if is_enabled(metafunc.config) and inspect.iscoroutinefunction(metafunc.function):
+            run_together(metafunc.config)
+
+
+def run_together(config: pytest.Config) -> None:
+    """Register what runs async tests over suites, which loads asyncio, once the first one is collected."""
+    if config.pluginmanager.has_plugin("llmeval_async_tests"):
+        return
+    from pytest_llmeval.plugin.async_tests import AsyncTests
+    from pytest_llmeval.plugin.payload import RUNNER
+
+    config.pluginmanager.register(AsyncTests(config, config.stash[RUNNER]), "llmeval_async_tests")
 
 
 class ScoreHooks:
@@ -384,8 +397,9 @@ class ControllerHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Send run id, terminal width and shard to a worker."""
-        from pytest_llmeval.plugin.pytest_private import COLUMNS, terminal_columns
+        from pytest_llmeval.plugin.pytest_private import COLUMNS, STEALS, terminal_columns
 
+        node.workerinput[STEALS] = self._run.config.getoption("dist") == "worksteal"
         node.workerinput["llmeval_run"] = self._run.runner.judges.enlist()
         node.workerinput[COLUMNS] = terminal_columns(self._run.config)
         node.workerinput[SHARD] = str(shard_of_run(self._run.config) or "")

@@ -180,6 +180,9 @@ CATEGORY = "llmeval_category"
 UNNEEDED = pytest.StashKey[bool]()
 """Whether an item was skipped because the gates of its suite are decided."""
 
+UNREPORTED = pytest.StashKey[bool]()
+"""Whether an item began before its turn and may still fail, so that its results are not those of its test."""
+
 UNNEEDED_CATEGORY = "not needed"
 """The category of such items."""
 

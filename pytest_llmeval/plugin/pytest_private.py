@@ -2,7 +2,8 @@
 
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 COLUMNS = "llmeval_columns"
 """Key under which xdist workers receive the width of the terminal."""
+
+STEALS = "llmeval_steals"
+"""Key under which workers of xdist learn that others may take tests from them that are still to come."""
 
 _ASSUMED = 80
 
@@ -47,6 +51,55 @@ class SyntheticModule(pytest.Module):
 def fixture_info(function: pytest.Function) -> "FuncFixtureInfo":
     """Return the fixtures of a test function: ``Function`` takes them as a parameter, but has no public reader."""
     return function._fixtureinfo  # noqa: SLF001
+
+
+def request_of(function: pytest.Function) -> pytest.FixtureRequest:
+    """Return the request of a test that is set up: hooks get the test alone."""
+    return function._request  # noqa: SLF001
+
+
+def is_parameter(defined: "pytest.FixtureDef[Any]") -> bool:
+    """Return whether a fixture stands for a value of ``parametrize``, which pytest does not mark in public."""
+    return defined.func.__module__ == "_pytest.python"
+
+
+def lasts(function: pytest.Function) -> bool:
+    """Return whether the event loop of a test outlives it; that of pytest-asyncio is made to, unless it has another.
+
+    pytest-asyncio does not say on which of its loops a test runs.
+    """
+    kind, mark = type(function), function.get_closest_marker("asyncio")
+    if mark is None or not kind.__module__.startswith("pytest_asyncio"):
+        return True
+    if getattr(function, "_loop_scope", None) == "function":
+        function.add_marker(pytest.mark.asyncio(**{**mark.kwargs, "loop_scope": "module"}), append=False)
+        vars(function).pop("_loop_scope")
+    return hasattr(kind, "_loop_scope")
+
+
+@contextmanager
+def lasting_anyio_loop(backend: Any) -> Iterator[None]:
+    """Keep the event loop of anyio's plugin, which else ends with each test; there is no public way to."""
+    from anyio import pytest_plugin
+
+    name, options = pytest_plugin.extract_backend_and_options(backend)
+    with pytest_plugin.get_runner(name, options) if name == "asyncio" else nullcontext():
+        yield
+
+
+def next_of_worker(config: pytest.Config, *, only_next: bool) -> Sequence[int]:
+    """Return the positions of the tests that a worker of xdist is to run next; xdist shows one of them in public.
+
+    Args:
+        config: Of the worker.
+        only_next: Whether others may take those that are still to come.
+    """
+    interactor = next((each for each in config.pluginmanager.get_plugins() if hasattr(each, "nextitem_index")), None)
+    if interactor is None or not isinstance(interactor.nextitem_index, int):
+        return ()
+    with interactor.torun.lock() as waiting:
+        later = () if only_next else tuple(each for each in waiting if isinstance(each, int))
+    return (interactor.nextitem_index, *later)
 
 
 def record_whole_name(function: pytest.Function) -> None:

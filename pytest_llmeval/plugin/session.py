@@ -17,7 +17,16 @@ from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import is_suite_file, run_terms, shard_of_run
-from pytest_llmeval.plugin.payload import RESULT, RUNNER, SuiteLoader, case_of, keys_of, take_judgements, take_results
+from pytest_llmeval.plugin.payload import (
+    RESULT,
+    RUNNER,
+    UNREPORTED,
+    SuiteLoader,
+    case_of,
+    keys_of,
+    take_judgements,
+    take_results,
+)
 from pytest_llmeval.plugin.presentation import emit, verdict_report
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.finishing import finish_run, write_run
@@ -198,7 +207,7 @@ class Run:
         """Keep what items had finished when the run was interrupted; pytest makes no report of the one that ran."""
         for item in items:
             part = item.stash.get(RESULT, None)
-            if part is not None:
+            if part is not None and not item.stash.get(UNREPORTED, False):
                 self.record.items[Item(item.location[0], item.nodeid)] = ItemResult(part, "passed", 0.0)
 
     def expect(self, nodeids: Iterable[str], over_suites: Iterable[str] = ()) -> None:

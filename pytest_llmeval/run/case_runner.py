@@ -296,12 +296,12 @@ class CaseRunner:
         __tracebackhide__ = True
         early = self._allowed(loaded.suite, early)
         ahead = any(early) and self._prefetch.looks_ahead(loaded)
-        to_come = islice(following, self._window(loaded.suite)) if ahead else ()
+        to_come = islice(following, self.window(loaded.suite)) if ahead else ()
         next_jobs = (self.jobs(each, fixtures, early) for each in to_come if not self._prefetch.considered(each))
         return self._prefetch.take(self.jobs(loaded, fixtures, early), next_jobs, early)
 
-    def _window(self, suite: Suite) -> int:
-        """Return how many cases are considered: enough of them to fill the batches that a service answers at once."""
+    def window(self, suite: Suite) -> int:
+        """Return how many cases to come are considered: enough to fill the batches that a service answers at once."""
         return max(self._prefetch.window, self._batched(suite))
 
     def _batched(self, suite: Suite) -> int:

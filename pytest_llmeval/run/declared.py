@@ -305,11 +305,28 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
     def __repr__(self) -> str:
         return f"suite({self.name!r})"
 
-    def test(self, function: Function) -> Function:
-        """Make a test function run once for each case: it takes the fixture ``case``, and calls ``case.score``."""
-        self.is_tested = True
-        function.__dict__["llmeval_suite"] = self
-        return function
+    @overload
+    def test(self, function: Function) -> Function: ...
+
+    @overload
+    def test(self, *, concurrency: int) -> "Callable[[Function], Function]": ...
+
+    def test(self, function: Any = None, *, concurrency: int | None = None) -> Any:
+        """Make a test function run once for each case: it takes the fixture ``case``, and calls ``case.score``.
+
+        Async tests run several cases at a time, if they have no fixtures that end with their test.
+
+        Args:
+            function: The test.
+            concurrency: Most cases at a time; default: ``--llmeval-concurrency``.
+        """
+
+        def tested(function: Function) -> Function:
+            self.is_tested = True
+            function.__dict__ |= {"llmeval_suite": self, "llmeval_concurrency": concurrency}
+            return function
+
+        return tested if function is None else tested(function)
 
     @overload
     def evaluator(
