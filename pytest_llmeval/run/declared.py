@@ -4,40 +4,30 @@ import asyncio
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import fields as dataclass_fields
-from dataclasses import is_dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, Signature
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
-    Final,
     Generic,
-    TypeAlias,
     TypeVar,
     Unpack,
-    get_type_hints,
-    is_typeddict,
     overload,
 )
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case, Expected_co, Input_co
-from pytest_llmeval.core.codec import is_typed, normalized
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error, origin, users_frame
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.places import IN_MODULE, FilePlace, display_path
-from pytest_llmeval.data.files.validation import adapter, typed
-from pytest_llmeval.data.formats.base import ColumnMap
-from pytest_llmeval.data.formats.frames import RowSource, columns_of_file, rows_of
+from pytest_llmeval.data.formats.frames import CaseColumns, CaseData, RowSource, cases_of, typed_faults
 from pytest_llmeval.evaluators.checks.contract import CheckKind
 from pytest_llmeval.services.background import LOOP
 from pytest_llmeval.suite.entries import by_name_in_file, check, evaluator, listed
@@ -50,133 +40,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.direct import Judgeable
     from pytest_llmeval.run.scripts import PredictionsFile, ScriptRun, SuiteResult
     from pytest_llmeval.suite.entries import SuiteArguments
-
-
-CaseColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | type | None
-"""What feeds a part of a case: a column, several under their names or under others, or a type, by its fields."""
-
-_FORMATS: Final = {
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".parquet": "arrow",
-    ".pq": "arrow",
-    ".arrow": "arrow",
-}
-_TYPED: Final = ("input", "expected", "prediction")
-
-
-class CaseData(Struct, frozen=True):
-    """The cases of a declared suite.
-
-    Attributes:
-        source: A source of the rows, or what a suite file says under ``source``.
-        types: Part of a case to its type.
-        fault: Why there are no cases; empty if there are some.
-    """
-
-    source: RowSource | Mapping[str, Any] | None
-    types: Mapping[str, Any] = {}
-    fault: str = ""
-
-
-def cases_of(
-    data: Any,
-    caller: FrameType,
-    *,
-    columns: Mapping[str, CaseColumns],
-    options: Mapping[str, Any],
-) -> CaseData:
-    """Return cases of data in memory or in a file.
-
-    Args:
-        data: As of `rows_of`, or the path of a file, relative to the caller's.
-        caller: Who declares them.
-        columns: Part of a case to what feeds it; parts that are not there are read from columns of their names.
-        options: Further options of the source of a file.
-    """
-    file = Path(caller.f_code.co_filename)
-    types = {part: each for part, each in columns.items() if isinstance(each, type) or is_typeddict(each)}
-    try:
-        if isinstance(data, str | Path):
-            path = file.parent / data
-            kind = options.get("format") or ("arrow" if path.is_dir() else _FORMATS.get(path.suffix.lower()))
-            if kind is None:
-                return CaseData(None, types, f"found {path.name!r}, expected a name in {', '.join(_FORMATS)}")
-            named = _column_map(columns, columns_of_file(path) if types else None)
-            source: dict[str, Any] = {"format": kind, "path": str(data), **options}
-            return CaseData({**source, "fields": named} if named else source, types)
-        data = list(data) if isinstance(data, Iterator) else data
-        types = {**_types_of(data, [part for part in ("input", "expected") if part not in columns]), **types}
-        rows = tuple(rows_of(data))
-    except LlmevalError as error:
-        return CaseData(None, types, str(error))
-    known = list(dict.fromkeys(name for row in rows for name in row))
-    named = _column_map(columns, known)
-    column_map = ColumnMap(**named) if named else None
-    return CaseData(RowSource(str(file), None, rows, column_map, caller.f_lineno), types)
-
-
-def _types_of(data: Any, parts: Sequence[str]) -> dict[str, type]:
-    """Return the types of parts that are objects of one model or dataclass in all cases, and can be read back."""
-    types = {}
-    for part in parts if isinstance(data, list | tuple) else ():
-        values = [each.get(part) if isinstance(each, Mapping) else getattr(each, part, None) for each in data]
-        objects = [each for each in values if each is not None]
-        kinds = {type(each) for each in objects}
-        if len(kinds) == 1 and is_typed(objects[0]):
-            (kind,) = kinds
-            with suppress(ValueError, LlmevalError):
-                if all(typed(kind, normalized(each)) == each for each in objects):
-                    types[part] = kind
-    return types
-
-
-def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None) -> dict[str, Any]:
-    """Return ``fields`` of a source."""
-    named: dict[str, Any] = {}
-    for part, selection in columns.items():
-        if selection is None:
-            continue
-        if isinstance(selection, str):
-            named[part] = selection
-        elif isinstance(selection, Mapping):
-            named[part] = dict(selection)
-        elif isinstance(selection, type) or is_typeddict(selection):
-            field_names = list(_fields_of(selection))
-            if field_names and not (known is not None and part in known and part not in field_names):
-                named[part] = {name: name for name in field_names if known is None or name in known} or part
-        else:
-            named[part] = {name: name for name in selection}
-    return named
-
-
-def _fields_of(kind: Any) -> Iterable[str]:
-    if hasattr(kind, "model_fields"):
-        return (each.alias or name for name, each in kind.model_fields.items())
-    if is_dataclass(kind):
-        return (each.name for each in dataclass_fields(kind))
-    return get_type_hints(kind) if is_typeddict(kind) else ()
-
-
-def typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
-    """Return a case whose parts are as their types have them, and part and message of what does not fit."""
-    faults: list[tuple[str, str]] = []
-    fitting: dict[str, Any] = {}
-    for part in _TYPED:
-        value = getattr(case, part)
-        value = {} if value is None and part == "input" else value  # a row without any of its columns
-        absent = value is MISSING or (part == "expected" and value is None)
-        if part not in types or absent:
-            continue
-        try:
-            converted = typed(types[part], value)
-        except LlmevalError as error:
-            faults.append((part, f"{error}, expected {types[part].__name__}"))
-        else:
-            fitting[part] = adapter(types[part]).dump_python(converted, mode="json", exclude_unset=True, by_alias=True)
-    return replace(case, **fitting) if fitting else case, faults
-
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Returned = TypeVar("Returned")
@@ -539,7 +402,6 @@ def _bracketed(value: Any) -> str:
 
 
 def _case_entry(case: Any) -> dict[str, Any]:
-    from pytest_llmeval.core.case import MISSING
 
     entry = {
         "id": case.id,
