@@ -170,7 +170,7 @@ def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Pat
         yield f"{source.file}{target}: {summary_line(constructs)}"
         if folder is None:
             yield from (
-                f"  {each.fate.value}: {each.place}  {each.kind}: {each.text}"
+                f"  {each.fate.value}: {each.place}  {each.kind}: {each.summary}"
                 for fate in Fate
                 for each in constructs
                 if each.fate is fate

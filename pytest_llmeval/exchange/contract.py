@@ -12,6 +12,7 @@ from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.formats.base import id_fault
+from pytest_llmeval.exchange.differences import VerdictDifference
 
 ColumnPart: TypeAlias = Literal[
     "answer",
@@ -58,6 +59,7 @@ class Construct:
         fate: Its fate.
         text: Its meaning here; the differences; or why it is not imported and what to write instead.
         stub: Python to begin with, where code is needed.
+        differences: Answers that it judges otherwise; a construct with some is near.
     """
 
     file: str
@@ -67,6 +69,12 @@ class Construct:
     fate: Fate
     text: str
     stub: str = ""
+    differences: tuple[VerdictDifference, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """Meaning and differences, for people."""
+        return "; ".join((self.text, *(each.line for each in self.differences)))
 
     @property
     def place(self) -> str:
@@ -101,11 +109,24 @@ class SourceLedger:
         self.line = line_of
         self._by_path: dict[SourcePath, Construct] = {}
 
-    def note(self, path: SourcePath, kind: str, fate: Fate, text: str, stub: str = "") -> None:
-        """Note the fate of a construct; of one that is noted again, the worse fate counts."""
+    def note(
+        self,
+        path: SourcePath,
+        kind: str,
+        fate: Fate,
+        text: str,
+        stub: str = "",
+        differences: Iterable[VerdictDifference] = (),
+    ) -> None:
+        """Note the fate of a construct; of one that is noted again, the worse fate counts.
+
+        A construct that is the same but for differences is near.
+        """
+        distinct = tuple(dict.fromkeys(differences))
+        fate = Fate.NEAR if distinct and fate is Fate.SAME else fate
         known = self._by_path.get(path)
         if known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
-            self._by_path[path] = Construct(self.file, self.line(path), path, kind, fate, text, stub)
+            self._by_path[path] = Construct(self.file, self.line(path), path, kind, fate, text, stub, distinct)
 
     def same(self, path: SourcePath, kind: str, text: str) -> None:
         """Note a construct that means the same here."""

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,16 @@ from pytest_llmeval.exchange.contract import (
     as_list,
     is_scalar,
     read_source,
+)
+from pytest_llmeval.exchange.differences import (
+    Direction,
+    VerdictDifference,
+    as_example,
+    of_composing,
+    of_folding,
+    of_json_text,
+    of_scalar_text,
+    texts_in,
 )
 from pytest_llmeval.exchange.records import add_evaluators
 from pytest_llmeval.exchange.templates import check_fault
@@ -169,7 +179,7 @@ class _DatasetReader:
             if result is None:
                 self.ledger.same(path, name, "no check: the case has no expected output")
                 return None
-            check, differs = result
+            check, differences = result
             if title := fields.get("evaluation_name"):
                 check = {**check, "name": str(title).replace("[", "(").replace("]", ")")}
         except LeftOutError as error:
@@ -180,17 +190,17 @@ class _DatasetReader:
             self.ledger.lost(path, name, f"it cannot be a check here: {fault}")
             return None
         if name in ("GEval", "LLMJudge"):
-            differs += self._choose_judge(fields.get("model"))
-        text = f"check {next(iter(check))}"
-        self.ledger.note(path, name, Fate.NEAR if differs else Fate.SAME, f"{text}; {differs}" if differs else text)
+            differences = [*differences, *self._choose_judge(fields.get("model"))]
+        self.ledger.note(path, name, Fate.SAME, f"check {next(iter(check))}", differences=differences)
         return check
 
-    def _choose_judge(self, model: Any) -> str:
-        """Choose the judge of the suite; return the difference for an evaluator with its own model."""
+    def _choose_judge(self, model: Any) -> Iterator[VerdictDifference]:
+        """Choose the judge of the suite; yield the difference of an evaluator with its own model."""
         model_name = str(model or _JUDGE)
         known = model_name if model_name.partition(":")[0] in ("openai", "anthropic") else f"pydantic-ai:{model_name}"
         self.judge = self.judge or known
-        return "" if self.judge == known else f"; its model {model_name} is left out, a suite has one judge"
+        if self.judge != known:
+            yield VerdictDifference(f"its model {model_name} is left out, a suite has one judge")
 
 
 def _parsed(spec: Any) -> tuple[str, Any]:
@@ -225,17 +235,14 @@ def _named(name: str, arguments: Any) -> dict[str, Any]:
     return fields
 
 
-_Check = tuple[dict[str, Any], str] | None
+_Check = tuple[dict[str, Any], Iterable[VerdictDifference]] | None
 
 
-def _equal(value: Any) -> dict[str, Any]:
-    """Return the check that an answer is a value."""
-    return {"equals": value} if isinstance(value, str) else {"json_equals": value}
-
-
-def _read_as_json(value: Any) -> str:
-    """Return the difference where an answer is compared with a value that is not text."""
-    return "" if isinstance(value, str) else "an answer that is text is read as JSON"
+def _equal(value: Any) -> tuple[dict[str, Any], Iterable[VerdictDifference]]:
+    """Return the check that an answer is a value, with its differences."""
+    if isinstance(value, str):
+        return {"equals": value}, [*of_scalar_text(value, whole=True), *of_composing(value)]
+    return {"json_equals": value}, [*of_json_text(value), *of_composing(*texts_in(value))]
 
 
 def _unknown(_fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
@@ -243,24 +250,40 @@ def _unknown(_fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
 
 
 def _equals(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
-    return _equal(fields["value"]), _read_as_json(fields["value"])
+    return _equal(fields["value"])
 
 
 def _equals_expected(_fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     expected = case.get("expected_output")
-    return None if expected is None else (_equal(expected), _read_as_json(expected))
+    return None if expected is None else _equal(expected)
 
 
 def _contains(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
     value, as_strings = fields["value"], bool(fields.get("as_strings"))
-    if isinstance(value, str) or as_strings:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        name = "contains" if fields.get("case_sensitive", True) else "icontains"
-        differs = "a list or an object is written as JSON, and not as Python does" if as_strings else ""
-        return {name: text}, differs
+    if as_strings or isinstance(value, str):
+        return _contains_text(value, folded=not fields.get("case_sensitive", True), as_strings=as_strings)
+    inner = value.values() if isinstance(value, Mapping) else [value]
+    differences = [*of_json_text(value if isinstance(value, Mapping) else [value]), *of_composing(*texts_in(value))]
+    if any(isinstance(each, Mapping | list) for each in inner):
+        differences.append(VerdictDifference("lists and objects inside may have more items and keys", Direction.LOOSER))
     if isinstance(value, Mapping):
-        return {"json_subset": value}, "objects inside may have further keys"
-    return {"json_subset": [value]}, "the answer is read as a list in JSON"
+        return {"json_subset": value}, differences
+    return {"json_subset": [value]}, differences
+
+
+def _contains_text(value: Any, *, folded: bool, as_strings: bool) -> _Check:
+    """Return the check that an answer contains a value as text."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    differences = [*of_composing(text), *(of_folding(text) if folded else ())]
+    if as_strings:
+        differences.append(
+            VerdictDifference("true, null, lists and objects are not written as Python does", example="true")
+        )
+    else:
+        reason = "a list with this text, or an object with this key, contains no text"
+        differences += of_scalar_text(text, whole=False)
+        differences.append(VerdictDifference(reason, Direction.STRICTER, as_example([text])))
+    return {"icontains" if folded else "contains": text}, differences
 
 
 def _duration(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
@@ -270,7 +293,7 @@ def _duration(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
         value = hours * 3600 + minutes * 60 + seconds
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise LeftOutError(f"its duration {value!r} cannot be read, expected seconds")
-    return {"latency_s": value}, ""
+    return {"latency_s": value}, ()
 
 
 def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
@@ -289,7 +312,7 @@ def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
         notes.append("it has no score beside the verdict")
     if fields.get("model_settings"):
         notes.append("model_settings are left out")
-    return {"judge": rubric}, ", ".join(notes)
+    return {"judge": rubric}, [VerdictDifference(", ".join(notes))]
 
 
 def _g_eval(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
@@ -300,7 +323,7 @@ def _g_eval(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
         {"score": score, "meaning": f"level {score} of {low} to {high}"} for score in range(int(low), int(high) + 1)
     ]
     rubric = {"criteria": criteria, "levels": levels, "pass_mark": int(low)}
-    return {"rubric": rubric}, "a rubric whose every level passes, as a score cannot fail there"
+    return {"rubric": rubric}, [VerdictDifference("a rubric whose every level passes, as a score cannot fail there")]
 
 
 _MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], _Check]]] = {

@@ -146,7 +146,7 @@ def _listed(constructs: Iterable[Construct], folder: str) -> Iterator[str]:
     """Yield an item for each kind and text, with all its places; their files are relative to a folder."""
     groups: dict[tuple[str, str, str], list[Construct]] = {}
     for each in constructs:
-        groups.setdefault((each.kind, each.text, each.stub), []).append(each)
+        groups.setdefault((each.kind, each.summary, each.stub), []).append(each)
     for (kind, text, stub), members in groups.items():
         places = ", ".join(f"`{_code(each.place.removeprefix(f'{folder}/'))}`" for each in members)
         times = f" ({len(members)} times)" if len(members) > 1 else ""

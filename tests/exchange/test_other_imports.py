@@ -2,7 +2,9 @@
 
 import json
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.commands import import_source
 from pytest_llmeval.exchange.contract import ImportOptions
+from pytest_llmeval.exchange.differences import Direction
 
 
 @pytest.fixture(autouse=True)
@@ -222,6 +225,56 @@ def test_imported_evaluators_give_the_verdicts_of_pydantic_evals(
         scored = score(get_checks(*case["checks"]), [Case(case["id"], prediction=FACTS[int(case["id"])][1])])
         ours[case["id"]] = scored.metrics["check_rate"].value == 1
     assert ours == theirs
+
+
+TEXTS = ["5", "true", "hello", "Ö", "straße", "l", "", "1e5", "a b", "-", "IM"]
+VALUES = [5, 1, 0, True, False, {"a": 1}, {"a": [1]}, {"a": {"b": True}}, [1], ["hello"], [True], {"ö": 1}, 0.5]
+ANSWERS: list[Any] = [
+    *TEXTS,
+    *VALUES,
+    *map(json.dumps, VALUES),
+    *("O\u0308", "STRASSE", "stra\u017fe", "strasse", " 5", "hello world", "Lima", "null", "[1, 2]"),
+    *({"hello": 1}, {"5": 1}, {"a": [1, 2]}, {"a": {"b": True, "c": 1}}, [[1]], [[1, 2]], [5], ["5"], [], {}, None),
+]
+
+
+def compared_values() -> Iterator[Any]:
+    for text in filter(None, TEXTS):
+        yield {"Equals": {"value": text}}
+        yield from ({"Contains": {"value": text, "case_sensitive": each}} for each in (True, False))
+        yield {"Contains": {"value": text, "as_strings": True}}
+    for value in VALUES:
+        yield from ({name: {"value": value}} for name in ("Equals", "Contains"))
+
+
+def test_every_difference_from_pydantic_evals_is_in_the_report_with_its_direction(folder: Path) -> None:
+    common = pytest.importorskip("pydantic_evals.evaluators")
+    from pytest_llmeval import Case, get_checks, score
+
+    specs = list(compared_values())
+    cases = [{"name": str(n), "inputs": n, "evaluators": [each]} for n, each in enumerate(specs)]
+    path = write_source(folder, "suite.yaml", {"name": "suite", "cases": cases})
+    source = import_source("pydantic-evals", path, "suite.yaml", ImportOptions())
+    assert source is not None
+    assert source.suite is not None
+    constructs = {each.path[1]: each for each in source.constructs if each.path[2:3] == ("evaluators",)}
+    wrong, directions = [], set()
+    for number, case in enumerate(source.suite.cases):
+        ((name, arguments),) = specs[number].items()
+        evaluator = getattr(common, name)(**arguments)
+        answers = [Case(str(n), prediction=each) for n, each in enumerate(ANSWERS)]
+        scored = score(get_checks(*case["checks"]), answers).cases
+        for answer, ours in zip(ANSWERS, scored, strict=True):
+            theirs = evaluator.evaluate(SimpleNamespace(output=answer))
+            theirs = getattr(theirs, "value", theirs)
+            if theirs is not (ours.metrics.get("check_rate") == 1):
+                direction = Direction.STRICTER if theirs else Direction.LOOSER
+                known = {each.direction for each in constructs[number].differences}
+                directions.add(direction)
+                if not known & {direction, Direction.EITHER}:
+                    wrong.append((specs[number], answer, theirs))
+    assert wrong == []
+    assert directions == {Direction.STRICTER, Direction.LOOSER}
 
 
 def test_goldens_of_deepeval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
