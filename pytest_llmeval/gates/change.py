@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.drop_tests import Evidence
     from pytest_llmeval.gates.statistics.estimation import Estimate
-    from pytest_llmeval.gates.statistics.inference import FarChanges
+    from pytest_llmeval.gates.statistics.inference import FarChanges, Worsened
     from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
 
 _PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
@@ -401,6 +401,7 @@ class ChangeGate(Gate):
 
     def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
         from pytest_llmeval.gates.statistics.drop_tests import DropQuestion, Untestable, drop_evidence
+        from pytest_llmeval.gates.statistics.inference import worsened
 
         statistic: Statistic = "mean" if self.statistic == "mean" else "value"
         level = self.interval_confidence
@@ -410,7 +411,8 @@ class ChangeGate(Gate):
         except Untestable as error:
             return ExaminedChange(self, group, len(rows.current), fault=str(error))
         metric = pairing.table.metric(self.metric)
-        return ExaminedChange(self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric)
+        fallen = worsened(pairing, rows, self.metric) if self.noun == "drop" else None
+        return ExaminedChange(self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric, fallen)
 
     def _fault(self, evidence: "Evidence") -> str:
         """Return the reason for failing regardless of the numbers, or an empty text."""
@@ -447,6 +449,29 @@ class ExaminedChange:
     evidence: "Evidence | None" = None
     fault: str = ""
     metric: Metric = field(default=Metric(""))
+    worsened: "Worsened | None" = None
+
+    def cause(self, p_value: float) -> str:
+        """Return the fall beyond the limit and its cases in two sentences; empty if it has none.
+
+        Args:
+            p_value: Adjusted, of the claim of the gate.
+        """
+        if self.worsened is None or self.evidence is None or self.fault or self.evidence.drop is None:
+            return ""
+        data, gate = self.evidence.estimate, self.gate
+        if self.evidence.drop <= gate.max_drop + TOLERANCE or data.chain is not None:
+            return ""
+        moved = "fell" if self.metric.higher_is_better else "rose"
+        where = f" below {gate.against}" if gate.against and self.metric.higher_is_better else ""
+        where = f" above {gate.against}" if gate.against and not where else where
+        change = f"{number(data.baseline)} -> {number(data.value)}"
+        parts = [
+            f"{gate.subject} {moved}{where} {change} (limit {limit(gate.allowed)})",
+            str(self.worsened),
+            f"p {_p(p_value)}" if gate.refutes and p_value <= 1 - gate.confidence else "",
+        ]
+        return f"{'. '.join(filter(None, parts))}."
 
     @property
     def p_value(self) -> float:

@@ -105,6 +105,9 @@ class GateResult:
         low: Lower bound of the interval of `value`, where that is a change against another run; else the interval is
             that of the metric.
         high: Upper bound.
+        cause: The fall in one sentence, with the cases and the label that explain it; empty unless a fall failed the
+            gate.
+        fallen: Ids of the cases that got worse, those that explain the fall first; empty without a `cause`.
     """
 
     gate: str
@@ -116,6 +119,13 @@ class GateResult:
     undecided: Annotated[bool, WrittenField.IF_KNOWN] = False
     low: Annotated[AnyNumber | None, WrittenField.IF_KNOWN] = None
     high: Annotated[AnyNumber | None, WrittenField.IF_KNOWN] = None
+    cause: Annotated[str, WrittenField.IF_KNOWN] = ""
+    fallen: Annotated[Sequence[str], WrittenField.IF_KNOWN] = ()
+
+    @property
+    def headline(self) -> str:
+        """The cause of a fall, else the reason."""
+        return self.cause or self.reason
 
 
 class ScoreSide(NamedTuple):

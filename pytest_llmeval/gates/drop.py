@@ -1,13 +1,13 @@
 """Rules on the drop or the gain between two runs, and the verdicts on gates that are judged together."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several
-from pytest_llmeval.gates.change import Adjusted, ChangeGate, GateEvidence
+from pytest_llmeval.gates.change import Adjusted, ChangeGate, ExaminedChange, GateEvidence
 from pytest_llmeval.gates.contract import (
     BY,
     MIN_CASES,
@@ -501,7 +501,8 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateRes
         _, outcome, drop, reason = verdicts[0]
         evidence = finding.examined[0].evidence
         low, high = (evidence is not None and gate.change_bounds(evidence.interval)) or (None, None)
-        return replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
+        verdict = replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
+        return _with_cause(verdict, zip(finding.examined, among, strict=True))
     note = f"; not judged, under {counted(gate.min_cases, 'case')}: {several(finding.small)}" if finding.small else ""
     failed = [each for each in verdicts if each[1] == "failed"]
     worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])
@@ -516,4 +517,19 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateRes
         groups = counted(len(verdicts), "group")
         of_all = f"{len(open_)} of {groups} undecided" if open_ else f"all {groups} pass"
         text = f"{of_all}, {gate.worst} {group}: {reason}{note}"
-    return replace(gate.result(outcome, drop, text), undecided=undecided)
+    falls = [
+        pair for pair, each in zip(zip(finding.examined, among, strict=True), verdicts, strict=True) if each in failed
+    ]
+    return _with_cause(replace(gate.result(outcome, drop, text), undecided=undecided), falls)
+
+
+def _with_cause(verdict: GateResult, falls: "Iterable[tuple[ExaminedChange, Adjusted]]") -> GateResult:
+    """Return the verdict on a gate with the cause of the falls that failed it, of each group if it has any."""
+    if verdict.outcome != "failed":
+        return verdict
+    causes, fallen = list[str](), list[str]()
+    for each, adjusted in falls:
+        if cause := each.cause(adjusted.p_value):
+            causes.append(f"{each.group}: {cause}" if each.group else cause)
+            fallen += each.worsened.ids if each.worsened is not None else ()
+    return replace(verdict, cause=several(causes, " "), fallen=tuple(fallen))

@@ -155,11 +155,12 @@ def verdict_report(key: SuiteKey, verdict: GateResult | SnapshotVerdict) -> Verd
     variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
     if isinstance(verdict, GateResult):
         kind, subject, line = "gate", verdict.gate, verdict.line
+        text = f"{verdict.cause}\n{verdict.reason}" if verdict.cause else verdict.reason
     else:
-        kind, subject, line = "snapshot", verdict.metric, 0
+        kind, subject, line, text = "snapshot", verdict.metric, 0, verdict.reason
     failed = verdict.outcome == "failed"
     place = f"{key.display_path}:{line}" if line else key.display_path
-    reason = f"{place}: {kind} {subject}: {verdict.reason}" if failed else verdict.reason
+    reason = f"{place}: {kind} {subject}: {text}" if failed else text
     return VerdictReport(key.path, key.display_path, f"{kind}[{subject}]{variant}", verdict.outcome, reason, line)
 
 

@@ -111,6 +111,14 @@ def record_whole_name(function: pytest.Function) -> None:
         function._id = function._id.parse(function.nodeid)  # noqa: SLF001
 
 
+def rerun_last_failed(config: pytest.Config, nodeids: Iterable[str]) -> None:
+    """Make ``--lf`` rerun items that passed; pytest has no other way to add to its list than a failed report."""
+    plugin: Any = config.pluginmanager.get_plugin("lfplugin")
+    for nodeid in nodeids if plugin is not None else ():
+        report = pytest.TestReport(nodeid, (nodeid.partition("::")[0], None, nodeid), {}, "failed", None, "call")
+        plugin.pytest_runtest_logreport(report)
+
+
 def deselected_by_pytest() -> bool:
     """Return whether pytest itself calls ``pytest_deselected``: the hook does not name its caller."""
     frame = sys._getframe(1)  # noqa: SLF001 (no hook says who calls)

@@ -1,7 +1,7 @@
 """One run in the main process: its items, shards, results and report files."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +15,7 @@ from pytest_llmeval.baselines.runs import SELECTING, SnapshotMode
 from pytest_llmeval.cli.options import SHARD_SUFFIX
 from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import (
@@ -28,6 +29,7 @@ from pytest_llmeval.plugin.payload import (
     take_results,
 )
 from pytest_llmeval.plugin.presentation import emit, verdict_report
+from pytest_llmeval.plugin.pytest_private import rerun_last_failed
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.finishing import finish_run, write_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
@@ -264,6 +266,16 @@ class Run:
         self.shortfalls += self.finished.shortfalls
         self.notes += self.finished.notes
         emit(session, [verdict_report(*each) for each in self.finished.verdicts])
+        rerun_last_failed(self.config, self._fallen())
+
+    def _fallen(self) -> Iterator[str]:
+        """Yield the items of cases whose fall failed a gate."""
+        assert self.finished is not None
+        gates = ((key, each) for key, each in self.finished.verdicts if isinstance(each, GateResult))
+        fallen = {(key, case) for key, gate in gates for case in gate.fallen}
+        for item, result in self.record.items.items():
+            if any((result.part.key, record.id) in fallen for record in result.part.records):
+                yield item.nodeid
 
     def suites(self, session: pytest.Session) -> Suites:
         """Return the suites of the run."""

@@ -180,7 +180,7 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += [text(line), ""]
     gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
     if gates:
-        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in gates]
+        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate.headline)) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
     changed = sorted(
         (each for each in suite.snapshot if each.kind != "unchanged"), key=lambda each: each.outcome != "failed"

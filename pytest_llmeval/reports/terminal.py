@@ -174,7 +174,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield Line(f"by {key}: {counted(len(groups), 'group')} (-v shows them)")
     if errors := _errors(suite):
         yield Line(printable(f"errors: {errors} (--llmeval-report=errors.json lists them)"))
-    yield from (gate_line(each) for each in suite.gates if each.outcome != "not_judged")
+    yield from _gates(suite, details=bool(verbosity))
     yield from not_judged(suite)
     yield from _snapshot(suite, everything=everything)
     if verbosity:
@@ -216,6 +216,15 @@ def _errors(suite: SuiteReport) -> str:
     )
 
 
+def _gates(suite: SuiteReport, *, details: bool) -> Iterator[Line]:
+    """Yield the verdicts on gates; the statistics of a fall are a detail."""
+    for gate in suite.gates:
+        if gate.outcome != "not_judged":
+            yield gate_line(gate)
+            if gate.cause and details:
+                yield Line(printable(f"  {gate.reason}"))
+
+
 def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
     """Yield scores that differ from the approved ones, failures first; the rest is counted."""
     unchanged = [each for each in suite.snapshot if each.kind == "unchanged"]
@@ -253,4 +262,4 @@ def gate_line(gate: GateResult, suite: SuiteReport | None = None) -> Line:
     """Return the line of a verdict, after the name of its suite if several are listed."""
     verdict, colour = _SIGNS[gate.outcome]
     where = f"{suite.suite}: " if suite else ""
-    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({gate.reason})"), colour)
+    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({gate.headline})"), colour)

@@ -431,7 +431,7 @@ def _age(run: RunReport, baseline: RunReport) -> str:
 def _verdicts(suite: SuiteReport) -> Iterator[tuple[str, str, str, str]]:
     """Yield the verdicts on gates, and on scores that differ from the approved ones and did not pass."""
     for gate in suite.gates:
-        yield gate.outcome, suite.suite, gate.gate, gate.reason
+        yield gate.outcome, suite.suite, gate.gate, gate.headline
     for each in suite.snapshot:
         if each.outcome != "passed":
             yield each.outcome, suite.suite, f"snapshot {each.metric}", each.reason

@@ -206,3 +206,25 @@ def test_a_history_that_was_cut_begins_with_what_can_be_read(project: "Project")
     path.write_text(f"{first[:-9]}\n{second}\n[1]\n", encoding="utf-8")
     write_suite(project, 1, **ANYTIME)
     assert " of 2 runs since the approval" in reason(project.run(without=WITH_SYRUPY))
+
+
+def test_a_failed_gate_names_the_lost_cases_everywhere_and_lf_reruns_them(project: "Project", workers: int) -> None:
+    def write(wrong: int) -> None:
+        topics = ["api"] * 7 + ["billing"] * 33
+        single = [{**each, "labels": {"topic": topic}} for each, topic in zip(cases(wrong, 40), topics, strict=True)]
+        project.suite("s.eval.yaml", single, gates=[GATE], snapshot={"tolerance": 1})
+
+    write(0)
+    assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
+    write(12)
+    ran = project.run("--llmeval-report=r.md", workers=workers, without=WITH_SYRUPY)
+    cause = "f1 fell 1.0000 -> 0.7000 (limit 0.05). 12 cases worse, 7 of 7 with topic=api: c00, c01, c02, c03, "
+    (gate,) = ran.suites["s"]["gates"]
+    assert (ran.code, gate["outcome"]) == (1, "failed")
+    assert gate["cause"].startswith(cause)
+    assert f"gate FAILED  drop(f1) <= 0.05  ({gate['cause']})" in ran.section("llmeval")
+    assert gate["reason"] not in ran.section("llmeval")
+    assert f": gate drop(f1) <= 0.05: {gate['cause']}\n{gate['reason']}" in ran.text
+    assert "12 cases worse, 7 of 7 with topic=api: c00, c01" in (project.path / "r.md").read_text(encoding="utf-8")
+    again = project.run("--lf", "-v", workers=workers, without=WITH_SYRUPY)
+    assert again.counts["passed"] == len(gate["fallen"]) == 12

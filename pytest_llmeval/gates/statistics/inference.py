@@ -1,14 +1,15 @@
 """Intervals, p-values and warnings from resampled differences."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.statistics.estimation import Estimate
-from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
 from pytest_llmeval.gates.statistics.significance import (
     acceleration,
     bca_interval,
@@ -21,6 +22,7 @@ from pytest_llmeval.gates.statistics.significance import (
     unseen_rest,
     unseen_tail,
 )
+from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.intervals import Resampled, Tails, nominal, resampled_interval, unseen_share
 
 Method: TypeAlias = Literal["percentile", "bca"]
@@ -46,6 +48,75 @@ _SLACK = 1e-9
 _PRIOR_RISES = 0.4
 """Rises, and as many units without one, that luck is measured with before any case ran: with less, a fall of two in
 four among quiet gates would be beyond luck too easily; with more, never."""
+
+
+_LISTED = 7
+"""Worse cases that a sentence names."""
+
+_BY_CHANCE = 0.05
+
+
+class Worsened(NamedTuple):
+    """The cases that got worse, with the label that explains most of them.
+
+    Attributes:
+        ids: Of the cases; those with the label first, then the largest drop first.
+        label: The label; empty if none explains them.
+        value: Its value.
+        inside: Number of worse cases with this value.
+        total: Number of compared cases with this value.
+    """
+
+    ids: tuple[str, ...] = ()
+    label: str = ""
+    value: str = ""
+    inside: int = 0
+    total: int = 0
+
+    def __str__(self) -> str:
+        if not self.ids:
+            return ""
+        shared = f", {self.inside} of {self.total} with {self.label}={self.value}" if self.label else ""
+        more = f" and {len(self.ids) - _LISTED} more" if len(self.ids) > _LISTED else ""
+        return f"{counted(len(self.ids), 'case')} worse{shared}: {', '.join(self.ids[:_LISTED])}{more}"
+
+
+def worsened(pairing: RunPairing, rows: PairedRows, metric: str) -> Worsened:
+    """Return the paired cases that have a worse score of a metric, with the label that explains most of them."""
+    table = pairing.table
+    if not pairing.paired or metric not in table.scores:
+        return Worsened()
+    change = table.scores[metric][rows.current] - table.scores[metric][rows.baseline]
+    drops = -change if table.metric(metric).higher_is_better else change
+    cases = [table.records[row] for row in rows.current]
+    labels = {each.id: each.labels for each in cases}
+    worse = {each.id: float(drop) for each, drop in zip(cases, drops, strict=True) if drop > TOLERANCE}
+    ids = sorted(worse, key=lambda case: (-worse[case], case))
+    explaining = _explaining(labels, worse)
+    if explaining is None:
+        return Worsened(tuple(ids))
+    label, value = explaining
+    alike = {case for case, own in labels.items() if own.get(label) == value}
+    ids.sort(key=lambda case: case not in alike)
+    return Worsened(tuple(ids), label, value, len(alike & worse.keys()), len(alike))
+
+
+def _explaining(labels: Mapping[str, Mapping[str, str]], worse: Mapping[str, float]) -> tuple[str, str] | None:
+    """Return the label and value that explain most, by Fisher's exact test over all of them; ``None`` for none.
+
+    They explain if at least half of the worse cases have them, and chance would hardly put so many there.
+    """
+    every = Counter(pair for own in labels.values() for pair in own.items())
+    inside = Counter(pair for case in worse for pair in labels[case].items())
+    draws = math.comb(len(labels), len(worse))
+    tails = []
+    for pair, count in inside.items():
+        if count > 1 and 2 * count >= len(worse):
+            size, most = every[pair], min(every[pair], len(worse))
+            ways = (math.comb(size, n) * math.comb(len(labels) - size, len(worse) - n) for n in range(count, most + 1))
+            tails.append((sum(ways) / draws, pair))
+    tail, pair = min(tails, default=(1.0, ("", "")))
+    return pair if tail * len(every) <= _BY_CHANCE else None
 
 
 class FarChanges(NamedTuple):

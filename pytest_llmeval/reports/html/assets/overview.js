@@ -139,17 +139,17 @@ function brokenScore(entry, { metric, value, approved, reason }) {
 
 /** @param {any} gate @param {number} entry @returns {Element} */
 function drawGate(gate, entry) {
-  const { look, reason, digits, value, line } = gate;
+  const { look, cause, reason, digits, value, line } = gate;
   const known = [[value, digits], [line.low, digits], [line.high, digits], [gate.approved, digits], ...knownOfMetrics(entry)];
   if (gate.change) known.push([Math.abs(gate.change.difference ?? NaN), differenceDigits(entry, gate.change)]);
   const name = outcomeName(look);
-  const whole = translated(reason || "");
+  const whole = cause || translated(reason || "");
   const shown = whole.startsWith(name) ? whole.slice(name.length).replace(/^[:;：]\s*/, "") : whole;
   return h(
     "li",
     { class: `gate ${look}` },
     sign(look),
-    h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, h("b", { class: "look" }, name), shown ? [": ", withFigures(shown, known)] : null)),
+    h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, h("b", { class: "look" }, name), shown ? [": ", withFigures(shown, known)] : null), cause ? h("p", { class: "quiet" }, withFigures(reason, known)) : null),
     h("span", { class: "figure" }, figure(value, digits)),
     h("div", { class: "line" }, numberLine(gate, digits)),
   );
