@@ -30,7 +30,11 @@ options: list[dict[str, Any]] = [
 ]
 gates = st.builds(lambda max_drop, more: gate(max_drop, **more), limits, st.sampled_from(options))
 Suite = tuple[list[tuple[tuple[float, float], str]], list[ChangeGate]]
-suites = st.tuples(st.lists(labelled, min_size=1, max_size=14), st.lists(gates, min_size=1, max_size=3))
+falls = st.tuples(st.sampled_from([*[(0.0, 1.0)] * 4, (1.0, 1.0), (1.0, 0.0)]), st.sampled_from(["a", "b"]))
+suites = st.tuples(
+    st.lists(labelled, min_size=1, max_size=14) | st.lists(falls, min_size=3, max_size=8),
+    st.lists(gates | st.just(gate()), min_size=1, max_size=3),
+)
 
 
 def examined(suite: Suite) -> list[GateEvidence]:
