@@ -103,6 +103,7 @@ def _unknown_tag(tag: str) -> str:
 
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
@@ -228,7 +229,7 @@ class _Builder:
 
     def scalar(self, event: Any) -> None:
         place = _place(event)
-        text = value = event.value.translate(self.restore) if self.restore else event.value
+        text = value = _joined(event.value.translate(self.restore) if self.restore else event.value)
         plain = event.implicit[0] and event.tag is None
         try:
             if plain:
@@ -332,6 +333,15 @@ class _Builder:
         frame.merged = [(each, at.children) for each, at in zip(values, places, strict=True)]
 
 
+def _joined(text: str) -> str:
+    """Return a text with one character for each surrogate pair, which JSON escapes in halves."""
+    return (
+        text
+        if text.isascii()
+        else _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    )
+
+
 def _place(event: Any) -> FilePlace:
     mark = event.start_mark
     return FilePlace(mark.line + 1, mark.column + 1)
@@ -354,11 +364,11 @@ def _stand_ins(text: str) -> dict[int, str]:
     return {ord(mark): stand_in for mark, stand_in in zip(marks, free, strict=False)}
 
 
-_LIBYAML_TOO_DEEP = "nesting depth"
+_LIBYAML_LIMITS = ("nesting depth", "invalid Unicode character escape")
 
 
-class _TooDeepForLibyamlError(Exception):
-    """libyaml read ahead to its own limit before its events reached ours; the parser in Python does not."""
+class _LibyamlLimitError(Exception):
+    """libyaml refuses what the parser in Python reads: data nested deeply, and escaped surrogate pairs, as in JSON."""
 
 
 def load_yaml(text: str, faults: FaultLog) -> tuple[Any, FilePlace | None]:
@@ -375,7 +385,7 @@ def load_yaml(text: str, faults: FaultLog) -> tuple[Any, FilePlace | None]:
         attempt = FaultLog(faults.file)
         try:
             loaded = _load(text, attempt, parser)
-        except _TooDeepForLibyamlError:
+        except _LibyamlLimitError:
             continue
         break
     faults.include(attempt)
@@ -392,8 +402,10 @@ def _load(text: str, faults: FaultLog, parser: Any) -> tuple[Any, FilePlace | No
     except _StopError:
         pass
     except yaml.YAMLError as error:
-        if parser is not yaml.SafeLoader and _LIBYAML_TOO_DEEP in str(getattr(error, "problem", "")):
-            raise _TooDeepForLibyamlError from error
+        if parser is not yaml.SafeLoader and any(
+            limit in str(getattr(error, "problem", "")) for limit in _LIBYAML_LIMITS
+        ):
+            raise _LibyamlLimitError from error
         add_yaml_fault(text, error, faults)
     except (ValueError, OverflowError) as error:
         # Only the parser in Python: it turns an escape such as "\U00110000" into a character without a check.

@@ -229,6 +229,16 @@ def test_escape_that_names_no_character_is_a_fault(escape: str) -> None:
     assert len(faults_of(f'a: "{escape}"')) == 1
 
 
+@pytest.mark.usefixtures("parser")
+def test_a_pair_of_escapes_is_one_character_as_in_json() -> None:
+    smile = "\U0001f600"
+    assert load(json.dumps({"a": smile, smile: [f"x{smile}{smile}"]})) == {"a": smile, smile: [f"x{smile}{smile}"]}
+    assert load(r"""{a: '\ud83d\ude00', b: \ud83d\ude00}""") == dict.fromkeys("ab", r"\ud83d\ude00")
+    assert faults_of(r'{a: "\ud83d\ude00", b: "\ude00\ud83d"}') == [
+        ":1:24  b: found half of a surrogate pair, expected a whole character"
+    ]
+
+
 @pytest.mark.parametrize("text", ["# nothing\n", "---\n", "--- ~\n", "--- # x\n...\n"])
 def test_suite_without_data_is_a_fault(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.yaml").write_text(text)
