@@ -208,6 +208,8 @@ def own_fields(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any
 def record_in(prediction: Any, expected: Mapping[str, Any]) -> Any:
     """Return the record that a prediction is, or has as its answer, where a field of the record is called ``answer``.
 
+    What is expected decides, not what stands next to the answer.
+
     >>> record_in({"answer": {"answer": "yes", "n": 1}, "usage": {}}, {"answer": "yes", "n": 1})
     {'answer': 'yes', 'n': 1}
     >>> record_in({"answer": "yes", "n": 1, "usage": {}}, {"answer": "yes", "n": 1})
@@ -216,12 +218,22 @@ def record_in(prediction: Any, expected: Mapping[str, Any]) -> Any:
     if not isinstance(prediction, Mapping):
         return prediction
     answer = prediction.get("answer")
+    inside = _object_in(answer) if isinstance(answer, str) else answer
     other_fields = expected.keys() - {"answer"}
-    lacks_fields = bool(other_fields) and not prediction.keys() & other_fields
-    holds_record = isinstance(answer, Mapping) or (isinstance(answer, str) and lacks_fields)
-    if holds_record and all(name in (*PARTS, TRACE) for name in prediction):
-        return answer
-    return without_parts(prediction, expected)
+    lacks_fields = bool(other_fields) and prediction.keys().isdisjoint(other_fields)
+    if isinstance(inside, Mapping):
+        is_wrapped = lacks_fields or not inside.keys().isdisjoint(expected)
+    else:
+        is_wrapped = isinstance(answer, str) and lacks_fields
+    return answer if is_wrapped else without_parts(prediction, expected)
+
+
+def _object_in(text: str) -> Any:
+    """Return the JSON in a text, which may be fenced; ``None`` without any."""
+    try:
+        return json.loads(text[text.index("{") : text.rindex("}") + 1])
+    except (ValueError, RecursionError):
+        return None
 
 
 def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts()) -> Any:
@@ -240,10 +252,12 @@ def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts
     {'pairs': [1], 'answer': '?'}
     """
     keys = tuple(own_keys)
-    if not keys or not isinstance(prediction, Mapping) or any(key in prediction for key in keys):
+    if not keys or not isinstance(prediction, Mapping):
         return prediction
     answer = parts.find("answer", prediction)
-    return prediction if answer is MISSING else answer
+    holds_keys = isinstance(answer, Mapping) and any(key in answer for key in keys)
+    is_own = answer is MISSING or (not holds_keys and any(key in prediction for key in keys))
+    return prediction if is_own else answer
 
 
 def expectation(name: str | None, path: str | None, expected: Any) -> Any:

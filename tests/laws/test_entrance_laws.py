@@ -1,5 +1,6 @@
 """Values in the types of Python's libraries score as their plain twins do, at every entrance."""
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import make_dataclass, replace
@@ -146,6 +147,21 @@ def _reads_answers(name: str) -> bool:
 USAGE: Final = {"input_tokens": 3, "cost_usd": 0.01}
 
 
+NEIGHBOURS: Final[dict[str, Any]] = {
+    "usage": USAGE,
+    "messages": [],
+    "tool_calls": [],
+    "trace": {"spans": []},
+    "cost_usd": 0.1,
+    "latency_s": 2.5,
+    "model": "small",
+    "documents": [{"id": 7, "text": "Orrin Bay"}],
+    "metadata": {"run": 3},
+    "evidence_sources": [],
+    "order": 9,
+}
+
+
 @pytest.mark.parametrize("name", [*filter(_reads_answers, GENERATORS)])
 def test_what_stands_next_to_an_answer_changes_no_score(name: str) -> None:
     generator = GENERATORS[name]
@@ -154,10 +170,14 @@ def test_what_stands_next_to_an_answer_changes_no_score(name: str) -> None:
     alone = [
         Case(str(number), generator.input(rng), generator.gold(rng), generator.answer(rng)) for number in range(ROUNDS)
     ]
-    wrapped = [replace(each, prediction={"answer": each.prediction, "usage": USAGE}) for each in alone]
+    written = [replace(each, prediction=json.dumps(each.prediction)) for each in alone]
     judge = answered if evaluator.asks else None
-    results = [score(evaluator, cases, confidence=None, judge=judge) for cases in (alone, wrapped)]
-    assert [case.metrics for case in results[0].cases] == [case.metrics for case in results[1].cases]
+    for cases in (alone, written):
+        expected = score(evaluator, cases, confidence=None, judge=judge)
+        for more in (*({neighbour: value} for neighbour, value in NEIGHBOURS.items()), NEIGHBOURS):
+            wrapped = [replace(each, prediction={"answer": each.prediction, **more}) for each in cases]
+            result = score(evaluator, wrapped, confidence=None, judge=judge)
+            assert [case.metrics for case in result.cases] == [case.metrics for case in expected.cases], more
 
 
 RECORDS: Final[list[dict[str, Any]]] = [
@@ -165,13 +185,24 @@ RECORDS: Final[list[dict[str, Any]]] = [
     {"answer": "30 days", "order": 7},
     {"answer": "30 days"},
 ]
+PARTS_NEXT_TO_IT: Final = {"usage": USAGE, "messages": [], "tool_calls": [], "contexts": []}
 
 
-@pytest.mark.parametrize("more", [{"usage": USAGE}, {"usage": USAGE, "messages": [], "tool_calls": [], "contexts": []}])
-@pytest.mark.parametrize("record", RECORDS)
-def test_parts_next_to_a_record_or_around_it_are_no_fields(record: dict[str, Any], more: dict[str, Any]) -> None:
+def _rates(record: Any, prediction: Any) -> tuple[float | None, float | None]:
     evaluator = get_evaluator("fields")
-    forms = [record, {**record, **more}, {"answer": record, **more}]
-    results = [score(evaluator, [Case("a", expected=record, prediction=each)], confidence=None) for each in forms]
-    assert [each.metrics["field_f1"].value for each in results] == [1, 1, 1]
-    assert [each.metrics["extra_fields"].value for each in results] == [0, 0, 0]
+    metrics = score(evaluator, [Case("a", expected=record, prediction=prediction)], confidence=None).metrics
+    return metrics["field_f1"].value, metrics["extra_fields"].value
+
+
+@pytest.mark.parametrize("more", [{"usage": USAGE}, PARTS_NEXT_TO_IT])
+@pytest.mark.parametrize("record", RECORDS)
+def test_parts_next_to_a_record_are_no_fields(record: dict[str, Any], more: dict[str, Any]) -> None:
+    assert _rates(record, {**record, **more}) == (1, 0)
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_nothing_next_to_a_wrapped_record_is_a_field(record: dict[str, Any]) -> None:
+    wrong = {**record, "order": 8}
+    for reply in (record, json.dumps(record), f"```json\n{json.dumps(record)}\n```", wrong, json.dumps(wrong)):
+        for more in (*({name: value} for name, value in NEIGHBOURS.items()), NEIGHBOURS, PARTS_NEXT_TO_IT):
+            assert _rates(record, {"answer": reply, **more}) == _rates(record, reply), (reply, more)

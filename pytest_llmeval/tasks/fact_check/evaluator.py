@@ -141,7 +141,7 @@ class FactCheck(JudgedEvaluator):
     """
 
     name = "fact_check"
-    reads = Reads(own_keys=(*ANSWER_KEYS, "evidence_sources"))
+    reads = Reads(own_keys=ANSWER_KEYS)
 
     evidence_threshold: float = 0.3
     evidence_form: EvidenceForm = "each_side"

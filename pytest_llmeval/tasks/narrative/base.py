@@ -57,7 +57,7 @@ class NarrativeEvaluator(Evaluator):
             case. Unknown labels stay as they are.
     """
 
-    reads = Reads(own_keys=(*PARTS, "version", "metadata", "source_info"))
+    reads = Reads(own_keys=PARTS)
 
     metrics: ClassVar[tuple[str, ...]] = ()
 
