@@ -66,6 +66,7 @@ EXAMPLES: Mapping[str, Example] = {
         {"turns": 2, "stop": "script", "messages": []},
         {"turns": 4, "stop": "max_turns", "messages": []},
     ),
+    "document_ids": Example({}, "Q?", ["d1", "d2"], ["d1", "d2"], ["d3", "d2"]),
     "emotion_cause": Example({"subtask": 2}, None, [["2_fear", "1"]], [["2_fear", "1"]], [["2_joy", "2"]]),
     "fact_check": Example(
         {"explanation": "omit"},
@@ -166,6 +167,7 @@ _FAILURES: Mapping[str, _Failing] = {
         {"docs_recall@3": Limit(1.0)},
         _case(["d4", "d9"], ["d1", "d2", "d4"], "harbour paintings"),
     ),
+    "document_ids": ({"k": 3}, {"recall@3": Limit(1.0)}, _case(["d4", "d9"], ["d1", "d2", "d4"], "harbour paintings")),
     "fact_check": (
         {"explanation": "omit"},
         {"verdict_accuracy": Limit(1.0)},

@@ -335,6 +335,36 @@ def conversation(
             user sets them.
     """
 
+def document_ids(
+    *,
+    k: int | Sequence[int] = ...,
+    metrics: Sequence[Literal["recall", "precision", "hit_rate", "ndcg", "mrr"]] = ...,
+    id_fields: Sequence[str] = ...,
+    separator: str | None = ...,
+    as_: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+) -> Entry:
+    """Recall, precision, hit rate, nDCG and MRR of the first k retrieved documents, known by their ids.
+
+    ``expected`` is a list of ids, or has it under ``contexts`` or ``sources``, next to an ``answer``, say. A text is
+    one id, or a JSON list of ids. ``prediction`` is the list of results, best first, or has it under ``sources`` or as
+    the part ``contexts``; ``on`` names another place. Results are ids, or objects with an id.
+
+    A document counts once, at its first rank: several passages of a document do not fill further ranks, and no score
+    exceeds 1. Each score is the mean over the cases that expect a document. nDCG is that of trec_eval; an expected
+    object may have a ``relevance``, the gain of its document.
+
+    Args:
+        k: How many documents count: a number, or several.
+        metrics: Which of ``recall``, ``precision``, ``hit_rate``, ``ndcg`` and ``mrr``.
+        id_fields: Keys of the id in a result that is an object; the first that is not empty is used.
+        separator: Text between the ids in a text, such as ``;`` in a CSV; default: a text is one id.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
 def emotion_cause(
     *,
     subtask: Literal[1, 2] = ...,
@@ -1435,6 +1465,7 @@ __all__ = [
     "contains_json",
     "conversation",
     "cost_usd",
+    "document_ids",
     "emotion_cause",
     "empty",
     "ends_with",

@@ -3,11 +3,11 @@
 import asyncio
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_llmeval.core.case import MISSING, Parts, describe_prediction
+from pytest_llmeval.core.case import MISSING, describe_prediction, search
 from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, SuiteError, format_error, origin
 from pytest_llmeval.core.wording import counted, several, suggest
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl, read_text
@@ -49,6 +49,14 @@ _CONTEXTS = (
     ),
     *("上下文", "参考资料", "段落", "文档", "资料", "依据"),
 )
+_DOCUMENTS = (
+    *("gold_ids", "gold_id", "gold_documents", "gold_document", "gold_document_ids", "gold_doc_ids", "gold_doc_id"),
+    *("gold_docs", "gold_doc", "gold_sources", "gold_source", "expected_ids", "expected_documents", "expected_sources"),
+    *("relevant_ids", "relevant_documents", "relevant_docs", "relevant_doc_ids", "document_ids", "document_id"),
+    *("doc_ids", "doc_id", "source_ids", "source_id", "sources", "source", "文档编号", "相关文档", "来源"),
+)
+_DOCUMENT_KEYS = ("id", "doc_id", "document_id", "source_id", "docno", "_id", "source", "url", "path")
+_SEPARATORS = (";", "|", ",")
 _IDS = ("id", "case_id", "question_id", "qid", "nr", "no", "number", "编号", "序号")
 _LABELS = (
     "category",
@@ -77,6 +85,7 @@ class QuestionColumns(NamedTuple):
         contexts: Passages that the target receives with the question.
         id: Names the cases.
         label: Groups the cases.
+        documents: Ids of the documents that should be retrieved.
     """
 
     question: str
@@ -84,6 +93,7 @@ class QuestionColumns(NamedTuple):
     contexts: str = ""
     id: str = ""
     label: str = ""
+    documents: str = ""
 
 
 class QuestionFile(NamedTuple):
@@ -149,7 +159,7 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
 
     Args:
         file: The file.
-        chosen: Columns that the user named: ``question``, ``expected``, ``contexts``.
+        chosen: Columns that the user named: ``question``, ``expected``, ``contexts``, ``documents``.
 
     Raises:
         LlmevalError: A column that was named does not exist, or which one has the question is not clear.
@@ -172,7 +182,10 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
     remaining = [name for name in names if name != question]
     expected = chosen.get("expected") or _first(remaining, _EXPECTED)
     contexts = chosen.get("contexts") or _first([name for name in remaining if name != expected], _CONTEXTS)
-    used = {question, expected, contexts}
+    documents = chosen.get("documents") or _first(
+        [name for name in remaining if name not in (expected, contexts)], _DOCUMENTS
+    )
+    used = {question, expected, contexts, documents}
     remaining = [name for name in remaining if name not in used]
     return QuestionColumns(
         question,
@@ -180,7 +193,14 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
         contexts if file.values(contexts) else "",
         next((name for name in _matching(remaining, _IDS) if _are_ids(file, name)), ""),
         next((name for name in _matching(remaining, _LABELS) if _are_labels(file, name)), ""),
+        documents if file.values(documents) else "",
     )
+
+
+def id_separator(file: QuestionFile, column: str) -> str:
+    """Return the text between the ids in the cells of a column; empty if each cell is one id, or a list."""
+    texts = [each for each in file.values(column) if isinstance(each, str) and not each.lstrip().startswith("[")]
+    return next((mark for mark in _SEPARATORS if any(mark in each for each in texts)), "")
 
 
 def _first(names: Sequence[str], known: Sequence[str]) -> str:
@@ -231,11 +251,13 @@ class AnswerShape(NamedTuple):
         answer: JMESPath of the text; empty if the answer is a text, or has it under ``answer``.
         contexts: JMESPath of the passages; empty if it has none, or has them under ``contexts``.
         passages: How many passages it has; ``None`` if no place for them was found.
+        documents: JMESPath of the ids of what was retrieved; empty if no place for them was found.
     """
 
     answer: str = ""
     contexts: str = ""
     passages: int | None = None
+    documents: str = ""
 
 
 def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
@@ -260,12 +282,13 @@ def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
         sys.dont_write_bytecode = writes
 
 
-def answer_shape(prediction: Any, parts: Mapping[str, str]) -> AnswerShape:
+def answer_shape(prediction: Any, parts: Mapping[str, str], ids: Collection[str] = ()) -> AnswerShape:
     """Return where an answer has its text and its passages.
 
     Args:
         prediction: The answer.
-        parts: JMESPaths that the user named, by part: ``answer``, ``contexts``.
+        parts: JMESPaths that the user named, by part: ``answer``, ``contexts``, ``documents``.
+        ids: Those of documents that should be retrieved for any question; without them, no place of ids is looked for.
 
     Raises:
         LlmevalError: No text was found, or not where the user said.
@@ -285,12 +308,49 @@ def answer_shape(prediction: Any, parts: Mapping[str, str]) -> AnswerShape:
     if "contexts" in parts and not isinstance(passages, list | str):
         raise LlmevalError(f"--part contexts={contexts}: found no passages there; {describe_prediction(prediction)}")
     number = len(passages) if isinstance(passages, list) else 1 if isinstance(passages, str) else None
-    return AnswerShape("" if answer == "answer" else answer, "" if contexts == "contexts" else contexts, number)
+    documents = parts.get("documents") or (_ids_place(prediction, ids) if ids else "")
+    if "documents" in parts and not isinstance(_part("documents", documents, prediction), list):
+        raise LlmevalError(f"--part documents={documents}: found no list there; {describe_prediction(prediction)}")
+    return AnswerShape(
+        "" if answer == "answer" else answer, "" if contexts == "contexts" else contexts, number, documents
+    )
+
+
+def _ids_place(prediction: Any, ids: Collection[str]) -> str:
+    """Return the path of a list that has one of the ids, or else of one whose key is usual for ids."""
+    places = dict(_scalar_lists(prediction))
+    matching = [path for path, values in places.items() if not values.isdisjoint(ids)]
+    usual = [path for key in _DOCUMENT_KEYS for path in places if path.endswith(f"[].{key}")]
+    return next(iter([*matching, *usual]), "")
+
+
+def _scalar_lists(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, set[str]]]:
+    """Yield the path of each list of texts or numbers, also of a field of listed objects, with its values."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, Mapping):
+        for name, held in value.items():
+            yield from _scalar_lists(held, _below(path, name), depth + 1)
+    elif isinstance(value, list) and value:
+        if all(isinstance(each, str | int) for each in value):
+            yield path, {str(each) for each in value}
+        elif all(isinstance(each, Mapping) for each in value):
+            for name in value[0]:
+                held = [each.get(name) for each in value]
+                below = f"{path}[].{_key(name)}"
+                if all(isinstance(each, str | int) for each in held):
+                    yield below, {str(each) for each in held}
+                elif all(isinstance(each, Mapping) for each in held):
+                    yield from (
+                        (f"{below}.{_key(key)}", {str(each.get(key)) for each in held})
+                        for key in held[0]
+                        if all(isinstance(each.get(key), str | int) for each in held)
+                    )
 
 
 def _part(part: str, path: str, prediction: Any) -> Any:
     try:
-        value = Parts(**{part: path}).find(part, prediction)
+        value = search(path, prediction)
     except PredictionError as error:
         raise LlmevalError(f"--part {part}={path}: {error}") from None
     return None if value is MISSING else value

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.core.wording import as_line, counted, limit
+from pytest_llmeval.evaluators.answers import json_in
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.workbench.project import TargetPlace
 from pytest_llmeval.workbench.questions import (
@@ -21,6 +22,7 @@ from pytest_llmeval.workbench.questions import (
     answer_shape,
     ask_once,
     find_columns,
+    id_separator,
     read_questions,
 )
 
@@ -33,6 +35,9 @@ _MAX_DROP = 0.02
 _SHARE_PASSED = 0.9
 _FIXED = {"f1": 0.3, "faithfulness": 0.8, "factual_f1": 0.5}
 """Limits for suites too small to establish a drop."""
+_FIXED_RECALL = 0.5
+_K = 5
+"""How many retrieved documents count if it is not known how many passages an answer has."""
 _EXCERPT = 300
 _PLAIN = re.compile(r"[^\W\d][\w]*")
 _KEYWORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -92,10 +97,21 @@ class _Findings(NamedTuple):
         return [*grounded, *(["factual_f1"] if right else [])]
 
     @property
+    def compares_ids(self) -> bool:
+        """Whether ids of retrieved documents can be compared with those of a column."""
+        return bool(self.columns.documents) and (self.shape is None or bool(self.shape.documents))
+
+    @property
+    def most_documents(self) -> int:
+        """How many retrieved documents count."""
+        return (self.shape.passages if self.shape is not None else None) or _K
+
+    @property
     def gated(self) -> list[str]:
         """Metrics whose fall should fail a run: judged ones, or else words in common."""
         judged = [name for name in self.claims if name != "context_recall"]
-        return judged or (["f1"] if self.columns.expected else [])
+        retrieved = [f"recall@{self.most_documents}"] if self.compares_ids else []
+        return [*(judged or (["f1"] if self.columns.expected else [])), *retrieved]
 
 
 def add_rag_arguments(parser: ArgumentParser) -> None:
@@ -108,6 +124,7 @@ def add_rag_arguments(parser: ArgumentParser) -> None:
         ("question", "the question"),
         ("expected", "the right answer"),
         ("contexts", "passages, which the target then receives with the question"),
+        ("documents", "ids of the documents that should be retrieved"),
     ):
         group.add_argument(f"--{part}", metavar="COLUMN", help=f"column with {what}; default: by its name")
     group.add_argument(
@@ -116,7 +133,8 @@ def add_rag_arguments(parser: ArgumentParser) -> None:
         default=[],
         type=_part,
         metavar="NAME=PATH",
-        help="where an answer has its text (answer=PATH) or passages (contexts=PATH), as JMESPath; default: by names",
+        help="where an answer has its text (answer=PATH), passages (contexts=PATH) or ids of documents "
+        "(documents=PATH), as JMESPath; default: by names",
     )
     group.add_argument("--judge", metavar="PROVIDER:NAME", help="model that judges claims, such as openai:MODEL")
     group.add_argument("--judge-url", metavar="URL", help="address of a server with the interface of the provider")
@@ -127,8 +145,8 @@ def _part(text: str) -> tuple[str, str]:
     from pytest_llmeval.core.case import expression_fault
 
     name, separator, path = text.partition("=")
-    if name not in ("answer", "contexts") or not separator:
-        raise ArgumentTypeError(f"found {text!r}, expected answer=PATH or contexts=PATH")
+    if name not in ("answer", "contexts", "documents") or not separator:
+        raise ArgumentTypeError(f"found {text!r}, expected answer=PATH, contexts=PATH or documents=PATH")
     if fault := expression_fault(path):
         raise ArgumentTypeError(fault[1])
     return name, path
@@ -151,7 +169,7 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
         )
     judge = _judge(options)
     file = read_questions(options.rag)
-    chosen = {part: getattr(options, part) for part in ("question", "expected", "contexts")}
+    chosen = {part: getattr(options, part) for part in ("question", "expected", "contexts", "documents")}
     columns = find_columns(file, chosen)
     say([f"read     {options.rag}: {counted(len(file.rows), 'question')}; {_columns(columns)}"])
     if columns.contexts and options.contexts is None:
@@ -200,10 +218,26 @@ def _shape(
         return AnswerShape(**dict(options.part)) if options.part else None
     prediction = ask_once(target, folder, value)
     say([f"asked    {target.name}: {as_line(value, _EXCERPT)}", f"answered {as_line(prediction, _EXCERPT)}"])
-    shape = answer_shape(prediction, dict(options.part))
+    shape = answer_shape(prediction, dict(options.part), _document_ids(file, columns.documents))
     passages = "no passages found" if shape.passages is None else counted(shape.passages, "passage")
-    say([f"         text: {shape.answer or ('answer' if isinstance(prediction, dict) else 'all of it')}; {passages}"])
+    ids = f"; ids: {shape.documents}" if shape.documents else ""
+    text = shape.answer or ("answer" if isinstance(prediction, dict) else "all of it")
+    say([f"         text: {text}; {passages}{ids}"])
+    if columns.documents and not shape.documents:
+        say([f"         column {columns.documents}: not used; --part documents=PATH names the ids in an answer"])
     return shape
+
+
+def _document_ids(file: QuestionFile, column: str) -> set[str]:
+    """Return all ids in a column of expected documents."""
+    mark = id_separator(file, column)
+    ids: set[str] = set()
+    for value in file.values(column):
+        values = json_in(value) if isinstance(value, str) else value
+        if not isinstance(values, list):
+            values = str(value).split(mark) if mark else [value]
+        ids.update(str(each).strip() for each in values)
+    return ids
 
 
 def _agreed(target: TargetPlace, value: Any) -> bool:
@@ -248,7 +282,11 @@ def _source(findings: _Findings) -> Iterator[str]:
         yield f"    id: {_yaml(columns.id)}  # names the tests: -k selects by it"
     both = f"{{question: {_yaml(columns.question)}, contexts: {_yaml(columns.contexts)}}}"
     yield f"    input: {both if columns.contexts else _yaml(columns.question)}  # what the target receives"
-    if columns.expected:
+    if findings.compares_ids:
+        answer = f"answer: {_yaml(columns.expected)}, " if columns.expected else ""
+        what = "the right answer and the ids of its documents" if answer else "the ids of the documents with the answer"
+        yield f"    expected: {{{answer}contexts: {_yaml(columns.documents)}}}  # {what}"
+    elif columns.expected:
         yield f"    expected: {_yaml(columns.expected)}  # the right answer"
     if columns.label:
         yield f"    labels: {{{_yaml(columns.label)}: {_yaml(columns.label)}}}"
@@ -270,10 +308,17 @@ def _parts(findings: _Findings) -> Iterator[str]:
 
 def _evaluators(findings: _Findings) -> Iterator[str]:
     expected, claims = findings.columns.expected, findings.claims
-    if expected or claims:
+    if expected or claims or findings.compares_ids:
         yield "evaluators:"
     if expected:
         yield "  - text: {metrics: [f1], ignore: [citations]}  # words in common with the right answer; [1] is none"
+    if findings.compares_ids:
+        mark = id_separator(findings.file, findings.columns.documents)
+        between = f', separator: "{mark}"' if mark else ""
+        options = f"{{k: {findings.most_documents}, metrics: [recall, mrr]{between}}}"
+        yield f"  - document_ids: {options}  # expected documents among the first {findings.most_documents}"
+        if findings.shape is not None:
+            yield f"    on: {_yaml(findings.shape.documents)}  # where an answer has the ids of what was retrieved"
     if claims:
         yield f"  - claims: {{metrics: [{', '.join(claims)}]}}"
         meaning = {
@@ -322,7 +367,7 @@ def _gates(findings: _Findings, count: int) -> Iterator[str]:
         needed = plan.cases(_WORTH_FINDING)
         yield f"  # Too few to establish that a score fell: to find a drop of {_WORTH_FINDING}, it takes about {needed}"
         yield "  # cases. So fixed limits decide; set them to what your application reaches."
-        yield from (f"  - {name} >= {limit(_FIXED[name])}" for name in metrics)
+        yield from (f"  - {name} >= {limit(_FIXED.get(name, _FIXED_RECALL))}" for name in metrics)
 
 
 def _yaml(text: str) -> str:

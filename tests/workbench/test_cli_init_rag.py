@@ -200,6 +200,36 @@ def test_a_judge_and_passages_bring_claims(init: Command, shop: Path) -> None:
     assert "no fault" in command(shop, "-m", "pytest_llmeval", "validate", "evals")
 
 
+BOT = """\
+def answer(question):
+    ids = ["d1", "d2"] if "kind 3" in question else ["d2", "d3"]
+    sources = [{"meta": {"uri": each}, "content": f"Passage {each}."} for each in ids]
+    return {"answer": "It takes 30 days.", "sources": sources}
+"""
+
+
+def test_gold_ids_of_a_table_are_compared_with_those_of_an_answer(init: Command, shop: Path) -> None:
+    (shop / "my_app.py").write_text(BOT, encoding="utf-8")
+    rows = [
+        f"How long do refunds of kind {n} take?,30 days,{'d1' if n == 3 else 'd2;d3'},{'ab'[n % 2]}" for n in range(6)
+    ]
+    table = "\n".join(["question,answer,gold_ids,topic", *rows, "Is it free?,,,a"])
+    (shop / "questions.csv").write_text(table, encoding="utf-8")
+    code, lines = init("questions.csv", "--yes")
+    assert code == 0, lines
+    assert "label: topic, documents: gold_ids" in lines[0]
+    assert "         text: answer; 2 passages; ids: sources[].meta.uri" in lines
+    suite = suite_of(shop)
+    assert suite["source"]["fields"]["expected"] == {"answer": "answer", "contexts": "gold_ids"}
+    options = {"k": 2, "metrics": ["recall", "mrr"], "separator": ";"}
+    assert suite["evaluators"][1] == {"document_ids": options, "on": "sources[].meta.uri"}
+    assert suite["gates"][-1] == "recall@2 >= 0.5"
+    run = command(shop, "-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "evals", "-v")
+    rows = {line.split()[0]: line.split()[1:] for line in run.splitlines() if line.startswith(("recall@2", "f1 "))}
+    assert (rows["recall@2"][0], rows["recall@2"][-4:]) == ("1.0000", ["6", "1", "0", "0"])
+    assert rows["f1"][-4:] == ["6", "1", "0", "0"]
+
+
 def test_claims_are_left_out_where_they_cannot_be_judged(init: Command, shop: Path) -> None:
     rows = [
         {"question": "How long?", "expected": ["30 days", "A month"]},

@@ -125,6 +125,8 @@ class _RowReader:
 
     def expected(self, row: DataRow) -> Any:
         value = self.present(row, "expected")
+        if self.cells and isinstance(value, dict):
+            value = {name: cell for name, cell in value.items() if cell != ""} or None
         return None if self.cells and value == "" else value
 
     def prediction(self, row: DataRow) -> Any:

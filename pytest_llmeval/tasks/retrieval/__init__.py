@@ -1,4 +1,4 @@
-"""Case retrieval: ranked results compared with gold lists and attributes."""
+"""Retrieval: ranked results compared with gold ids, and with gold lists and attributes of cases."""
 
 __all__ = ("register",)
 
@@ -9,8 +9,9 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluator, the sources of queries and of TREC, the command and the mutators."""
+    """Add the evaluators, the sources of queries and of TREC, the command and the mutators."""
     registry.register(f"{__name__}.evaluator:Retrieval", name="retrieval")
+    registry.register(f"{__name__}.documents:DocumentIds", name="document_ids")
     registry.register_source(f"{__name__}.source:CaseRetrievalSource", name="case_retrieval")
     registry.register_source(f"{__name__}.source:TrecSource", name="trec")
     registry.register_command(

@@ -115,7 +115,7 @@ def relevant_gains(
     """
     head = keys[:most]
     if len(set(head)) < len(head):
-        keys = _distinct(keys)
+        keys = distinct_keys(keys)
         head, ranks = keys[:most], relevant_ranks(keys, gains, most)
         if len(head) < most and not complete:
             return None
@@ -130,7 +130,7 @@ def relevant_gains(
     return ((distinct + 1, gains[keys[first]]),)  # type: ignore[index]  # as above
 
 
-def _distinct(keys: Sequence[str | None]) -> list[str | None]:
+def distinct_keys(keys: Sequence[str | None]) -> list[str | None]:
     """Return keys without repeated ones; each ``None`` is a different document."""
     if None not in keys:
         return list(dict.fromkeys(keys))
