@@ -414,6 +414,7 @@ EXPLAINED_SURVIVORS = {
     ("judges.md", "assistant.eval.yaml"): _ONE_THING,
     ("mutation.md", "shop.eval.yaml"): "the page shows what a toothless suite lets pass",
     ("narrative.md", "swan.eval.yaml"): _ONE_THING,
+    ("rag.md", "search.eval.yaml"): "mutators change answers, not what was retrieved",
     ("predictions.md", "costs.eval.yaml"): _ONE_THING,
     ("regressions.md", "limits.eval.yaml"): "f1 counts the words around an answer",
     ("reports.md", "capitals.eval.yaml"): "one of its answers is wrong, to be shown",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case, Evaluator, get_evaluator
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.views import Reading
+from pytest_llmeval.evaluators.answers import json_in
 from pytest_llmeval.tasks.fact_check.answer import read_answer
 
 
@@ -41,6 +42,12 @@ def is_document(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("text"), str) and bool(value["text"])
 
 
+def lists_ids(value: Any) -> bool:
+    """Return whether a prediction is a list of which an item may be an id, or an empty one."""
+    results = json_in(value) if isinstance(value, str) else value
+    return isinstance(results, list) and all(isinstance(each, str | int | dict) for each in results)
+
+
 def lists_documents(value: Any) -> bool:
     return finds_nothing(value) or (isinstance(answer_of(value), list) and any(map(is_document, answer_of(value))))
 
@@ -67,6 +74,7 @@ EXCEPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "whole numbers are boundaries, and an empty list says that there are none",
     ),
     "tools": (calls_nothing, "an empty list says that no tool was called"),
+    "document_ids": (lists_ids, "an empty list says that nothing was retrieved, and any text or number is an id"),
     "retrieval": (lists_documents, "an empty list says that nothing was found, and an object with a text is a result"),
     "emotion_cause": (finds_nothing, "an empty list says that there are no pairs"),
     "fields": (
