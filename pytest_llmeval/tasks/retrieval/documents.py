@@ -189,7 +189,8 @@ class DocumentIds(Evaluator):
             return f"found results with {keys}, expected one of the fields {', '.join(self.id_fields)}"
         passages = [each for each in ids if each is not None and " " in each]
         if ids and len(passages) == len(ids) and not any(" " in each for each in gains):
-            return f"found results such as {describe_found(passages[0])}, expected ids; name their place: on: 'sources[].id'"
+            result = describe_found(passages[0])
+            return f"found results such as {result}, expected ids; name their place: on: 'sources[].id'"
         return None
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
