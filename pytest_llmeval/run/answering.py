@@ -2,8 +2,8 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -30,7 +30,7 @@ from pytest_llmeval.run.links import (
     Shared,
     batch_target,
 )
-from pytest_llmeval.services.background import Background, ThisThread, together, waited
+from pytest_llmeval.services.background import Background, Pending, ThisThread, together
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.recordings import Recordings
 
@@ -132,7 +132,7 @@ class Answering:
             return known
         job.prepare(asks_target=known is None)
         here = ThisThread()
-        answer = here.wait(self.background.submit(self.answer(job, known, here)))
+        answer = here.run(self.background, self.answer(job, known, here))
         if isinstance(answer.error, KeyboardInterrupt):
             raise answer.error
         return answer
@@ -337,9 +337,9 @@ class Prefetch:
 
     answering: Answering
     window: int
-    _pending: "dict[tuple[SuiteKey, str, int], CaseAnswer | Future[CaseAnswer]]" = field(default_factory=dict)
+    _pending: dict[tuple[SuiteKey, str, int], CaseAnswer | Pending[CaseAnswer]] = field(default_factory=dict)
     _considered: set[tuple[SuiteKey, str]] = field(default_factory=set)
-    _starting: "list[tuple[Coroutine[Any, Any, CaseAnswer], Future[CaseAnswer]]]" = field(default_factory=list)
+    _starting: list[tuple[Coroutine[Any, Any, CaseAnswer], Pending[CaseAnswer]]] = field(default_factory=list)
     _since_look: int = 0
 
     def looks_ahead(self, loaded: LoadedCase) -> bool:
@@ -393,13 +393,16 @@ class Prefetch:
         Args:
             within_s: How long a case may take, after which nobody needs it any more; ``None`` if that is unknown.
         """
-        wait([each for each in self._pending.values() if isinstance(each, Future)], within_s)
+        until = None if within_s is None else time.monotonic() + within_s
+        for each in self._pending.values():
+            if isinstance(each, Pending):
+                each.ended(None if until is None else until - time.monotonic())
 
-    def _own(self, job: Job, early: EarlyCalls) -> "CaseAnswer | Future[CaseAnswer] | None":
+    def _own(self, job: Job, early: EarlyCalls) -> CaseAnswer | Pending[CaseAnswer] | None:
         __tracebackhide__ = True
         return self._pending.pop((*_place(job.loaded), job.repeat), None) or self._start(job, early)
 
-    def _start(self, job: Job, early: EarlyCalls) -> "CaseAnswer | Future[CaseAnswer] | None":
+    def _start(self, job: Job, early: EarlyCalls) -> CaseAnswer | Pending[CaseAnswer] | None:
         """Answer at once, or in the background if that is allowed."""
         __tracebackhide__ = True
         known = self.answering.at_once(job)
@@ -409,15 +412,15 @@ class Prefetch:
         if not (early.target if asks_target else early.judge):
             return None
         job.prepare(asks_target=asks_target)
-        answer: Future[CaseAnswer] = Future()
+        answer: Pending[CaseAnswer] = Pending()
         self._starting.append((self.answering.answer(job, known), answer))
         return answer
 
-    def _wait(self, job: Job, started: "CaseAnswer | Future[CaseAnswer] | None") -> CaseAnswer:
+    def _wait(self, job: Job, started: CaseAnswer | Pending[CaseAnswer] | None) -> CaseAnswer:
         __tracebackhide__ = True
         if started is None:
             return self.answering.now(job)
-        answer = waited(started) if isinstance(started, Future) else started
+        answer = started.result() if isinstance(started, Pending) else started
         return self.answering.now(job) if isinstance(answer.error, OrphanedError) else answer
 
 

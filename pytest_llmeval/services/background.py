@@ -3,12 +3,12 @@
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 from msgspec import Struct
 
@@ -25,6 +25,60 @@ _TURNS = 5
 """Turns of the loop from a reply to the next call in its place, and to the result that another thread waits for."""
 
 
+class Pending(Generic[_T]):
+    """The outcome of a coroutine, for a thread that waits for it.
+
+    A signal handler raises between any two instructions of the main thread. Raised inside the condition of a
+    `concurrent.futures.Future`, the error leaves it locked: the event loop would wait for it, and the run for the loop.
+    The queue in here is one instruction long.
+
+    Args:
+        wakes: Gets ``None`` once the coroutine has ended.
+    """
+
+    def __init__(self, wakes: "SimpleQueue[Any] | None" = None) -> None:
+        self._wakes: SimpleQueue[Any] = SimpleQueue() if wakes is None else wakes
+        self._outcome: tuple[_T | None, BaseException | None] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the coroutine has ended."""
+        return self._outcome is not None
+
+    def settle(self, value: _T | None, error: BaseException | None = None) -> None:
+        """Set the outcome, in the thread of the coroutine."""
+        self._outcome = value, error
+        self._wakes.put(None)
+
+    def ended(self, within_s: float | None = None) -> bool:
+        """Wait for the end, and return whether it came in that time.
+
+        The wait is in slices: a signal that comes at the moment before a wait is only seen once that wait has ended.
+        """
+        until = None if within_s is None else time.monotonic() + within_s
+        while self._outcome is None:
+            left = _WAKE_S if until is None else min(_WAKE_S, until - time.monotonic())
+            if left <= 0:
+                return False
+            with suppress(Empty):
+                self._wakes.get(timeout=left)
+        return True
+
+    def result(self) -> _T:
+        """Wait for the result.
+
+        Raises:
+            BaseException: Whatever the coroutine raised; `concurrent.futures.CancelledError` if it was cancelled.
+        """
+        __tracebackhide__ = True
+        self.ended()
+        assert self._outcome is not None
+        value, error = self._outcome
+        if error is not None:
+            raise error
+        return cast("_T", value)
+
+
 class Background(Struct):
     """An event loop that starts with the first coroutine given to it.
 
@@ -37,13 +91,13 @@ class Background(Struct):
     _loop: "asyncio.AbstractEventLoop | None" = None
     _thread: threading.Thread | None = None
 
-    def submit(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
+    def submit(self, work: Coroutine[Any, Any, _T]) -> Pending[_T]:
         """Run a coroutine; its result can be waited for from any thread, and the wait can be interrupted."""
-        result: Future[_T] = Future()
+        result: Pending[_T] = Pending()
         self.submit_all([(work, result)])
         return result
 
-    def submit_all(self, work: "Sequence[tuple[Coroutine[Any, Any, _T], Future[_T]]]") -> None:
+    def submit_all(self, work: Sequence[tuple[Coroutine[Any, Any, _T], Pending[_T]]]) -> None:
         """Run coroutines at the same time, each for a result; the loop is woken once for all of them."""
         self._running().call_soon_threadsafe(_start, work, self._tasks)
 
@@ -51,9 +105,10 @@ class Background(Struct):
         import asyncio
 
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="llmeval")
-            self._thread.start()
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, daemon=True, name="llmeval")
+            thread.start()  # interrupted, it may leave a thread that never runs: nothing refers to it
+            self._loop, self._thread = loop, thread
         return self._loop
 
     def give_way(self) -> None:
@@ -63,9 +118,9 @@ class Background(Struct):
         (`sys.getswitchinterval`): replies would wait, and calls that could be made in their place.
         """
         if self._loop is not None:
-            idle = threading.Event()
-            self._loop.call_soon_threadsafe(_after, self._loop, _TURNS, idle.set)
-            idle.wait(_WAKE_S)
+            idle: Pending[None] = Pending()
+            self._loop.call_soon_threadsafe(_after, self._loop, _TURNS, partial(idle.settle, None))
+            idle.ended(_WAKE_S)
 
     def run(self, work: Awaitable[_T]) -> _T:
         """Run something to its end and return its result; a wait that is interrupted cancels it first.
@@ -74,14 +129,14 @@ class Background(Struct):
             BaseException: Whatever it raises, without the frames of the event loop.
         """
         __tracebackhide__ = True
-        result: Future[tuple[_T | None, BaseException | None]] = Future()
+        result: Pending[tuple[_T | None, BaseException | None]] = Pending()
         loop, coroutine = self._running(), caught(work)
-        self.submit_all([(coroutine, result)])
         try:
-            value, error = waited(result)
+            self.submit_all([(coroutine, result)])
+            value, error = result.result()
         except BaseException:
-            loop.call_soon_threadsafe(_cancel, coroutine, self._tasks)
-            wait([result])
+            loop.call_soon_threadsafe(_cancel, coroutine, result, self._tasks)
+            result.ended()
             raise
         if error is not None:
             raise error
@@ -92,9 +147,10 @@ class Background(Struct):
         loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return
-        import asyncio
 
-        asyncio.run_coroutine_threadsafe(self._wind_up(), loop).result()
+        over: Pending[None] = Pending()
+        loop.call_soon_threadsafe(_start, [(self._wind_up(), over)], self._tasks)
+        over.result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -117,7 +173,7 @@ class Background(Struct):
         await asyncio.get_running_loop().shutdown_asyncgens()
 
 
-def _start(work: "Sequence[tuple[Coroutine[Any, Any, _T], Future[_T]]]", tasks: "set[asyncio.Future[Any]]") -> None:
+def _start(work: Sequence[tuple[Coroutine[Any, Any, _T], Pending[_T]]], tasks: "set[asyncio.Future[Any]]") -> None:
     import asyncio
 
     for each, result in work:
@@ -127,22 +183,21 @@ def _start(work: "Sequence[tuple[Coroutine[Any, Any, _T], Future[_T]]]", tasks: 
         task.add_done_callback(tasks.discard)
 
 
-def _cancel(coroutine: Coroutine[Any, Any, Any], tasks: "set[asyncio.Future[Any]]") -> None:
-    for task in tasks:
-        if getattr(task, "get_coro", lambda: None)() is coroutine:
-            task.cancel()
+def _cancel(coroutine: Coroutine[Any, Any, Any], result: Pending[Any], tasks: "set[asyncio.Future[Any]]") -> None:
+    task = next((each for each in tasks if getattr(each, "get_coro", lambda: None)() is coroutine), None)
+    if task is not None:
+        task.cancel()
+    elif not result.is_done:  # interrupted before it was submitted
+        coroutine.close()
+        result.settle(None, CancelledError())
 
 
-def _pass_on(result: "Future[_T]", task: "asyncio.Future[_T]") -> None:
+def _pass_on(result: Pending[_T], task: "asyncio.Future[_T]") -> None:
     if task.cancelled():
-        result.cancel()
-    if not result.set_running_or_notify_cancel():
-        return
-    error = task.exception()
-    if error is not None:
-        result.set_exception(error)
+        result.settle(None, CancelledError())
     else:
-        result.set_result(task.result())
+        error = task.exception()
+        result.settle(None if error else task.result(), error)
 
 
 def _after(loop: "asyncio.AbstractEventLoop", turns: int, then: Callable[[], None]) -> None:
@@ -150,20 +205,6 @@ def _after(loop: "asyncio.AbstractEventLoop", turns: int, then: Callable[[], Non
         loop.call_soon(_after, loop, turns - 1, then)
     else:
         then()
-
-
-def waited(future: "Future[_T]") -> _T:
-    """Wait for a future and return its result.
-
-    The wait is in slices: a signal that comes at the moment before a wait is only seen once that wait has ended.
-    """
-    __tracebackhide__ = True
-    while True:
-        try:
-            return future.result(_WAKE_S)
-        except TimeoutError:
-            if future.done():
-                return future.result()
 
 
 async def caught(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
@@ -210,13 +251,14 @@ class ThisThread:
                 threading.Thread(target=call, daemon=True, name="llmeval-end").start()
         return await done
 
-    def wait(self, result: "Future[_T]") -> _T:
+    def run(self, background: Background, work: Coroutine[Any, Any, _T]) -> _T:
         """Wait for a coroutine that calls functions here, and return its result."""
         __tracebackhide__ = True
-        result.add_done_callback(lambda _: self._calls.put(None))
+        result: Pending[_T] = Pending(self._calls)
         try:
+            background.submit_all([(work, result)])
             while True:
-                with suppress(Empty):  # in slices, as in `waited`
+                with suppress(Empty):  # in slices, as in `Pending`
                     call = self._calls.get(timeout=_WAKE_S)
                     if call is None:
                         return result.result()
@@ -297,7 +339,7 @@ def awaited_anywhere(work: Awaitable[_T]) -> _T:
     loop = _callers_loop.get()
     if loop is None or not loop.is_running():
         return LOOP.run(work)
-    value, error = waited(asyncio.run_coroutine_threadsafe(caught(work), loop))
+    value, error = asyncio.run_coroutine_threadsafe(caught(work), loop).result()  # signals reach no such thread
     if error is not None:
         raise error
     return cast("_T", value)

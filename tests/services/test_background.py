@@ -2,16 +2,21 @@
 
 import asyncio
 import gc
+import sys
 import threading
 import traceback
-from collections.abc import Iterator
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from functools import partial
+from queue import Empty
+from types import FrameType
+from typing import Any
 
 import pytest
 from servers import PATIENCE
 
 from pytest_llmeval.services import background as module
-from pytest_llmeval.services.background import Background, in_thread, together, waited
+from pytest_llmeval.services.background import Background, Pending, ThisThread, caught, in_thread, together
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ async def fails(error: BaseException) -> None:
 
 def test_it_starts_with_the_first_work_and_all_work_shares_its_thread(background: Background) -> None:
     before = set(threading.enumerate())
-    found = (background.run(name_of_thread()), background.submit(name_of_thread()).result(PATIENCE))
+    found = (background.run(name_of_thread()), background.submit(name_of_thread()).result())
     assert found == ("llmeval", "llmeval")
     assert [each.name for each in threading.enumerate() if each not in before] == ["llmeval"]
 
@@ -94,7 +99,8 @@ def test_closing_cancels_what_runs_then_releases_and_can_be_done_twice() -> None
     background.close()
     background.close()
     assert done == ["cancelled", "broke", "released"]
-    assert running.cancelled()
+    with pytest.raises(CancelledError):
+        running.result()
 
 
 def test_closing_what_never_ran_does_nothing() -> None:
@@ -136,41 +142,153 @@ def test_a_function_that_hangs_keeps_nobody_from_closing() -> None:
     waiting = background.submit(in_thread(hangs, "hangs"))
     assert started.wait(PATIENCE)
     background.close()
-    assert waiting.cancelled()
+    with pytest.raises(CancelledError):
+        waiting.result()
     over.set()  # what it answers now finds the loop closed
     hanging = next((each for each in threading.enumerate() if each.name == "hangs"), None)
     if hanging is not None:
         hanging.join(PATIENCE)
 
 
-class Slow(Future[str]):
-    """A future that is done once it has been waited for twice; a wait without end fails."""
+def _is_interrupted(wait: Callable[[], object], line: int) -> bool:
+    """Raise an interrupt in this thread before the given line that a wait runs through, and return whether it came."""
+    lines = 0
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits = 0
+    def trace(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        if event == "line" and lines == line:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
 
-    def result(self, timeout: float | None = None) -> str:
-        if self.done():
-            return super().result()
-        assert timeout is not None
-        self.waits += 1
-        if self.waits > 1:
-            self.set_result("done")
-        raise TimeoutError
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        wait()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
-def test_a_wait_wakes_up_for_signals() -> None:
-    slow = Slow()
-    assert waited(slow) == "done"
-    assert slow.waits == 2
+async def _says(word: str) -> str:
+    return await in_thread(lambda: word, "says")
 
 
-def test_a_timeout_of_the_work_itself_ends_the_wait() -> None:
-    failed: Future[str] = Future()
-    failed.set_exception(TimeoutError("too slow"))
+def _calls(background: Background) -> None:
+    here = ThisThread()
+    _, error = here.run(background, caught(here.call(lambda: "called")))
+    if error is not None:
+        raise error
+
+
+WAITS: dict[str, Callable[[Background], object]] = {
+    "run": lambda background: background.run(_says("yes")),
+    "submit": lambda background: background.submit(_says("yes")).result(),
+    "ended": lambda background: background.submit(_says("yes")).ended(PATIENCE),
+    "give_way": lambda background: background.give_way(),
+    "this thread": _calls,
+    "slices": lambda background: background.run(asyncio.sleep(0.02)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited")
+@pytest.mark.parametrize("name", WAITS)
+def test_an_interrupt_at_any_line_of_a_wait_leaves_a_loop_that_works_and_ends(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "slices":
+        monkeypatch.setattr(module, "_WAKE_S", 0.008)
+    background = Background()
+    background.run(name_of_thread())
+
+    def interrupts() -> None:
+        line = 1
+        while _is_interrupted(partial(WAITS[name], background), line):
+            assert background.run(name_of_thread()) == "llmeval"
+            line += 1
+        background.close()
+        lines.append(line)
+
+    lines: list[int] = []
+    interrupted = threading.Thread(target=interrupts, daemon=True)
+    interrupted.start()
+    interrupted.join(PATIENCE)
+    assert lines
+    assert lines[0] > 5
+
+
+def test_an_interrupt_while_the_loop_starts_leaves_the_next_wait_another(
+    background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def interrupted(thread: threading.Thread) -> None:
+        loops.append(thread._target.__self__)  # type: ignore[attr-defined]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            background.submit(waiting := name_of_thread())
+    waiting.close()
+    loops[0].close()
+    assert background.run(name_of_thread()) == "llmeval"
+
+
+def test_a_wait_ends_with_its_time(background: Background) -> None:
+    free = asyncio.Event()
+
+    async def waits() -> str:
+        await free.wait()
+        return "free"
+
+    async def frees() -> None:
+        free.set()
+
+    waiting = background.submit(waits())
+    assert not waiting.ended(0.001)
+    background.run(frees())
+    assert waiting.ended(PATIENCE)
+    assert waiting.result() == waiting.result() == "free"
+
+
+def test_an_interrupt_before_a_coroutine_starts_ends_the_wait(
+    background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Background, "submit_all", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        background.run(waiting := name_of_thread())
+    waiting.close()
+
+
+def test_a_wait_wakes_up_for_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    slow: Pending[str] = Pending()
+
+    class Wakes:
+        def get(self, timeout: float) -> None:
+            waits.append(timeout)
+            if len(waits) > 1:
+                slow.settle("done")
+            raise Empty
+
+        def put(self, _item: None) -> None:
+            pass
+
+    monkeypatch.setattr(slow, "_wakes", Wakes())
+    assert slow.result() == "done"
+    assert waits == [module._WAKE_S] * 2
+
+
+def test_a_timeout_of_the_work_itself_ends_the_wait(background: Background) -> None:
     with pytest.raises(TimeoutError, match="too slow"):
-        waited(failed)
+        background.submit(fails(TimeoutError("too slow"))).result()
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
@@ -185,14 +303,14 @@ def test_works_run_together_and_their_results_are_in_order(number: int, backgrou
 def test_what_is_submitted_together_gives_results_errors_and_ends_when_the_loop_does() -> None:
     background = Background()
     work = [name_of_thread(), fails(ValueError("no")), asyncio.sleep(PATIENCE, "never")]
-    results: list[Future[str | None]] = [Future() for _ in work]
+    results: list[Pending[str | None]] = [Pending() for _ in work]
     background.submit_all(list(zip(work, results, strict=True)))
-    assert results[0].result(PATIENCE) == "llmeval"
+    assert results[0].result() == "llmeval"
     with pytest.raises(ValueError, match="no"):
-        results[1].result(PATIENCE)
+        results[1].result()
     background.close()
-    assert results[2].cancelled()
-    assert wait(results, PATIENCE).not_done == set()
+    with pytest.raises(CancelledError):
+        results[2].result()
 
 
 def test_a_thread_that_gives_way_lets_the_loop_do_all_that_it_can_do_at_once(background: Background) -> None:
@@ -222,6 +340,6 @@ def test_a_loop_that_is_blocked_does_not_block_the_thread_that_gives_way(
 
     blocked = background.submit(blocks())
     background.give_way()
-    assert not blocked.done()
+    assert not blocked.is_done
     free.set()
-    assert waited(blocked)
+    assert blocked.result()

@@ -33,7 +33,7 @@ def predictor(request: pytest.FixtureRequest) -> Iterator[Predict]:
     def predict(target: Callable[[Any], Any], value: Any, timeout: float | None = None) -> Any:
         here = ThisThread()
         run = here.call if "waits" in request.param else None
-        answer, error = here.wait(background.submit(caught(call_target(target, value, timeout, run))))
+        answer, error = here.run(background, caught(call_target(target, value, timeout, run)))
         if error is not None:
             raise error
         return answer
