@@ -192,7 +192,10 @@ def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
         return
     for name in sorted({*suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}):
         metric = result.find(name)
-        if name not in TARGET_FIGURES and (metric is None or not (metric.scored or metric.errored)):
+        missable = metric is not None and (
+            metric.scored or metric.errored or (metric.abstained and judged.suite.abstained == "fell")
+        )
+        if name not in TARGET_FIGURES and not missable:
             near = suggest(name, (each for each, value in result.metrics.items() if value.scored))
             yield f"{judged.key.display_path}: no case has a value of {name}, so none can miss its threshold{near}"
 

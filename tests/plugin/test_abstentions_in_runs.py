@@ -1,12 +1,18 @@
 """Complete runs in which answers turn into ones that make no claim."""
 
-from typing import Any
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from judges import ClaimJudge, Judged
 from servers import Call, Sent, reply
 
+import pytest_llmeval as ev
 from pytest_llmeval.cli import main
+
+if TYPE_CHECKING:
+    from conftest import Project
 
 FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
 GATES = [
@@ -108,3 +114,75 @@ def test_a_case_that_abstains_does_not_meet_its_threshold(
     assert silent["reason"] == "faithfulness abstains (the answer makes no claims), counted as 0, limit >= 0.5"
     assert "2 passed" in decided
     assert "outcomes changed" not in decided
+
+
+BOT = """\
+import os
+from collections import Counter
+
+turns = Counter()
+SILENT = {"answer": "ok", "tool_calls": []}
+RIGHT, WRONG = ({"answer": "ok", "tool_calls": [{"name": "pay", "arguments": {"n": n}}]} for n in (1, 2))
+BEFORE = {"steady": (RIGHT, RIGHT), "mixed": (RIGHT, WRONG), "wrong": (WRONG, WRONG)}
+AFTER = {"steady": (RIGHT, SILENT), "mixed": (RIGHT, SILENT), "wrong": (SILENT, SILENT)}
+
+def answer(word):
+    turns[word] += 1
+    kinds = BEFORE if "APPROVING" in os.environ else AFTER
+    return kinds[word.split()[0]][(turns[word] - 1) % 2]
+"""
+KINDS = ["steady"] * 30 + ["mixed"] * 5 + ["wrong"] * 5
+AGENTS = [
+    {
+        "id": f"{kind} {number}",
+        "input": f"{kind} {number}",
+        "expected": {"tool_calls": [{"name": "pay", "arguments": {"n": 1}}]},
+        "labels": {"kind": kind},
+    }
+    for number, kind in enumerate(KINDS)
+]
+DROPS = [
+    {"metric": "mean(argument_accuracy)", "max_drop": 0.05},
+    {"metric": "mean(argument_accuracy)", "max_drop": 0.05, "rule": "proven_safe"},
+]
+
+
+def in_every_run(suite: Mapping[str, Any]) -> str:
+    """Return the report of a suite without times and calls, and without what depends on how far workers ran ahead."""
+    kept = {name: value for name, value in suite.items() if name not in ("usage", "money")}
+    kept["stop"] = [suite["stop"]["cases"], suite["stop"]["not_needed"]] if "stop" in suite else None
+    times = ("duration_s", "latency_s", "target_latency_s")
+    kept["cases"] = [{name: value for name, value in case.items() if name not in times} for case in suite["cases"]]
+    return json.dumps(kept, indent=1)
+
+
+def test_repeats_that_abstain_count_alike_in_shards_samples_stopped_runs_and_scripts(
+    project: "Project", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("bot.py", BOT)
+    project.ini("pythonpath = .")
+    options = {"evaluators": ["tools"], "target": "bot:answer", "repeats": 2, "gates": DROPS, "snapshot": True}
+    project.suite("whole.eval.json", AGENTS, **options)
+    project.suite("sampled.eval.json", AGENTS, **options, sample={"cases": 17, "by": "kind"})
+    project.suite("stopped.eval.json", AGENTS, **options, stop="when_decided")
+    with monkeypatch.context() as approving:
+        approving.setenv("APPROVING", "yes")
+        assert project.run("--snapshot-update").code == 0
+    ran = project.run()
+    for part in (1, 2):
+        shard = project.run(f"--llmeval-shard={part}/2", f"--llmeval-report=parts/{part}.llmeval", report="part.json")
+        assert shard.code == 0
+    assert main(["merge", "parts", "--report=merged.json"]) == 1
+    merged = json.loads((project.path / "merged.json").read_text(encoding="utf-8"))["suites"]
+    assert {each["suite"]: in_every_run(each) for each in merged} == {
+        name: in_every_run(each) for name, each in ran.suites.items()
+    }
+    assert ran.code == 1
+    assert ran.suites["stopped"]["stop"]["not_needed"] > 0
+    for suite in ran.suites.values():
+        assert [each["outcome"] for each in suite["gates"]] == ["failed", "failed"]
+    # 30 cases fall from 1 to 0.5, 5 stay at 0.5 and 5 at 0: silence is no better than an answer that is wrong.
+    for name in ("whole", "sampled"):
+        assert ran.suites[name]["gates"][0]["value"] == pytest.approx(30 * 0.5 / 40)
+    (drop, _) = ev.suite.from_file(project.path / "whole.eval.json").run(progress=False).gates
+    assert (drop.outcome, drop.reason) == tuple(ran.suites["whole"]["gates"][0][key] for key in ("outcome", "reason"))

@@ -38,6 +38,12 @@ def absent(name: str) -> CaseRecord:
     return CaseRecord(name, observations={"length": Observation({}, undefined={"length": "no gold"})})
 
 
+def silent(name: str) -> CaseRecord:
+    return CaseRecord(
+        name, observations={"length": Observation({}, undefined={"length": "no text"}, abstained=("length",))}
+    )
+
+
 def failed(name: str) -> CaseRecord:
     return CaseRecord(name, outcome="errored", errors={"length": "no"})
 
@@ -107,6 +113,7 @@ def test_a_gate_that_cannot_be_judged_is_reported_unless_cases_were_left_out_on_
         ),
         ({"length": Limit(1)}, [absent("a"), absent("b")], "length, so none can miss its threshold"),
         ({"length": Limit(1)}, [absent("a"), measured("b")], ""),
+        ({"length": Limit(1)}, [silent("a"), silent("b")], ""),
         ({"length": Limit(1)}, [absent("a"), failed("b")], ""),
         ({"lenght": Limit(1)}, [measured("a")], ""),
         ({"target_latency_s": Limit(max=1)}, [measured("a"), measured("b")], ""),
