@@ -13,11 +13,13 @@ from pytest_llmeval.exchange.contract import (
     ImportedSource,
     ImportedSuite,
     ImportOptions,
+    LeftOutError,
     SourceLedger,
     as_mapping,
     read_records,
     read_source,
 )
+from pytest_llmeval.exchange.differences import of_booleans, of_composing, of_folding, texts_in
 
 _CLASSES: Final = {
     "FuzzyMatch": (
@@ -193,10 +195,11 @@ def samples_suite(
         if answers:
             if kind in ("", "ModelBasedClassify"):
                 case["expected"] = ideal
-            elif (check := _check(kind, list(map(str, answers)), ignore_case=ignore_case)) is not None:
-                case["checks"] = [check]
             else:
-                ledger.lost(("ideal", number), "ideal", "it is no JSON, or empty, so it is no check")
+                try:
+                    case["checks"] = [_check(kind, list(map(str, answers)), ledger, number, ignore_case=ignore_case)]
+                except LeftOutError as error:
+                    ledger.lost(("ideal", number), "ideal", str(error))
         suite.cases.append(case)
     ledger.note_keys(ledger.data, (), "column ", _COLUMNS, "a sample has input and ideal")
     if kind == "":
@@ -205,18 +208,44 @@ def samples_suite(
         suite.settings["checks"] = [{"not_empty": True}]
 
 
-def _check(kind: str, answers: list[str], *, ignore_case: bool) -> dict[str, Any] | None:
-    """Return the check that an answer is right by the class of an eval."""
+def _check(kind: str, answers: list[str], ledger: SourceLedger, number: int, *, ignore_case: bool) -> dict[str, Any]:
+    """Return the check that an answer is right by the class of an eval, after noting its differences.
+
+    Raises:
+        LeftOutError: No ideal answer can be a check.
+    """
     if kind == "JsonMatch":
-        try:
-            checks = [{"json_equals": json.loads(each)} for each in answers]
-        except ValueError:
-            return None
+        checks = [{"json_equals": value} for value in _json_ideals(answers)]
+        texts = [text for each in checks for text in texts_in(each["json_equals"])]
+        differences = [each for check in checks for each in of_booleans(check["json_equals"])]
     elif any(not each for each in answers):
-        return None
+        raise LeftOutError("it is empty, so it is no check")
     elif kind == "Match":
-        checks = [{"starts_with": each} for each in answers]
+        checks, texts, differences = [{"starts_with": each} for each in answers], answers, []
     else:
         folded = ignore_case or kind == "FuzzyMatch"
-        return {"icontains_any" if folded else "contains_any": answers}
+        checks, texts = [{"icontains_any" if folded else "contains_any": answers}], answers
+        differences = list(of_folding(*answers)) if folded else []
+    if differences := [*differences, *of_composing(*texts)]:
+        ledger.note(("ideal", number), "ideal", Fate.NEAR, "the right answers", differences=differences)
     return checks[0] if len(checks) == 1 else {"any_of": checks}
+
+
+def _json_ideals(answers: Sequence[str]) -> list[Any]:
+    """Return ideal answers as JSON, without those that hold null: the tool takes null for a missing value.
+
+    Raises:
+        LeftOutError: None is left, or one is no JSON.
+    """
+    try:
+        values = [json.loads(each) for each in answers]
+    except ValueError:
+        raise LeftOutError("it is no JSON, so it is no check") from None
+    if complete := [each for each in values if not _has_null(each)]:
+        return complete
+    raise LeftOutError("it has null, which no answer equals there; write a check json_schema with const")
+
+
+def _has_null(value: Any) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return value is None or any(map(_has_null, inner))

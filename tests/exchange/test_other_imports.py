@@ -13,7 +13,7 @@ from project import IMPORTERS, run_import, source_paths, write_source
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import ImportOptions
+from pytest_llmeval.exchange.contract import Fate, ImportOptions
 from pytest_llmeval.exchange.differences import Direction
 
 
@@ -128,6 +128,47 @@ def test_evals_of_the_registry_are_suites_of_their_samples(
     result = run_import(capsys, "openai-evals", registry(folder, kind))
     (case,) = result.suite("x.v0")["cases"]
     assert case == {"id": "1", "input": [{"role": "user", "content": "Peru?"}], "checks": [check]}
+
+
+def json_match(sampled: Any, correct: Any) -> bool:
+    """Compare as the class JsonMatch of the package evals does: null is a missing value, and true is 1."""
+    if sampled is None or correct is None:
+        return False
+    if isinstance(sampled, dict) and isinstance(correct, dict):
+        return all(json_match(sampled.get(key), correct.get(key)) for key in sampled.keys() | correct.keys())
+    if isinstance(sampled, list) and isinstance(correct, list):
+        return len(sampled) == len(correct) and all(map(json_match, sampled, correct))
+    return not isinstance(sampled, dict | list) and bool(sampled == correct)
+
+
+JSON_TEXTS = ["null", "1", "true", "0", "false", '"O\u0308"', '"\u00d6"', "[null]", '{"a": null}', "[1, true]", "{}"]
+
+
+def test_ideals_in_json_decide_as_in_evals_or_the_report_says_otherwise(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pytest_llmeval import Case, get_checks, score
+
+    path = registry(folder, "JsonMatch")
+    samples = [{"input": "?", "ideal": each} for each in [*JSON_TEXTS, ["null", "1"], "no JSON"]]
+    write_source(folder, "registry/data/s/samples.jsonl", lines(*samples))
+    suite = run_import(capsys, "openai-evals", path).suite("x.v0")
+    source = import_source("openai-evals", path, "x.yaml", ImportOptions())
+    assert source is not None
+    constructs = {each.path[1]: each for each in source.constructs if each.path[0] == "ideal" and len(each.path) > 1}
+    without_check = {number for number, case in enumerate(suite["cases"]) if "checks" not in case}
+    assert without_check == {number for number, each in constructs.items() if each.fate is Fate.NOT_IMPORTED}
+    assert without_check == {0, 7, 8, 12}
+    for number in set(range(len(samples))) - without_check:
+        ideals = samples[number]["ideal"]
+        right = [json.loads(each) for each in (ideals if isinstance(ideals, list) else [ideals])]
+        answers = [Case(str(n), prediction=each) for n, each in enumerate([*JSON_TEXTS, "no JSON"])]
+        for case in score(get_checks(*suite["cases"][number]["checks"]), answers).cases:
+            text = [*JSON_TEXTS, "no JSON"][int(case.id)]
+            theirs = text != "no JSON" and any(json_match(json.loads(text), each) for each in right)
+            if theirs is not (case.metrics["check_rate"] == 1):
+                direction = Direction.STRICTER if theirs else Direction.LOOSER
+                assert direction in {each.direction for each in constructs[number].differences}, (ideals, text)
 
 
 def test_a_model_graded_eval_is_a_judge_with_the_prompt_of_its_spec(
