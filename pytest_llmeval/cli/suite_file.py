@@ -18,9 +18,10 @@ from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.gates.drop import never_decided
 from pytest_llmeval.judge.service import is_retired
 from pytest_llmeval.judge.spec import jurors_of
+from pytest_llmeval.run.execute import unmet_by_expected
 from pytest_llmeval.suite import SUITE_FILES
 from pytest_llmeval.suite.registry import Registry, build, default_registry
-from pytest_llmeval.suite.suite import CANNOT_FAIL, stop_fault
+from pytest_llmeval.suite.suite import stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator, Metric
@@ -93,9 +94,10 @@ def _validate(options: Namespace) -> int:
             sampled = "" if suite.sample is None else f", {suite.sample.report}"
             say([f"{path}: no fault in {counted(len(suite.cases), 'case')}{sampled}"])
         if suite is not None and not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
-            say([f"{path}: warning: {CANNOT_FAIL}"])
+            say([f"{path}: warning: {suite.cannot_fail}"])
         if suite is not None:
             say(f"{path}: note: {each}" for each in _never_decided(suite))
+            say(f"{path}: warning: {each}" for each in unmet_by_expected(suite))
             if suite.stop is not None and (fault := stop_fault(suite)):
                 say([f"{path}: note: it runs to its end: {fault}"])
             say(

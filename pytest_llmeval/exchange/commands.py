@@ -11,7 +11,7 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportOptions
-from pytest_llmeval.exchange.writing import REPORT, planned_files, report_markdown, summary_line, write_files
+from pytest_llmeval.exchange.writing import REPORT, planned_files, report_markdown, summary_line, trial, write_files
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,10 @@ def _import(options: Namespace) -> int:
             faults.append(Fault(source.file, 0, 0, "", source.refusal))
             continue
         names[source.file] = f"{source.suite.name}.eval.yaml"
-        files |= planned_files(source.suite)
+        planned = planned_files(source.suite)
+        written_faults, source.warnings = trial(source.suite, planned)
+        faults += written_faults
+        files |= planned
     if options.to is not None and sources:
         write_files(options.to, {**files, REPORT: report_markdown(sources, names)}, force=options.force)
     say(_lines(sources, names, options.to))
@@ -175,6 +178,7 @@ def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Pat
                 for each in constructs
                 if each.fate is fate
             )
+        yield from (f"  warning: {each}" for each in source.warnings)
     if count > 1:
         yield f"{counted(count, 'source')}, {counted(len(names), 'suite')}, {summary_line(everything)}"
     if folder is not None and count:

@@ -226,12 +226,14 @@ class ImportedSource:
         suite: The suite; ``None`` if no case could be imported.
         ledgers: Of the source and the files that it names.
         refusal: Why there is no suite.
+        warnings: Limits and checks of the suite that its expected answers do not meet.
     """
 
     file: str
     suite: ImportedSuite | None = None
     ledgers: list[SourceLedger] = field(default_factory=list)
     refusal: str = ""
+    warnings: Sequence[str] = ()
 
     def refuse(self, reason: str) -> "ImportedSource":
         """Return the source without its suite: nothing of it is imported, for a reason."""

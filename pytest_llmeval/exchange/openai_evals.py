@@ -305,7 +305,8 @@ class _EvalReader:
             elif {name: options} not in merged:
                 merged.append({name: options})
         if metrics:
-            merged.append({"text": {"metrics": [*dict.fromkeys(metrics)]}})
+            order = {"effective_order": True} if "bleu4" in metrics else {}
+            merged.append({"text": {"metrics": [*dict.fromkeys(metrics)], **order}})
         if merged:
             settings["evaluators"] = merged
         if self.judge is not None:

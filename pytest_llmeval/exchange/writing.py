@@ -5,14 +5,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.data.files.yaml import plain_value
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportedSuite
 from pytest_llmeval.reports.markdown import text as markdown
+from pytest_llmeval.run.execute import unmet_by_expected
 
 REPORT: Final = "IMPORT.md"
 _MOST_INLINE = 20
@@ -38,6 +41,26 @@ def planned_files(suite: ImportedSuite) -> dict[str, str]:
     else:
         settings["cases"] = suite.cases
     return {f"{suite.name}.eval.yaml": yaml_text(settings), **files}
+
+
+def trial(suite: ImportedSuite, files: Mapping[str, str]) -> tuple[list[Fault], list[str]]:
+    """Read a suite as the text that is written, and try its expected answers as predictions.
+
+    Args:
+        suite: The suite.
+        files: Its files, of `planned_files`.
+
+    Returns:
+        Its faults, and the limits and checks that expected answers do not meet.
+    """
+    name = f"{suite.name}.eval.yaml"
+    with TemporaryDirectory() as folder:
+        write_files(Path(folder), files, force=False)
+        try:
+            loaded = open_suite(Path(folder, name), Path(name))
+        except SuiteError as error:
+            return list(error.faults), []
+        return list(loaded.faults), [] if loaded.faults else list(unmet_by_expected(loaded))
 
 
 def write_files(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
@@ -135,6 +158,9 @@ def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str])
         else:
             yield f"No suite: {markdown(source.refusal)}."
         yield f"{summary_line(source.constructs)}."
+        if source.warnings:
+            yield from ("", "### Not met by the expected answers themselves", "")
+            yield from (f"- {markdown(each)}" for each in source.warnings)
         for fate in Fate:
             constructs = [each for each in source.constructs if each.fate is fate]
             if constructs:

@@ -3,28 +3,30 @@
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core.case import Case, answer_print
+from pytest_llmeval.core.case import MISSING, Case, answer_print
 from pytest_llmeval.core.codec import normalized
-from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, in_its_turn, origin
+from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError, format_error, in_its_turn, origin
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, number
-from pytest_llmeval.run.job import costs_of, target_scores, unknown_figures
+from pytest_llmeval.run.job import costs_of, target_scores, unknown_figures, with_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.scoring.case_scores import TOLERANCE, Abstained, Unmet, abstained_metrics, unmet
 from pytest_llmeval.scoring.repeats import RELIABILITY, flakiness_of, passing, spread_of, status_of
 from pytest_llmeval.scoring.usage import TARGET_FIGURES
 from pytest_llmeval.services.secrets import presentable, secret_values, without
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.suite import Suite, is_of_users
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.run.job import CaseAnswer
 
@@ -124,6 +126,79 @@ def execute(
         **_costs([answer], started),
     )
     return Execution(case, record, missed, entries=answer.entries)
+
+
+def unjudged_answer(suite: Suite, case: Case) -> "CaseAnswer":
+    """Return a case with its prediction as an answer without judges: what one would say is undefined."""
+    from pytest_llmeval.judge.service import JudgeOffError
+    from pytest_llmeval.run.job import CaseAnswer
+
+    case = with_figures(case, suite.parts_of(case))
+    if not suite.judged:
+        return CaseAnswer(case)
+    verdicts: dict[str, list[list[Verdict | LlmevalError]]] = {}
+    failed: dict[str, Exception] = {}
+    for label, evaluator in suite.evaluators.items():
+        if evaluator.asks:
+            try:
+                views = suite.readings[label].views(case)
+                verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]
+            except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+                failed[label] = error
+    return CaseAnswer(case, verdicts=verdicts, failed=failed)
+
+
+_MOST_TRIED = 200
+"""Cases whose expected answers are tried: more would show little more, and take long."""
+
+
+def unmet_by_expected(suite: Suite) -> Iterator[str]:
+    """Yield limits and checks that the expected answers themselves do not meet, with the first case of each.
+
+    Judges, models of embeddings and users' code are not asked. A limit that a perfect score exceeds is meant so.
+    """
+    unmet_cases: dict[str, tuple[str, list[str]]] = {}
+    cases = [each for each in suite.cases if each.expected is not MISSING and each.expected is not None][:_MOST_TRIED]
+    for case in cases:
+        if suite.checked or suite.limits(case):
+            for name, text in _unmet_by_expected(suite, case).items():
+                unmet_cases.setdefault(name, (text, []))[1].append(case.id)
+    for name, (text, ids) in unmet_cases.items():
+        of_cases = f"case {ids[0]!r}" if len(ids) == 1 else f"{len(ids)} cases, first {ids[0]!r}"
+        yield f"{name}: the expected answer itself does not meet it ({of_cases}: {text})"
+
+
+def _unmet_by_expected(suite: Suite, case: Case) -> Mapping[str, str]:
+    """Return what no expected answer of a case meets: name to what was found."""
+    expected = case.expected
+    common: dict[str, str] | None = None
+    for prediction in [expected, *(expected if isinstance(expected, list) else ())]:
+        answer = unjudged_answer(suite, replace(case, prediction=prediction, origin=None))
+        untried = {
+            label: PredictionError("not tried")
+            for label, evaluator in suite.evaluators.items()
+            if evaluator.batch > 1 or is_of_users(evaluator)
+        }
+        execution = execute(suite, structs.replace(answer, failed={**answer.failed, **untried}), explains_all=False)
+        observations = execution.record.observations
+        if not observations or any(
+            each.malformed is not None and not suite.evaluators[label].asserts for label, each in observations.items()
+        ):
+            continue  # the ground truth is of another form than answers
+        low = {each.metric: str(each) for each in execution.unmet if _is_worse(suite, each)}
+        lines = "; ".join(each.malformed for each in observations.values() if each.malformed is not None)
+        checks = {name: lines for name in execution.record.unmet if name.startswith("check") and name not in low}
+        current = {**low, **checks}
+        common = current if common is None else {name: text for name, text in common.items() if name in current}
+    return common or {}
+
+
+def _is_worse(suite: Suite, each: Unmet) -> bool:
+    """Return whether a score is on the bad side of its limit."""
+    if each.value is None or each.abstained:
+        return False
+    is_low = each.limit.min is not None and each.value < each.limit.min
+    return is_low is not suite.metrics.lower_is_better(each.metric)
 
 
 def _answered(suite: Suite, cases: Sequence[Case]) -> str:

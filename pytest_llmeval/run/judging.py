@@ -25,7 +25,7 @@ from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, RunTe
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.services.machine import calls_that_fit
-from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey, stop_fault
+from pytest_llmeval.suite.suite import Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.change import GateEvidence
@@ -150,12 +150,12 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     """Yield lines about suites that pass whatever they score, or not as their files say."""
     toothless = (
-        each.key.display_path
+        f"{each.key.display_path}: {each.suite.cannot_fail}"
         for each in suites
         # A Python test has assertions of its own.
         if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite))
     )
-    yield from (f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless))
+    yield from dict.fromkeys(toothless)
     yield from dict.fromkeys(note for each in suites for note in _idle_thresholds(each))
     yield from dict.fromkeys(note for each in suites for note in _lowered(each, scope.terms.concurrency))
     most = scope.terms.concurrency

@@ -1011,6 +1011,7 @@ def text(
     tokenizer: str = ...,
     wordnet: str | None = ...,
     ignore: Sequence[Literal["citations"]] = ...,
+    effective_order: bool = ...,
     as_: str | None = None,
     on: str | None = None,
     turn: Turn | None = None,
@@ -1031,6 +1032,9 @@ def text(
             ``whitespace``; or a name given to `register_tokenizer`.
         wordnet: Folder of WordNet's database files; ``None`` looks where NLTK and Debian install them.
         ignore: What both texts are read without: ``citations`` are marks such as ``[1]``, ``[2, 3]`` and ``【4】``.
+        effective_order: Whether BLEU leaves out n-grams that are longer than the answer, as sacrebleu does for
+            sentences: a short answer that is the reference scores 1. Default: NLTK's rule, by which ``Paris`` has
+            ``bleu4`` 0.178 against itself.
     """
 
 def tools(

@@ -207,7 +207,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
             for label, each in self.evaluators.items()
         }
         converted = partial(_with_types, self.types)
-        own = [label for label, each in self.evaluators.items() if self.types and _is_of_users(each)]
+        own = [label for label, each in self.evaluators.items() if self.types and is_of_users(each)]
         return readings | {label: replace(readings[label], converted=converted) for label in own}
 
     def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
@@ -253,6 +253,13 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         return self.checked or any(case.thresholds for case in self.cases)
 
     @property
+    def cannot_fail(self) -> str:
+        """The line about a suite in which nothing can fail, with the next step."""
+        name = next((each.name for declared in self.metrics.declared.values() for each in declared), "")
+        limit = f"{name} {'<= 0.2' if self.metrics.lower_is_better(name) else '>= 0.8'}"
+        return f"{CANNOT_FAIL}: add gates: ['{limit}'], or snapshot: true and approve the scores of a run"
+
+    @property
     def total(self) -> int:
         """The number of cases in the file, faulty ones included."""
         return len(self.cases) + self.faulty
@@ -271,7 +278,8 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
 
 
-def _is_of_users(evaluator: Evaluator) -> bool:
+def is_of_users(evaluator: Evaluator) -> bool:
+    """Return whether an evaluator is a user's code."""
     return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
 
 

@@ -55,6 +55,31 @@ def test_a_suite_in_which_nothing_can_fail_is_warned_of(
     assert code == 0
     assert lines[0] == "s.eval.yaml: no fault in 1 case"
     assert ["nothing can fail here" in line for line in lines[1:] if "warning" in line] == [True] * warned
+    assert ["gates: ['exact_match >= 0.8']" in line for line in lines[1:] if "warning" in line] == [True] * warned
+
+
+def test_limits_and_checks_that_the_expected_answers_do_not_meet_are_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    suite = """
+evaluators: [{text: {metrics: [bleu4]}}]
+thresholds: {bleu4: {min: 0.5, max: 0.99}}
+judge: {model: openai:gpt-4.1-mini}
+cases:
+  - {id: long, expected: It is the city of Paris}
+  - {id: short, expected: Paris, checks: [{judge: is polite}]}
+  - {id: shorter, expected: [Lima, the city of Lima in Peru]}
+  - {id: check, expected: the city of Lima in Peru, checks: [{contains: Quito}, {max_words: 9}]}
+"""
+    write("s.eval.yaml", suite)
+    code, lines, _ = validate(capsys, "s.eval.yaml")
+    assert code == 0
+    unmet = "the expected answer itself does not meet it"
+    found = "found 'the city of Lima in Peru', expected contains: 'Quito'"
+    assert [line.partition("warning: ")[2] for line in lines if "warning" in line] == [
+        f"bleu4: {unmet} (case 'short': bleu4 0.1778, limit >= 0.5 and <= 0.99)",
+        f"check[contains]: {unmet} (case 'check': {found})",
+    ]
 
 
 @pytest.mark.parametrize(("count", "noted"), [(1, True), (5, True), (6, False)])

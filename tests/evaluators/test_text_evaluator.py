@@ -222,3 +222,19 @@ def test_what_is_no_mark_stays(text: str) -> None:
     kept = text == "a[0]"
     case = Case("a", expected="a" if kept else text, prediction=text)
     assert without.scores(without.measure(case))["exact_match"] == 1
+
+
+def test_effective_order_is_that_of_sacrebleu_for_sentences() -> None:
+    names = ("bleu1", "bleu2", "bleu4")
+
+    def scores(answer: str, reference: str, *, effective_order: bool = True) -> list[float]:
+        evaluator = TextEvaluator(metrics=names, effective_order=effective_order)
+        counts = evaluator.measure(Case("a", expected=reference, prediction=answer)).counts
+        return [counts[name] for name in names]
+
+    for text in ("Paris", "a b", "a b c d"):
+        assert scores(text, text) == pytest.approx([1, 1, 1])
+    assert scores("a x", "a b") == pytest.approx([0.5, 0.05**0.5, 0.05**0.5])
+    long = ("the cat sat on the mat", "the cat sat on a mat")
+    assert scores(*long) == scores(*long, effective_order=False)
+    assert "order:effective" in TextEvaluator(metrics=names, effective_order=True).describe()[2].signature

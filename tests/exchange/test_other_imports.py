@@ -73,6 +73,29 @@ def test_similarity_of_openai_is_a_metric_with_a_threshold(folder: Path, capsys:
     assert suite["cases"][0]["thresholds"] == {"rougeL": 0.5}
 
 
+def test_bleu_of_openai_has_effective_order_and_what_the_right_answer_does_not_meet_is_in_the_report(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bleu = {
+        "type": "text_similarity",
+        "input": "{{ sample.output_text }}",
+        "reference": "{{ item.right }}",
+        "evaluation_metric": "bleu",
+        "pass_threshold": 0.9,
+    }
+    other = {
+        "type": "string_check",
+        "input": "{{ sample.output_text }}",
+        "reference": "{{item.question}}",
+        "operation": "like",
+    }
+    result = openai_suite(capsys, folder, bleu, other)
+    assert result.suite()["evaluators"] == [{"text": {"metrics": ["bleu4"], "effective_order": True}}]
+    section = result.report.partition("### Not met by the expected answers themselves")[2].partition("###")[0]
+    assert section.count("- ") == 1
+    assert "contains" in section
+
+
 def test_model_graders_of_openai_are_judges_with_their_prompts(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -514,3 +537,12 @@ def test_every_published_file_is_imported_or_refused_and_every_part_has_one_fate
                     if not any(steps[:end] in found for end in range(len(steps) + 1))
                 ]
                 assert uncovered == []
+
+
+def test_a_suite_is_validated_as_the_text_that_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_llmeval.exchange.openai_registry._json_ideals", lambda _: [None])
+    assert main(["import", "openai-evals", str(registry(folder, "JsonMatch"))]) == 1
+    assert "x.v0.eval.yaml:" in (fault := capsys.readouterr().err)
+    assert "found 'json_equals' without what to check" in fault

@@ -123,7 +123,13 @@ _EPSILON = 0.1
 """What smoothing method 1 (Chen and Cherry 2014) puts in place of a count of 0."""
 
 
-def bleu_scores(prediction: Sequence[str], reference: Sequence[str], names: Sequence[str] = tuple(BLEU)) -> list[float]:
+def bleu_scores(
+    prediction: Sequence[str],
+    reference: Sequence[str],
+    names: Sequence[str] = tuple(BLEU),
+    *,
+    effective_order: bool = False,
+) -> list[float]:
     """Return BLEU of one sentence against one reference.
 
     BLEU-N = BP · exp(Σ log(p_n) / N) with clipped n-gram precisions p_n and brevity penalty
@@ -134,6 +140,8 @@ def bleu_scores(prediction: Sequence[str], reference: Sequence[str], names: Sequ
         prediction: Tokens of the answer.
         reference: Tokens of the expected answer.
         names: Which of `BLEU` to compute.
+        effective_order: Whether orders of which the answer is too short to have an n-gram are left out, as in
+            sacrebleu; else each of them counts as 0.1.
 
     Returns:
         One score for each name.
@@ -145,7 +153,8 @@ def bleu_scores(prediction: Sequence[str], reference: Sequence[str], names: Sequ
         return [0.0] * len(names)
     penalty = 1.0 if len(left) > len(right) else math.exp(1 - len(right) / len(left))
     logs = [math.log((count or _EPSILON) / max(1, len(left) - order)) for order, count in enumerate(shared)]
-    return [penalty * math.exp(_mean_log(logs, BLEU[name])) for name in names]
+    orders = len(left) if effective_order else longest
+    return [penalty * math.exp(_mean_log(logs, min(BLEU[name], orders))) for name in names]
 
 
 def _mean_log(logs: Sequence[float], orders: int) -> float:

@@ -512,8 +512,9 @@ def _overlap(assertion: Assertion) -> Outcome:
     metric, default = _OVERLAP[assertion.kind]
     least = assertion.share(default)
     expected = assertion.texts() if isinstance(assertion.value, list) else [assertion.text_value()]
+    order = {"effective_order": True} if assertion.kind == "bleu" else {}
     return Outcome(
-        evaluator=("text", {"metrics": [metric]}),
+        evaluator=("text", {"metrics": [metric], **order}),
         metric=metric,
         limit={"max": least} if assertion.negated else least,
         expected=expected,

@@ -397,10 +397,10 @@ class _ConfigImport:
             return
         case["expected"] = expected
         case["thresholds"] = {**thresholds, outcome.metric: outcome.limit}
-        if "metrics" in options:
-            known["metrics"] = [*dict.fromkeys([*known.get("metrics", []), *options["metrics"]])]
-        else:
-            known.update(options)
+        metrics = [*known.get("metrics", []), *options.get("metrics", [])]
+        known.update(options)
+        if metrics:
+            known["metrics"] = [*dict.fromkeys(metrics)]
 
     def _write_settings(self) -> None:
         """Write the settings of the suite."""

@@ -15,11 +15,10 @@ from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.answer_forms import normal
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import jurors_of
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.execute import Execution, execute
-from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, LoadedCase, with_figures
+from pytest_llmeval.run.execute import Execution, execute, unjudged_answer
+from pytest_llmeval.run.job import EarlyCalls, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -27,7 +26,7 @@ from pytest_llmeval.workbench.plan.form import RunPlan
 from pytest_llmeval.workbench.plan.making import plan_cases
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.contract import Verdict
+    pass
 
 
 _MOST_NEIGHBOURS: Final = 20
@@ -41,7 +40,7 @@ def score_unjudged(suite: Suite, cases: Sequence[Case]) -> list[Execution]:
     """Score answers without a judge: what one would say is undefined."""
     scored = structs.replace(suite, cases=tuple(cases))
     measure = MeasuredBlocks().measure if any(each.batch > 1 for each in suite.evaluators.values()) else None
-    return [execute(scored, _unjudged(scored, case), measure, explains_all=False) for case in cases]
+    return [execute(scored, unjudged_answer(scored, case), measure, explains_all=False) for case in cases]
 
 
 def score_mutants(score: MutantScorer, suite: Suite, mutants: Sequence["Mutant"]) -> list[Execution]:
@@ -59,22 +58,6 @@ def kinds_of(mutants: Sequence["Mutant"]) -> dict[str, list[int]]:
     for place, each in enumerate(mutants):
         kinds.setdefault(each.mutator.name, []).append(place)
     return kinds
-
-
-def _unjudged(suite: Suite, case: Case) -> CaseAnswer:
-    case = with_figures(case, suite.parts_of(case))
-    if not suite.judged:
-        return CaseAnswer(case)
-    verdicts: dict[str, list[list[Verdict | LlmevalError]]] = {}
-    failed: dict[str, Exception] = {}
-    for label, evaluator in suite.evaluators.items():
-        if evaluator.asks:
-            try:
-                views = suite.readings[label].views(case)
-                verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]
-            except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
-                failed[label] = error
-    return CaseAnswer(case, verdicts=verdicts, failed=failed)
 
 
 def is_wrong(case: Case, prediction: Any) -> bool:

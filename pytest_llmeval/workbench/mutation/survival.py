@@ -20,7 +20,7 @@ from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.stages import Reported, RunScope, fault_of
 from pytest_llmeval.scoring.intervals import wilson_interval
 from pytest_llmeval.scoring.table import Table, summarize_rows
-from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite
+from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.recordings import WITHHELD
 from pytest_llmeval.workbench.mutation.mutants import (
     Mutant,
@@ -287,7 +287,7 @@ class _MutationResults:
     def _left_out(self) -> Iterator[str]:
         snapshot = self.suite.snapshot
         if not self.suite.can_fail and (snapshot is None or not snapshot.enabled):
-            yield CANNOT_FAIL
+            yield self.suite.cannot_fail
         yield from self.mutation.left_out
         if self.is_judged:
             undecided = counted(sum(each.undecided for each in self.mutants), "mutant")
