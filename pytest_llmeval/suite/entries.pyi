@@ -905,17 +905,18 @@ def retrieval(
     objects, or ids where a rule goes by id. Where none does, a bare text is no result, and is skipped.
 
     Each task is a rule that says which results are relevant, and has its own scores. A document that is listed twice
-    counts twice, except in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its relevance, each
-    query with a positive counts, and results are taken in their order, regardless of their scores.
+    counts twice, except by id, and in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its
+    relevance, each query with a positive counts, and results are taken in their order, regardless of their scores.
 
     A result that lacks an attribute which others have is read as the original reads it, as one without values, flags
     and months; ``unjudged`` in the details counts such results. Where no result has the attribute, nothing is known:
     the query has no scores by that rule. A prediction is malformed if it is no list of results, if none of them has a
     text or an id that a rule goes by, or if an attribute is of another kind.
 
-    Recall is relevant results over positives, for every task; it exceeds 1 where more results are relevant than
-    positives are listed, unless `recall_denominator` is ``k``. It is 0 for a query with an empty list of positives, and
-    undefined without a list, as F1 is. A query without ``meta`` has no scores by rules that compare attributes.
+    Recall is relevant results over positives, for every task. By id it is at most 1. By other rules it exceeds 1 where
+    more results are relevant than positives are listed, unless `recall_denominator` is ``k``. It is 0 for a query with
+    an empty list of positives, and undefined without a list, as F1 is. A query without ``meta`` has no scores by rules
+    that compare attributes.
 
     Args:
         k: The cut-offs; the metrics are computed for each.

@@ -80,7 +80,6 @@ def _among(results: int) -> str:
 _ABSENT = "no expected positives"
 _NO_ATTRIBUTES = "the query has no meta"
 _NO_POSITIVE = "the list of expected positives is empty"
-_MAY_EXCEED_ONE = LISTED_MEASURES
 _TABLE_MEASURES = ("precision", "recall", "hit_rate", "macro_f1", "micro_f1")
 _SHOWN_TEXT = 40
 _SHOWN_KEYS = 5
@@ -97,17 +96,18 @@ class Retrieval(Evaluator):
     objects, or ids where a rule goes by id. Where none does, a bare text is no result, and is skipped.
 
     Each task is a rule that says which results are relevant, and has its own scores. A document that is listed twice
-    counts twice, except in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its relevance, each
-    query with a positive counts, and results are taken in their order, regardless of their scores.
+    counts twice, except by id, and in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its
+    relevance, each query with a positive counts, and results are taken in their order, regardless of their scores.
 
     A result that lacks an attribute which others have is read as the original reads it, as one without values, flags
     and months; ``unjudged`` in the details counts such results. Where no result has the attribute, nothing is known:
     the query has no scores by that rule. A prediction is malformed if it is no list of results, if none of them has a
     text or an id that a rule goes by, or if an attribute is of another kind.
 
-    Recall is relevant results over positives, for every task; it exceeds 1 where more results are relevant than
-    positives are listed, unless `recall_denominator` is ``k``. It is 0 for a query with an empty list of positives, and
-    undefined without a list, as F1 is. A query without ``meta`` has no scores by rules that compare attributes.
+    Recall is relevant results over positives, for every task. By id it is at most 1. By other rules it exceeds 1 where
+    more results are relevant than positives are listed, unless `recall_denominator` is ``k``. It is 0 for a query with
+    an empty list of positives, and undefined without a list, as F1 is. A query without ``meta`` has no scores by rules
+    that compare attributes.
 
     Attributes:
         k: The cut-offs; the metrics are computed for each.
@@ -191,9 +191,18 @@ class Retrieval(Evaluator):
             return self._cutoffs[-1]
         return self.recall_denominator if isinstance(self.recall_denominator, int) else None
 
-    @property
-    def _may_exceed_one(self) -> bool:
-        return self._fixed is None or self._fixed < self._cutoffs[-1]
+    def _high(self, task: str, measure: str, k: int) -> float | None:
+        """Return the largest value of a measure; ``None`` if more results may be relevant than recall divides by."""
+        rule = self._rules[task]
+        if measure not in LISTED_MEASURES:
+            return 1.0
+        if self._fixed is not None:
+            is_bounded = k <= self._fixed
+        elif isinstance(rule, GoldList):
+            is_bounded = k == 1 or rule.by == "id"
+        else:  # micro scores count results of queries without positives
+            is_bounded = k == 1 and not measure.startswith("micro")
+        return 1.0 if is_bounded else None
 
     @cached_property
     def _fields(self) -> Fields:
@@ -205,10 +214,9 @@ class Retrieval(Evaluator):
         for task, rule in self._rules.items():
             signature = self._signature(rule)
             for name in SET_MEASURES:
-                high = None if name in _MAY_EXCEED_ONE and self._may_exceed_one else 1.0
                 averaged = not name.startswith("micro")
                 out += [
-                    Metric(f"{task}_{name}@{k}", high=high, signature=signature, averaged=averaged)
+                    Metric(f"{task}_{name}@{k}", high=self._high(task, name, k), signature=signature, averaged=averaged)
                     for k in self._cutoffs
                 ]
             if task in self._gold:
@@ -305,9 +313,14 @@ class Retrieval(Evaluator):
         return None
 
     def _gold_ranks(self, results: Results, gold: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[int, ...]]:
-        """Return the ranks of positives up to the largest k, by task."""
-        most = self._cutoffs[-1]
-        return {task: relevant_ranks(results.keys[self._gold[task].by], gains, most) for task, gains in gold.items()}
+        """Return the ranks of positives up to the largest k, by task; of an id its first rank."""
+        ranks = {}
+        for task, gains in gold.items():
+            keys = results.keys[self._gold[task].by]
+            each = relevant_ranks(keys, gains, self._cutoffs[-1])
+            is_id = self._gold[task].by == "id"
+            ranks[task] = tuple(sorted({keys[rank - 1]: rank for rank in reversed(each)}.values())) if is_id else each
+        return ranks
 
     def _judged(self, results: Results, query: Query) -> dict[str, Sequence[Relevance]]:
         """Return the relevance of the results up to the largest k by task, from the query's attributes."""

@@ -1,10 +1,11 @@
 """What recall divides by."""
 
+from itertools import product
 from typing import Any
 
 import pytest
 
-from pytest_llmeval import get_evaluator
+from pytest_llmeval import Case, get_evaluator, score
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,35 @@ def test_without_a_list_of_positives_recall_is_undefined_whatever_it_divides_by(
     found = evaluator.evaluate([{"fact": "a", "accusation": ["theft"]}], None, query)
     assert (found["accusation_recall@2"], found["accusation_precision@2"]) == (None, 0.5)
     assert evaluator.evaluate([{"fact": "a"}], [], query)["gold_recall@2"] == 0
+
+
+@pytest.mark.parametrize("by", ["id", "text"])
+@pytest.mark.parametrize("denominator", ["positives", "k", 1, 2, 3])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_no_score_is_above_the_bound_that_its_metric_declares(by: str, denominator: Any, k: int) -> None:
+    rules = {"gold": {"rule": "gold", "by": by}, "topic": {"rule": "same_set", "field": "topic"}}
+    evaluator = get_evaluator("retrieval", k=sorted({k, 3}), recall_denominator=denominator, tasks=rules)
+    query = {"id": "q", "text": "q", "meta": {"topic": ["a"]}}
+    documents = [{"id": each, "text": each, "topic": ["a"]} for each in "ab"]
+    every = [
+        Case(f"{number}", query, list(expected), list(results))
+        for number, (expected, results) in enumerate(product(("", "a", "ab"), product(documents, repeat=3)))
+    ]
+    bounds = {each.name: each.high for each in evaluator.describe()}
+    values = [*score(evaluator, every, confidence=None).cases]
+    pooled = [score(evaluator, [every[0], each], confidence=None).metrics for each in every]
+    highest = {
+        name: max([case.metrics[name] or 0.0 for case in values] + [each[name].value or 0.0 for each in pooled])
+        for name in bounds
+    }
+    assert [name for name, high in bounds.items() if high is not None and highest[name] > high] == []
+    unbounded = {name for name, high in bounds.items() if high is None}
+    assert not any(name.endswith("@1") and "micro" not in name for name in unbounded if denominator == "positives")
+    assert not (by == "id" and denominator == "positives" and any(name.startswith("gold") for name in unbounded))
+
+
+def test_recall_of_ids_is_at_most_one() -> None:
+    evaluator = get_evaluator("retrieval", k=[1, 3], tasks={"gold": {"rule": "gold", "by": "id"}})
+    assert {each.high for each in evaluator.describe()} == {1.0}
+    cases = [Case(str(number), None, ["a", "b"], ["a", "x", "b"]) for number in range(3)]
+    assert score(evaluator, cases).metrics["gold_recall@1"].high <= 1.0  # type: ignore[operator]  # three cases have an interval

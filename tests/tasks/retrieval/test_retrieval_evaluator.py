@@ -123,8 +123,11 @@ def test_what_is_no_result_makes_the_case_fail_and_scores_as_what_is_left(predic
     assert by_id().scores(observation)["gold_precision@2"] == (0.5 if "result 2" in fault else 0)
 
 
-def test_a_document_that_is_listed_twice_counts_twice_but_not_in_ranked_scores() -> None:
+def test_a_document_that_is_listed_twice_counts_once_by_its_id_and_twice_by_its_text_but_not_in_ranked_scores() -> None:
     found = scores(by_id(k=[3]), ["a", "a", "b"], ["a", "b"])
+    assert (found["gold_precision@3"], found["gold_recall@3"]) == (pytest.approx(2 / 3), 1)
+    assert (found["gold_ndcg@3"], found["gold_map@3"]) == (1, 1)
+    found = scores(retrieval(k=[3]), [{"fact": each} for each in "aab"], ["a", "b"], "q")
     assert (found["gold_precision@3"], found["gold_recall@3"]) == (1, 1.5)
     assert (found["gold_ndcg@3"], found["gold_map@3"]) == (1, 1)
 
