@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
 
@@ -47,6 +47,8 @@ _WIDEST_WINDOW = 1_000
 _NEAR = 2
 _FAR = 8
 """Times as many cases as calls at a time: to score one takes longer than to ask about it, and must not hold it up."""
+
+_NO_PREDICTION: Final = "no prediction: expected one in the suite, its predictions or --predictions"
 
 
 class Signals(Struct, frozen=True):
@@ -190,6 +192,13 @@ class CaseRunner:
             raise execution.error
         return execution
 
+    def run_recorded(self, loaded: LoadedCase) -> Execution:
+        """Run one case of a suite without judges by the prediction that it carries; without one, it is errored."""
+        if is_skipped(loaded.case):
+            return skipped(loaded.case)
+        answers = self._own_answers(loaded) or [CaseAnswer(loaded.case, PredictionError(_NO_PREDICTION))]
+        return as_expected(self._scored(loaded, answers))
+
     async def stream(
         self,
         cases: Sequence[LoadedCase],
@@ -283,7 +292,7 @@ class CaseRunner:
         # A Python test has its own prediction, which is in no batch of the file's predictions.
         return loaded.case.prediction is not MISSING and not loaded.key.test
 
-    def _scored(self, loaded: LoadedCase, answers: Sequence[CaseAnswer], started: float) -> Execution:
+    def _scored(self, loaded: LoadedCase, answers: Sequence[CaseAnswer], started: float | None = None) -> Execution:
         measure = self._measured.measure if self._is_recorded(loaded) else None
         execution = execute_repeats(loaded.suite, answers, measure, explains_all=self.explains_all, started=started)
         if isinstance(execution.error, self.signals.skips):

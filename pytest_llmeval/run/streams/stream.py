@@ -9,6 +9,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from itertools import islice
+from math import lcm
 from operator import attrgetter
 from pathlib import Path
 from threading import Thread
@@ -17,14 +18,14 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case, Parts
-from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, MissingExtraError, PredictionError
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, MissingExtraError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import add_predictions, read_answers
-from pytest_llmeval.run.execute import Execution, as_expected, execute_repeats, is_skipped, skipped
-from pytest_llmeval.run.job import CaseAnswer, with_figures
+from pytest_llmeval.run.case_runner import CaseRunner
+from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.run.score import Evaluators, by_name, measure_each, normalized_cases
@@ -296,9 +297,24 @@ def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Ite
         raise LlmevalError(
             f"{key.display_path}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
         )
-    # Workers need what a case is held against, not the other cases.
+    # Workers need what a case is compared with, not the other cases.
     bare = structs.replace(suite, cases=(), systems={}, files={})
-    return in_order(_SuiteBlock(bare, key, suite.total), in_blocks(suite.cases, _BLOCK), executor, _IN_FLIGHT)
+    return in_order(_SuiteBlock(bare, key, suite.total), _whole_blocks(suite), executor, _IN_FLIGHT)
+
+
+def _whole_blocks(suite: Suite) -> Iterator[list[Case]]:
+    """Cut the cases of a suite so that each evaluator measures them in the blocks in which runs of pytest do."""
+    together = lcm(*(each.batch for each in suite.evaluators.values()))
+    size = max(1, _BLOCK // together) * together
+    block: list[Case] = []
+    answered = 0
+    for case in suite.cases:
+        if answered == size:
+            yield block
+            block, answered = [], 0
+        block.append(case)
+        answered += case.prediction is not MISSING
+    yield block
 
 
 @dataclass(frozen=True)
@@ -310,20 +326,6 @@ class _SuiteBlock:
     total: int
 
     def __call__(self, cases: Sequence[Case]) -> SuitePart:
-        done = [_execution(self.suite, case) for case in cases]
-        return SuitePart.from_executions(self.key, self.total, done, secrets=self.suite.secret_variables)
-
-
-def _execution(suite: Suite, case: Case) -> Execution:
-    if is_skipped(case):
-        return skipped(case)
-    return as_expected(_scored(suite, case))
-
-
-def _scored(suite: Suite, case: Case) -> Execution:
-    if case.prediction is MISSING:
-        error = PredictionError("no prediction: expected one in the suite, its predictions or --predictions")
-        answer = CaseAnswer(case, error)
-    else:
-        answer = CaseAnswer(with_figures(case, suite.parts_of(case)))
-    return execute_repeats(suite, [answer] * suite.repeats.times)
+        suite, runner = structs.replace(self.suite, cases=tuple(cases)), CaseRunner()
+        done = [runner.run_recorded(LoadedCase(suite, case, self.key)) for case in cases]
+        return SuitePart.from_executions(self.key, self.total, done, secrets=suite.secret_variables)
