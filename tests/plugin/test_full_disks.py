@@ -78,22 +78,45 @@ def test_calls_at_a_time_are_as_many_as_open_files_allow(project: "Project") -> 
 BREAKING = """\
 
 
-OPEN = []
-
-
 def pytest_runtest_logreport(report):
-    while report.when == "call" and "w02" in report.nodeid:
-        OPEN.append(open("/dev/null"))
+    if report.when == "call" and "w02" in report.nodeid:
+        import bot
+
+        bot.ALL.wait()
+        open("/dev/null")
 """
+HOLDING = """\
+import asyncio
+import threading
+
+ALL = threading.Event()
+
+
+async def answer(word):
+    if word < "w03":
+        return word.upper()
+    held = []
+    try:
+        while True:
+            try:
+                held.append(open("/dev/null"))
+            except OSError:
+                ALL.set()
+                await asyncio.sleep(0)
+    finally:
+        for each in held:
+            each.close()
+"""
+"""Calls that hold all the files there are, until they end."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits open files")
 def test_an_internal_error_leaves_a_report_of_what_was_judged(project: "Project") -> None:
     words = [f"w{number:02}" for number in range(60)]
     project.asking("s.eval.yaml", "bot:answer", *words, gates=["exact_match >= 0.5"])
-    project.write("bot.py", GREEDY.replace("range(5)", "range(5 if word < 'w03' else 1_000_000)"))
+    project.write("bot.py", HOLDING)
     project.write("conftest.py", FILES + BREAKING)
-    ran = project.run("--llmeval-concurrency=60")
+    ran = project.run("--llmeval-concurrency=12", cold=True)  # judging imports libraries
     assert ran.code == pytest.ExitCode.INTERNAL_ERROR
     (suite,) = ran.report["suites"]
     assert suite["counts"]["passed"] == 3
