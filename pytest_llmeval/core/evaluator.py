@@ -216,6 +216,14 @@ class QuestionDefaults:
         del case
         return 0
 
+    @property
+    def follow_up_modes(self) -> Sequence[str]:
+        """The names of the modes of questions of `follow_up`; default: none, what they will take is unknown.
+
+        Read where a run is planned, to estimate tokens by stored calls of these modes.
+        """
+        return ()
+
     def panel_fault(self, reduce: str | None) -> str | None:
         """Return why the verdicts of several judges cannot be reduced to one; default: ``None``, they can.
 

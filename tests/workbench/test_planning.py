@@ -1,22 +1,27 @@
 """The plan of a run: what its cases would call, from what is stored."""
 
 import json
+import random
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from builders import entry, question
+from judges import ClaimJudge
 from msgspec import structs
 from project import load_text
 
-from pytest_llmeval import Case, Metric, Observation, Sums
+from pytest_llmeval import Case, Metric, Observation, Sums, score
 from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.evaluators.judge.claims import ClaimMetric
 from pytest_llmeval.judge.asking import Juror, JurorQuestion
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Usage, Verdict
+from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Usage, Verdict
 from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, write_judgements
 from pytest_llmeval.judge.replies.sqlite import SqliteReplies
@@ -307,7 +312,7 @@ def test_how_much_is_asked_about_answers_of_an_unknown_kind_is_unknown(planned: 
     assert (plan.judge.expected, plan.judge.more) == (1, 2)
     whole = structs.replace(suite, evaluators={"in_rounds": InRounds()}, on={"in_rounds": "no.such.field"})
     assert planned.plan(whole).judge.more is None
-    assert "judge: at least 0 calls" in planned.lines(planned.plan(whole))
+    assert "judge: number of calls unknown, at least 0, 0 stored" in planned.lines(planned.plan(whole))
 
 
 def test_what_no_recorded_prediction_tells_of_a_target_is_said(planned: Planned) -> None:
@@ -344,3 +349,63 @@ def test_grades_by_steps_that_are_not_written_yet_are_exact(planned: Planned) ->
     assert (plan.judge.calls, plan.judge.likely, plan.judge.more) == (5, 0, 0)
     asked = planned.plan(planned.suite([case("a"), case("b")], evaluators=criteria, target="app:answer"))
     assert (asked.judge.calls, asked.judge.likely, asked.judge.more) == (1, 2, 0)
+
+
+APP = {"answer": "output.text", "contexts": "hits[].body"}
+SENTENCES = ("Refunds take 30 days.", "They are free [1].", "No.", "Gifts are wrapped [2]. We ship.")
+
+
+def _application(rng: random.Random) -> dict[str, Any]:
+    hits = [{"body": each} for each in rng.sample(SENTENCES, rng.randint(0, 3))]
+    text = " ".join(rng.sample(SENTENCES, rng.randint(0, 3)))
+    return {"output": {"text": text}, **({"hits": hits} if rng.random() < 0.8 else {})}
+
+
+def _mode_of(kind: str, texts: Mapping[str, str]) -> str:
+    if kind == "relevance":
+        return "claim_relevance" if any(name.startswith("claim_") for name in texts) else "passage_relevance"
+    return {"claims": "claims", "support": "claim_support", "citations": "citation_support"}[kind]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_calls_and_tokens_of_a_run_lie_within_its_plan(planned: Planned, seed: int) -> None:
+    rng = random.Random(seed)
+    metrics = rng.sample(get_args(ClaimMetric), rng.randint(1, 4))
+    cases = [
+        {"id": str(n), "input": f"Question {n}?", **({"expected": rng.choice(SENTENCES)} if rng.random() < 0.7 else {})}
+        for n in range(rng.randint(1, 5))
+    ]
+    evaluators = [{"claims": {"metrics": metrics}}]
+    suite = planned.suite(cases, evaluators=evaluators, target="app:answer", parts=APP)
+    judge, sizes = ClaimJudge(), defaultdict[str, list[tuple[int, int]]](list)
+
+    def measured(request: JudgeRequest) -> JudgeReply:
+        reply = judge.reply(*(each.content for each in request.messages))
+        usage = (sum(len(each.content) for each in request.messages), len(reply))
+        sizes[_mode_of(judge.asked[-1], judge.shown[-1])].append(usage)
+        return JudgeReply(reply, Usage(*usage))
+
+    before = planned.plan(suite, mode="refresh").judge
+    score(
+        suite.evaluators, [each.answered(_application(rng)) for each in suite.cases], judge=measured, parts=Parts(**APP)
+    )
+    assert before.more is not None
+    assert before.calls <= len(judge.asked) <= before.expected + before.more
+    for mode, usages in sizes.items():
+        planned.store(*past(*usages, mode=mode))
+    after = planned.plan(suite, mode="refresh").judge
+    assert after.tokens.high is None or sum(map(sum, chain(*sizes.values()))) <= after.tokens.high
+
+
+def test_passages_where_the_suite_says_they_are_count_for_answers_to_come(planned: Planned) -> None:
+    faithful = [{"claims": {"metrics": ["faithfulness"]}}]
+    suite = planned.suite([case("a"), case("b")], evaluators=faithful, target="app:answer", parts=APP)
+    plan = planned.plan(suite)
+    assert (plan.judge.likely, plan.judge.more) == (2, 2)
+    assert "judge: about 2 to 4 calls, 0 stored; tokens unknown" in planned.lines(plan)
+    planned.store(*past((100, 0), mode="claims"))
+    first_round = planned.plan(suite)
+    assert (first_round.judge.tokens.median, first_round.judge.tokens.high) == (200, None)
+    assert "tokens unknown, about 200 or more" in planned.lines(first_round)
+    planned.store(*past((1000, 0), mode="claim_support"))
+    assert "; about 200 to 2200 tokens; " in planned.lines(planned.plan(suite))

@@ -156,6 +156,12 @@ class Claims(JudgedEvaluator):
         """Return how many questions about claims there are if each text has some."""
         return self._findings(case).most_later
 
+    @property
+    def follow_up_modes(self) -> Sequence[str]:
+        """The modes of questions about claims that the metrics need."""
+        kinds = {step.kind for name in self.metrics for step in _STEPS[name] if step.side is not None}
+        return [f"claim_{kind}" for kind in sorted(kinds)]
+
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count claims, passages and citations, and those that hold."""
         findings = self._findings(case, verdicts)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ class CostEstimate:
 
     Attributes:
         median: If every call takes what the median call took; ``None`` where nothing is known.
-        high: If every call takes the 95th percentile.
+        high: If every call, and each that may follow, takes the 95th percentile; ``None`` where that is unknown.
         known: Where the median is unknown, that of the calls of which it is known.
     """
 
@@ -38,6 +38,10 @@ class CostEstimate:
     def least(self) -> float:
         """The median of as many calls as it is known of."""
         return self.known if self.median is None else self.median
+
+    def up_to(self, more: float | None) -> "CostEstimate":
+        """Return the estimate with a higher upper end; ``None`` for one without."""
+        return replace(self, high=_sum(self.high, more))
 
     def __add__(self, other: "CostEstimate") -> "CostEstimate":
         median = _sum(self.median, other.median)
@@ -76,6 +80,20 @@ class PlannedCalls:
             self.usd + other.usd,
             _sum(self.seconds, other.seconds),
         )
+
+    def with_later(self, count: int, largest: CallSample) -> "PlannedCalls":
+        """Return the calls with the amounts of further ones in the upper bounds.
+
+        Args:
+            count: How many may follow; `more` has them.
+            largest: What one of them takes at most; ``None`` where that is unknown.
+        """
+        tokens, usd = (None if each is None else count * each for each in (largest.tokens, largest.usd))
+        return replace(self, tokens=self.tokens.up_to(tokens), usd=self.usd.up_to(usd))
+
+    def without_bound(self) -> "PlannedCalls":
+        """Return the calls without upper bounds: how many may follow is unknown."""
+        return replace(self, tokens=self.tokens.up_to(None), usd=self.usd.up_to(None))
 
     @property
     def expected(self) -> int:
@@ -326,15 +344,22 @@ def _count(calls: PlannedCalls) -> str:
     about = "about " if calls.likely else ""
     if calls.more:
         return f"{about}{calls.expected} to {counted(calls.expected + calls.more, 'call')}"
-    return f"{'at least ' if calls.more is None else ''}{about}{counted(calls.expected, 'call')}"
+    if calls.more is None:
+        return f"number of calls unknown, at least {about}{calls.expected}"
+    return f"{about}{counted(calls.expected, 'call')}"
 
 
 def _cost(calls: PlannedCalls) -> Iterator[str]:
-    if not calls.expected:
+    if not calls.expected and calls.more == 0:
         return
     for spread, digits, unit, name in ((calls.tokens, 0, "tokens", "tokens"), (calls.usd, 4, "USD", "cost")):
         median, high = _amounts(spread, digits)
-        yield f"; {name} unknown" if median == UNKNOWN else f"; about {median} {unit} (95th percentile {high})"
+        if UNKNOWN in (median, high):
+            yield f"; {name} unknown{f', about {median} or more' if spread.median else ''}"
+        elif calls.more:
+            yield f"; about {median} to {high} {unit}"
+        else:
+            yield f"; about {median} {unit} (95th percentile {high})"
 
 
 def _duration(seconds: float | None) -> str:

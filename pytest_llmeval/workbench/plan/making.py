@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.case import Case, NoAnswer, PredictionParts
+from msgspec import structs
+
+from pytest_llmeval.core.case import Case, NoAnswer, Parts, PredictionParts
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, price_hint
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
@@ -62,6 +64,7 @@ class _CallTally:
         likely: As above, to how many are likely.
         turns: As above, to how many may follow in conversations; what they take is foreseen for all of them.
         more: Further questions at most; ``None`` where their number is unknown.
+        later: Models that may be asked and modes of the questions, to how many of these further questions there are.
         unsure: As `modes`, to the questions that go to the large judge of a cascade if the small one is unsure, by key.
         stored: Verdicts that are stored.
         target: Calls of the target.
@@ -75,6 +78,7 @@ class _CallTally:
     likely: Counter[tuple[str, str]] = field(default_factory=Counter)
     turns: Counter[tuple[str, str]] = field(default_factory=Counter)
     more: int | None = 0
+    later: Counter[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=Counter)
     unsure: "defaultdict[tuple[str, str], dict[str, PanelQuestion]]" = field(default_factory=lambda: defaultdict(dict))
     stored: int = 0
     target: int = 0
@@ -97,6 +101,7 @@ class Planner:
     options: "JudgeOptions"
     _tallies: "dict[SuiteKey, _CallTally]" = field(default_factory=dict)
     _counted_keys: set[str] = field(default_factory=set)
+    _own_parts: "dict[SuiteKey, Suite]" = field(default_factory=dict)
     _blocks: set[Any] = field(default_factory=set)
     _called: "set[tuple[SuiteKey, str, int]]" = field(default_factory=set)
     _notes: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -125,11 +130,17 @@ class Planner:
                 self._add_questions(tally, job, with_others(case, others))
         elif has_target or _is_answered(suite):
             self._add_target_calls(tally, job, has_target=has_target)
-            text = _placeholder(job)
-            prediction = {"answer": text} if suite.model is not None else text
-            self._add_likely_questions(tally, job, prediction, others)
+            self._add_likely_questions(tally, self._with_own_parts(job), _prediction_of(job), others)
         else:
             self._notes[_UNANSWERED] += 1
+
+    def _with_own_parts(self, job: Job) -> Job:
+        """Return the job with parts under their names, as a placeholder has them: the suite may look elsewhere."""
+        if job.suite.parts == Parts() or job.case.conversation:
+            return job
+        if job.key not in self._own_parts:
+            self._own_parts[job.key] = structs.replace(job.suite, parts=Parts())
+        return structs.replace(job, loaded=structs.replace(job.loaded, suite=self._own_parts[job.key]))
 
     def _others(self, job: Job) -> dict[str, Any]:
         """Return the answers of opponents, ``None`` for those that must be asked for, and count the calls for these."""
@@ -202,7 +213,10 @@ class Planner:
                 known = [count(tally, each) for each in put]
                 verdicts = [each for each in known if each is not None]
                 if len(verdicts) < len(put):
-                    tally.more = _plus(tally.more, _most_follow_ups(asking, followed))
+                    most = _most_follow_ups(asking, followed)
+                    tally.more = _plus(tally.more, most)
+                    models = tuple(each.model for each in asking.panel.jurors.values())
+                    tally.later[models, tuple(asking.evaluator.follow_up_modes)] += most
                     break
                 asking.add(verdicts)
         return askings
@@ -280,16 +294,21 @@ class Planner:
         return RunPlan(suites, list(self._budget(suites)), self.options.concurrency, [*counts, *self._reasons])
 
     def _planned(self, key: "SuiteKey", tally: _CallTally) -> PlannedSuite:
-        likely, more = Counter(tally.likely), tally.more
+        likely, more, later = Counter(tally.likely), tally.more, Counter(tally.later)
         for place, questions in tally.unsure.items():
             expected = round(len(questions) * (self._past.unsure_share(next(iter(questions.values()))) or 0))
             likely[place] += expected
             more = _plus(more, len(questions) - expected)
+            later[place[:1], place[1:]] += len(questions) - expected
         judge = replace(NOTHING, stored=tally.stored, more=more)
         for model, mode in {**tally.modes, **likely}:
             judge += self._planned_mode(tally, model, mode, tally.modes[model, mode], likely[model, mode])
         for (model, mode), turns in tally.turns.items():
             judge += replace(self._planned_mode(tally, model, mode, turns), calls=0)
+        if more is None:
+            judge = judge.without_bound()
+        for (models, modes), count in later.items():
+            judge = judge.with_later(count, self._largest(tally, models, modes)) if count else judge
         target = replace(NOTHING, stored=tally.answered, more=tally.target_more)
         target += self._planned_target(key, tally)
         return PlannedSuite(tally.suite.name, key.display_path, key.variant, target, judge)
@@ -302,6 +321,14 @@ class Planner:
         if judge.price is None:
             self._reasons[f"the price of {judge.model} is unknown: set 'price' beside 'model'{price_hint()}"] = None
         return planned(calls, samples, concurrency=self.options.concurrency, likely=likely)
+
+    def _largest(self, tally: _CallTally, models: Sequence[str], modes: Sequence[str]) -> CallSample:
+        """Return what a call of one of some modes, to one of some models, takes at most; ``None`` where unknown."""
+        jurors = [tally.judges[model] for model in models]
+        samples = [self._past.samples(mode, each.model, each.price) for mode in modes for each in jurors]
+        calls = [planned(1, each, concurrency=1) for each in samples]
+        tokens, usd = ([getattr(each, unit).high for each in calls] for unit in ("tokens", "usd"))
+        return CallSample(*(max(each) if each and None not in each else None for each in (tokens, usd)))
 
     @cached_property
     def _past(self) -> "_PastCalls":
@@ -380,9 +407,19 @@ def _is_answered(suite: "Suite") -> bool:
     return suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture)
 
 
+def _prediction_of(job: Job) -> Any:
+    """Return what stands for an answer: a text, with passages where these may be read from it, or in a conversation."""
+    text = _placeholder(job)
+    if job.case.conversation:
+        return text
+    is_given = isinstance(job.case.input, Mapping) and "contexts" in job.case.input
+    passages = {} if is_given or job.suite.model is not None else {"contexts": [f"a passage of {text}"]}
+    return {"answer": text, **passages}
+
+
 def _placeholder(job: Job) -> str:
-    """Return a text of its own for each answer, so that two systems ask the same about the pair of their answers."""
-    return f"{_PLACEHOLDER}: {job.key.variant} {job.case.id} {job.repeat}"
+    """Return a text with a citation for each answer, its own, so that two systems ask the same about their pair."""
+    return f"{_PLACEHOLDER}: {job.key.variant} {job.case.id} {job.repeat} [1]"
 
 
 def _turns(job: Job) -> tuple[int, int]:
