@@ -17,6 +17,9 @@ from pytest_llmeval.core.tables import ReportTable, has_counts
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from pytest_llmeval.core.observation import FloatArray
 
 Reducer: TypeAlias = Literal["mean", "median", "majority", "min", "max", "pass_at_k", "all_of_k"]
@@ -27,7 +30,9 @@ _PASSED = "passed"
 
 FALLEN, SCORED = "\x00fallen ", "\x00scored "
 """Counts of a metric that no evaluator has: the share of a case that counts as the worst value, and the share with a
-score. A table adds the latter."""
+score. A table adds the latter, and multiplies both by the weight of the case."""
+
+_WEIGHT_DIGITS = 12
 
 RELIABILITY = "repeats"
 """The label of the metrics of a suite whose cases are repeated."""
@@ -257,8 +262,8 @@ class Reduced(Evaluator):
 class WithFalls(Evaluator):
     """An evaluator by which cases, or a part of their runs, that leave nothing to score count as the worst value.
 
-    A value over `scored` cases with a score and `fallen` ones is the mean of the value and the worst one, by these
-    numbers; for the mean of case scores that is the mean of all scores.
+    A value over `scored` cases with a score and `fallen` ones is the mean of the value and the worst one, by their
+    weights; for the mean of case scores that is the mean of all scores.
 
     Attributes:
         evaluator: The evaluator that measures.
@@ -316,6 +321,62 @@ def values_with_falls(
         total = np.where(scored > 0, values[name], 0.0) * scored + worst[name] * fallen
         values[name] = np.where(fallen > 0, total / (scored + fallen), values[name])
     return values
+
+
+def case_weights(
+    evaluator: Evaluator | None, sums: Sums, name: str, scores: "FloatArray", fallen: "FloatArray", former: int
+) -> "FloatArray":
+    """Return how much each case weighs in a value over several, such as the number of its claims.
+
+    Args:
+        evaluator: Its formula, over its own counts; ``None`` if the value is the mean of scores.
+        sums: One row per case.
+        name: The metric.
+        scores: Of the cases; NaN for those that have none.
+        fallen: The share of each case that fell. A case that fell as a whole weighs what it weighed before.
+        former: How many rows further on a case is as it was before; 0: nowhere.
+
+    Returns:
+        All 1 if the scores do not differ, or the value is no mean by weights.
+    """
+    import numpy as np
+
+    weights = np.ones(len(scores))
+    with np.errstate(all="ignore"):
+        own = None if evaluator is None else _weights(evaluator, sums, name, scores)
+        if own is not None:  # counts of repeats are means over all of them, silent ones included
+            weights = np.where(np.isfinite(own) & (fallen < 1), own / (1 - fallen), 1.0)
+    rows = np.flatnonzero(fallen[:former] >= 1)
+    weights[rows] = weights[former:][rows]
+    return weights
+
+
+def _weights(evaluator: Evaluator, sums: Sums, name: str, scores: "FloatArray") -> "FloatArray | None":
+    """Return the weights of cases, whose mean is 1, if they can be derived.
+
+    A ratio of sums is the mean of scores by its denominators: a case that is added to others of another score moves
+    their value by its weight.
+    """
+    import numpy as np
+
+    known = np.isfinite(scores)
+    if not known.any() or np.ptp(scores[known]) <= TOLERANCE:
+        return None
+    low, high = scores[known].min(), scores[known].max()
+    worst, best = scores == low, scores == high
+
+    def weighed(reference: "npt.NDArray[np.bool_]", value: float) -> "FloatArray":
+        added = {count: column + column[reference].mean() for count, column in sums.items()}
+        moved = evaluator.summarize(Sums(added, sums.length))[name]
+        return (moved - value) / (scores - moved)
+
+    by_worst = weighed(worst, low)
+    by_best = weighed(best, high) * by_worst[best].mean()
+    weights: FloatArray = np.where(scores > (low + high) / 2, by_worst, by_best)
+    if not (np.isfinite(weights[known]) & (weights[known] > 0)).all():
+        return None
+    rounded: FloatArray = np.round(weights / weights[known].mean(), _WEIGHT_DIGITS)
+    return rounded
 
 
 def measured_counts(sums: Sums) -> Sums:

@@ -31,7 +31,7 @@ from pytest_llmeval.scoring.intervals import (
     share_interval,
     value_interval,
 )
-from pytest_llmeval.scoring.repeats import FALLEN, SCORED, WithFalls, measured_counts
+from pytest_llmeval.scoring.repeats import FALLEN, SCORED, WithFalls, case_weights, measured_counts
 from pytest_llmeval.scoring.resample import by_unit, design_effect, resample_count, resampled_totals, unit_numbers
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, successes_of, usage_of
 
@@ -77,12 +77,15 @@ OUTCOME_EVALUATOR: Evaluator = _PassRate()
 class Table:
     """One row per case, one column per count, for all evaluators of a suite.
 
+    A case that fell weighs what it did `former` rows further on, if that is not 0.
+
     Attributes:
-        weights: How many cases each case stands for, which its counts have been multiplied by; ``None`` if that is
-            1.
+        weights: How many cases each case stands for, by which its counts are multiplied; ``None`` if that is 1.
     """
 
-    def __init__(self, evaluators: Mapping[str, Evaluator] | MetricIndex, records: Sequence[CaseRecord]) -> None:
+    def __init__(
+        self, evaluators: Mapping[str, Evaluator] | MetricIndex, records: Sequence[CaseRecord], former: int = 0
+    ) -> None:
         import numpy as np
 
         of_run: dict[str, Evaluator] = {OUTCOME: OUTCOME_EVALUATOR}
@@ -96,8 +99,9 @@ class Table:
         for label, observations in seen.items():
             names, block = stack(observations, compact=True)
             if any(name.startswith(FALLEN) for name in names):
-                self.evaluators[label], numbers = self._with_falls(label, observations, names, block)
-                names, block = [*names, *numbers], np.column_stack([block, *numbers.values()])
+                counts = dict(zip(names, block.T.astype(float), strict=True))
+                self.evaluators[label], numbers = self._with_falls(label, observations, counts, former)
+                names, block = [*(counts | numbers)], np.column_stack([*(counts | numbers).values()])
             self.names[label] = names
             blocks.append(block)
         self._starts = dict(zip(self.names, accumulate(map(len, self.names.values()), initial=0), strict=False))
@@ -130,29 +134,27 @@ class Table:
         self.of_family = {name for name, owned in self.owned.items() if "[" in owned.metric.name}
 
     def _with_falls(
-        self, label: str, observations: Sequence[Observation | None], names: Sequence[str], block: "npt.NDArray[Any]"
+        self, label: str, observations: Sequence[Observation | None], counts: "Mapping[str, FloatArray]", former: int
     ) -> "tuple[WithFalls, dict[str, FloatArray]]":
-        """Return an evaluator by which cases that fell count as the worst value, and further counts that it needs.
-
-        The worst value of an unbounded metric is the worst score.
-        """
+        """Return an evaluator by which cases that fell count as the worst value or score, and the counts it needs."""
         import numpy as np
 
-        counts = {name: block[:, place].astype(float) for place, name in enumerate(names)}
         worst: dict[str, float] = {}
         numbers: dict[str, FloatArray] = {}
+        measured = measured_counts(Sums(counts, len(observations)))
         with np.errstate(all="ignore"):
-            values = _formula(self.evaluators[label], measured_counts(Sums(counts, len(block))))
-        for name in (name.removeprefix(FALLEN) for name in names if name.startswith(FALLEN)):
+            values = _formula(self.evaluators[label], measured)
+        for name in (name.removeprefix(FALLEN) for name in counts if name.startswith(FALLEN)):
             owned = self.index.find(self.index.full_name(label, name))
             if owned is None:
                 continue
-            silent = [
-                each is None or _is_absent(each) or name in each.undefined or name in each.errored
-                for each in observations
-            ]
+            silent = [_is_absent(each, name) for each in observations]
             scores = np.where(silent, np.nan, values.get(name, np.nan))
-            scored = numbers[SCORED + name] = np.where(np.isfinite(scores), 1 - counts[FALLEN + name], 0.0)
+            share = counts[FALLEN + name]
+            pooled = None if owned.metric.averaged else self.evaluators[label]
+            weights = case_weights(pooled, measured, name, scores, share, former)
+            scored = numbers[SCORED + name] = np.where(np.isfinite(scores), weights * (1 - share), 0.0)
+            numbers[FALLEN + name] = weights * share
             known = scores[scored > 0]
             extreme = known.min if owned.metric.higher_is_better else known.max
             bound = owned.metric.worst
@@ -416,9 +418,11 @@ def outcome_of(record: CaseRecord) -> Observation:
     return _PASSED if record.outcome == "passed" else _NOT_PASSED
 
 
-def _is_absent(observation: Observation | None) -> bool:
+def _is_absent(observation: Observation | None, name: str = "") -> bool:
     """Return whether a case adds nothing to a metric: it was not measured, or it is undefined and has no counts."""
-    return observation is None or bool(observation.undefined and not observation.counts)
+    if observation is None or (observation.undefined and not observation.counts):
+        return True
+    return name in observation.undefined or name in observation.errored
 
 
 def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":

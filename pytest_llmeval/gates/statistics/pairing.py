@@ -403,7 +403,7 @@ class RunPairing:
         self.table = Table(evaluators, self._records)
         self.fallen = _find_falls(self.table, self._size) if self.paired else {}
         if self.fallen and abstained == "fell":
-            self.table = Table(evaluators, _records_with_falls(self._records, self.table, self.fallen))
+            self.table = Table(evaluators, _records_with_falls(self._records, self.table, self.fallen), self._size)
         self.common = len(same)
         self.only_current = len(self.matching.new) + len(self.matching.edited)
         self.only_baseline = len(self.matching.gone) + len(self.matching.edited)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from builders import gate, pairing
 from builders import judge as judged
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from judges import ClaimJudge
 from msgspec import structs
 
@@ -166,6 +168,52 @@ def test_a_case_falls_to_the_worst_score_of_an_unbounded_metric_and_others_stay_
     here = pairs.table.metrics(pairs.everything().current.tolist(), None)
     assert (here["words"].value, here["words"].scored) == (11 / 3, 3)
     assert (here["other"].value, here["other"].scored, here["other"].undefined) == (1, 2, 1)
+
+
+class Claims(Evaluator):
+    """The share of claims that hold, of all claims of all cases; a prediction says how many hold, and of how many."""
+
+    name = "claims"
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("holding")]
+
+    def measure(self, case: Case) -> Observation:
+        if case.prediction is None:
+            return Observation({"hits": 0, "of": 0}, undefined={"holding": "no claim"}, abstained=("holding",))
+        hits, of = case.prediction
+        return Observation({"hits": hits, "of": of})
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        return {"holding": sums["hits"] / sums["of"]}
+
+
+def claimed(*answers: tuple[int, int] | None) -> Result:
+    return score(Claims(), [Case(f"{n:03}", prediction=each) for n, each in enumerate(answers)], confidence=None)
+
+
+def test_an_answer_of_many_claims_that_turns_silent_keeps_the_weight_that_it_had() -> None:
+    silent = on("holding", claimed(None, (1, 1)), claimed((0, 100), (1, 1)))
+    assert silent.value == pytest.approx(0)
+    half = on("holding", claimed(None, (1, 1), (1, 2)), claimed((50, 100), (1, 1), (1, 2)))
+    assert half.value == pytest.approx((52 - 2) / 103)
+    right = compare(claimed(None, (3, 3), (0, 1)), claimed((9, 9), (1, 3), (0, 1))).metrics["holding"]
+    assert (right.value, right.baseline) == (pytest.approx(3 / 13), pytest.approx(10 / 13))
+
+
+answered_claims = st.integers(1, 40).flatmap(lambda of: st.tuples(st.sampled_from([0, of // 2, of]), st.just(of)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(answered_claims, answered_claims, st.booleans()), min_size=2, max_size=9))
+def test_silence_is_never_better_than_the_answer_that_was_approved(cases: list[Any]) -> None:
+    before = [there for there, _, _ in cases]
+    silent = [None if is_silent else here for _, here, is_silent in cases]
+    as_before = [there if is_silent else here for there, here, is_silent in cases]
+    values = [on("holding", claimed(*each), claimed(*before)).value for each in (silent, as_before)]
+    assert values[0] is not None
+    assert values[1] is not None
+    assert values[0] >= values[1] - 1e-9
 
 
 def test_partial_results_add_abstentions_up() -> None:
