@@ -143,7 +143,7 @@ class ItemResult(msgspec.Struct, frozen=True):
     duration: JsonNumber
 
 
-class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
     """All that the main process has learned of a run. A shard file keeps it, and shards merge to the record of one run.
 
     Attributes:
@@ -180,6 +180,9 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     items: dict[Item, ItemResult] = {}
     judgements: UsedJudgements = msgspec.field(default_factory=UsedJudgements)
 
+    def __post_init__(self) -> None:
+        self._since = time.monotonic()  # no field: it means nothing to another process
+
     @property
     def broken(self) -> str:
         """Why cases may be missing without being deselected."""
@@ -188,7 +191,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def duration(self) -> float:
         """Seconds that it took; until now, if it has not ended."""
-        return self.seconds or time.time() - self.started
+        return self.seconds or time.monotonic() - self._since
 
     def take(self, report: ItemReport, part: SuitePart | None) -> None:
         """Keep the results on a report, if there are any, with the outcome and duration of the report."""

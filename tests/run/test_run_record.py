@@ -1,11 +1,13 @@
 """The record of a run: what items report, and what comes of it in the main process."""
 
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from builders import entry, finished, length_suite
+from servers import PATIENCE
 
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.core.case import input_digest
@@ -128,3 +130,12 @@ def test_records_merge_to_that_of_one_run() -> None:
     assert (whole.unfinished, whole.failures, whole.dropped) == ({"a"}, {"test_x"}, {KEY})
     assert (whole.items, list(whole.judgements)) == (two.items, [(SUITE.path, entry())])
     assert not one.items, "merging leaves the parts as they are"
+
+
+def test_a_clock_that_is_set_does_not_change_how_long_a_run_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunRecord()
+    monkeypatch.setattr(time, "time", lambda: run.started - 3600)
+    assert 0 <= run.duration < PATIENCE
+    monkeypatch.setattr(time, "time", lambda: run.started + 3600)
+    assert 0 <= run.duration < PATIENCE
+    assert RunRecord(seconds=1.5).duration == 1.5
