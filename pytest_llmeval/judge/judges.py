@@ -92,7 +92,9 @@ class SuiteJudges:
         from pytest_llmeval.judge.run_store import RunStore
 
         options = self.options
-        return RunStore(options.mode, self.limit, self._working, options.budget)
+        store = RunStore(options.mode, self.limit, self._working, options.budget)
+        self.background.closing.append(store.heart.aclose)
+        return store
 
     @cached_property
     def _working(self) -> "WorkingCache":

@@ -18,7 +18,7 @@ from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.service import CallLimit, JudgeOffError, cost_usd
 from pytest_llmeval.judge.spec import Price
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.services.background import Snapshot
+from pytest_llmeval.services.background import SharedTask, Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.coordination import Coordination, Reservation
@@ -149,7 +149,7 @@ class RunStore:
     _fresh: set[str] = field(default_factory=set)
     _failed: set[tuple[str, str, str, int]] = field(default_factory=set)
     _failures: dict[str, tuple[JudgeError, JudgeCall | None]] = field(default_factory=dict)
-    _waiting: "dict[str, tuple[str, asyncio.Future[JurorVerdict]]]" = field(default_factory=dict)
+    _waiting: dict[str, tuple[str, SharedTask[JurorVerdict]]] = field(default_factory=dict)
 
     @property
     def asks(self) -> bool:
@@ -224,11 +224,11 @@ class RunStore:
     async def _awaited(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         while True:
             if question.key not in self._waiting:
-                started = asyncio.ensure_future(self._leased(question, ask, again=question.turn in self._failed))
+                started = SharedTask(self._leased(question, ask, again=question.turn in self._failed))
                 self._waiting[question.key] = question.juror.way, started
-                started.add_done_callback(lambda _: self._waiting.pop(question.key, None))
+                started.task.add_done_callback(lambda _: self._waiting.pop(question.key, None))
             way, waiting = self._waiting[question.key]
-            verdict = await asyncio.shield(waiting)
+            verdict = await waiting.result()
             # A judge that cannot be reached may be reached another way, as another suite has it.
             if way == question.juror.way or not isinstance(verdict.verdict, JudgeError):
                 return verdict
@@ -408,7 +408,7 @@ class Spending:
 
 @dataclass
 class Heartbeat:
-    """Renews the leases, slots and reservations of a process for as long as its event loop runs.
+    """Renews the leases, slots and reservations of a process until it is closed.
 
     Attributes:
         limit: On calls in flight; it counts them.
@@ -426,6 +426,12 @@ class Heartbeat:
         """Keep this process's leases and slots alive while it works."""
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._renew())
+
+    async def aclose(self) -> None:
+        """Stop: the run is over, though the event loop may go on."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
     async def _renew(self) -> None:
         pause = min(_PUBLISH_S, self.lease_s / 4)

@@ -30,7 +30,7 @@ from pytest_llmeval.run.links import (
     Shared,
     batch_target,
 )
-from pytest_llmeval.services.background import Background, Pending, ThisThread, together
+from pytest_llmeval.services.background import Background, Pending, SharedTask, ThisThread, together
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.recordings import Recordings
 
@@ -234,7 +234,7 @@ class Opponents:
     """
 
     recorded: Recorded
-    _tasks: "dict[_AnswerPlace, asyncio.Task[Case | BaseException]]" = field(default_factory=dict)
+    _tasks: dict[_AnswerPlace, SharedTask[Case | BaseException]] = field(default_factory=dict)
     _answered: set[_AnswerPlace] = field(default_factory=set)
 
     async def __call__(self, job: Job, ask: Next) -> Answers:
@@ -246,8 +246,12 @@ class Opponents:
         if not job.opponents:
             return await ask(job)
         others = asyncio.ensure_future(self._others(job, ask))
-        case = self.recorded.known(job) or await self._own(job, ask)
-        return {case.id: with_others(case, await others)}
+        try:
+            case = self.recorded.known(job) or await self._own(job, ask)
+            return {case.id: with_others(case, await others)}
+        except asyncio.CancelledError:
+            others.cancel()
+            raise
 
     async def _own(self, job: Job, ask: Next) -> Case:
         """Return the answer to a case's own question; one that runs again gets another."""
@@ -263,9 +267,9 @@ class Opponents:
     async def _shared(self, job: Job, ask: Next) -> Case | BaseException:
         """Return the answer, asking for it if nobody has yet."""
         place = _answer_place(job)
-        if place not in self._tasks:
-            self._tasks[place] = asyncio.ensure_future(self._outcome(job, ask))
-        return await asyncio.shield(self._tasks[place])
+        if place not in self._tasks or self._tasks[place].task.cancelled():
+            self._tasks[place] = SharedTask(self._outcome(job, ask))
+        return await self._tasks[place].result()
 
     async def _outcome(self, job: Job, ask: Next) -> Case | BaseException:
         """Return what a target raises: out of its task, an exit would end the event loop."""
@@ -294,10 +298,10 @@ class Opponents:
             return NoAnswer(str(error))
         if case is not None:
             return _answer_of(opponent, case)
-        task = self._tasks.get(_answer_place(opponent))
-        if task is None or not task.done() or task.cancelled():
+        shared = self._tasks.get(_answer_place(opponent))
+        if shared is None or not shared.task.done() or shared.task.cancelled():
             return None
-        return _answer_of(opponent, task.result())
+        return _answer_of(opponent, shared.task.result())
 
     async def _others(self, job: Job, ask: Next) -> dict[str, Any]:
         others = await asyncio.gather(*(self._other(each, ask) for each in job.opponents.values()))

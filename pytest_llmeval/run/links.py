@@ -19,7 +19,7 @@ from pytest_llmeval.run.conversation import beginning, turns_of
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import FIGURE_DIGITS, Answers, Job, Next, with_figures
 from pytest_llmeval.run.score import cut_in_blocks
-from pytest_llmeval.services.background import Stopwatch, ThisThread
+from pytest_llmeval.services.background import SharedTask, Stopwatch, ThisThread
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import World, call_target, for_case, in_world, typed_input, within
@@ -85,7 +85,7 @@ class Batched:
     """
 
     recorded: Recorded
-    _tasks: "dict[_BlockPlace, asyncio.Task[Answers]]" = field(default_factory=dict)
+    _tasks: dict[_BlockPlace, SharedTask[Answers]] = field(default_factory=dict)
     _answered: set[_BlockPlace] = field(default_factory=set)
     _cut: dict[tuple[Path, str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
 
@@ -100,12 +100,12 @@ class Batched:
         self._answered.add(own)
         block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
         place = (*own[:-1], block[0].id)
-        if place not in self._tasks:
+        if place not in self._tasks or self._tasks[place].task.cancelled():
             unrecorded = [each for each in block if not self.recorded.holds(job, each)]
             first = structs.replace(job.loaded, case=block[0])
             whole = structs.replace(job, loaded=first, block=unrecorded)
-            self._tasks[place] = asyncio.ensure_future(ask(whole))
-        return await asyncio.shield(self._tasks[place])
+            self._tasks[place] = SharedTask(ask(whole))
+        return await self._tasks[place].result()
 
     def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
         """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""

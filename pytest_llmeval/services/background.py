@@ -229,6 +229,38 @@ async def together(work: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
     return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
+class SharedTask(Generic[_T]):
+    """A task that several coroutines wait for; it is cancelled with the last of them.
+
+    Args:
+        work: Of the task.
+    """
+
+    def __init__(self, work: Awaitable[_T]) -> None:
+        import asyncio
+
+        self.task = asyncio.ensure_future(work)
+        self._waiting = 0
+
+    async def result(self) -> _T:
+        """Return the result of the task.
+
+        Raises:
+            BaseException: Whatever the task raises.
+        """
+        import asyncio
+
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self.task)
+        except asyncio.CancelledError:
+            if self._waiting == 1:
+                self.task.cancel()
+            raise
+        finally:
+            self._waiting -= 1
+
+
 class ThisThread:
     """Lets coroutines call plain functions in the thread that waits for them, where debuggers and Ctrl-C work."""
 

@@ -101,6 +101,7 @@ class EmbeddingJudge:
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""
         self._embedded.clear()
+        self._waiting.clear()
         await self.model.aclose()
 
     def _coming(self, text: str, request: JudgeRequest) -> "asyncio.Future[_Embedded]":
