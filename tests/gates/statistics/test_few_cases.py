@@ -139,7 +139,7 @@ def test_gains_over_another_system_are_adjusted_for_being_several() -> None:
     beside = judge_together([gain().examine(each) for each in (better, *[same] * 8)])
     assert beside[0].outcome == "failed"
     assert "Holm over 9 gates" in beside[0].reason
-    assert "gain that is possible is found" in beside[0].reason
+    assert "even the largest gain possible is found in fewer" in beside[0].reason
     assert "smallest detectable gain 0.1" in alone.reason
 
 
