@@ -1,6 +1,6 @@
 """The command ``llmeval compare``: comparison of two JSON reports."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,8 +27,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _COMPARE
     which = "; FILE#NAME takes the system, or the variant of the target, of this name"
-    parser.add_argument("report", help=f"JSON report of the run to compare{which}")
-    parser.add_argument("baseline", help=f"JSON report of the baseline run{which}")
+    parser.add_argument("report", metavar="NEW", help=f"JSON report of the run to compare{which}")
+    parser.add_argument("second", metavar="OLD", nargs="?", help=SUPPRESS)  # the form before --baseline
+    parser.add_argument("--baseline", metavar="OLD", help=f"JSON report of the run to compare with{which}")
     parser.add_argument(
         "--confidence",
         type=share,
@@ -52,8 +53,12 @@ def _compare(options: Namespace) -> int:
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.gates.drop import judge_together
 
-    reports = (options.report, options.baseline)
+    if (options.baseline is None) == (options.second is None):
+        named = "one" if options.baseline is None else "three"
+        raise LlmevalError(f"found {named} reports, expected two: llmeval compare --baseline OLD NEW")
+    reports = (options.report, options.baseline or options.second)
     pairs, alone = pair_suites(*map(_chosen, reports), named=any("#" in each for each in reports))
+    say([f"run {reports[0]} against baseline {reports[1]}"])
     for suites, report in zip(alone, reports, strict=True):
         say(f"{each.suite} ({each.path}): only in {report}" for each in suites)
     if not pairs:
@@ -69,7 +74,7 @@ def _compare(options: Namespace) -> int:
     if options.by is not None and options.by not in labels:
         raise LlmevalError(unknown_name("label", options.by, labels) if labels else "no case has labels")
     for pair in pairs:
-        compared = _suite(*pair, options)
+        compared = _suite(*pair, reports, options)
         say(compared.lines)
         verdicts += judge_together(compared.tests)
         gone = gone or compared.vanished
@@ -122,7 +127,7 @@ class _ComparedSuite(NamedTuple):
     vanished: bool = False
 
 
-def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _ComparedSuite:
+def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], options: Namespace) -> _ComparedSuite:
     """Compare the cases of a suite that ran in both reports."""
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
@@ -135,7 +140,7 @@ def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _Co
     paired = paired_scores(here, there, options.metric)
     here, there, ran_alone, evaluator, pairing, label, by_content = paired
     counts = [counted(len(here.cases), "case") + " in both reports"]
-    alone = zip((options.report, options.baseline), ran_alone, strict=True)
+    alone = zip(reports, ran_alone, strict=True)
     counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
     counts += [f"{counted(by_content, 'case')} matched by content"] if by_content else []
     heading = f"{title}: {', '.join(counts)}; means of case scores"

@@ -57,10 +57,25 @@ GOOD, BAD = [1.0] * 40, [0.0] * 15 + [1.0] * 25
 def test_equal_reports_show_no_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = write_report(tmp_path / "a.json", {"f1": GOOD})
     assert main(["compare", report, report, "--max-drop", "0"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == f"run {report} against baseline {report}"
     assert lines[0] == "s (s.eval.yaml): 40 cases in both reports; means of case scores"
     assert lines[2].split() == ["f1", "1.0000", "1.0000", "0.0000", "0.0000..0.0000", "1.0000", "40", "n/a"]
     assert lines[4] == "no case changed, too few to estimate how much the difference varies: all metrics"
+
+
+def test_the_baseline_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new, old = write_report(tmp_path / "a.json", {"f1": BAD}), write_report(tmp_path / "b.json", {"f1": GOOD})
+    printed = []
+    for arguments in (["--baseline", old, new], [new, "--baseline", old], [new, old]):
+        assert main(["compare", *arguments, "--max-drop", "0.1"]) == 1
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] == printed[2]
+    assert printed[0].startswith(f"run {new} against baseline {old}\n")
+    for number, wrong in (("one", [new]), ("three", ["--baseline", old, new, old])):
+        assert main(["compare", *wrong]) == 2
+        expected = f"found {number} reports, expected two: llmeval compare --baseline OLD NEW"
+        assert expected in capsys.readouterr().err
 
 
 def test_a_proven_drop_fails_only_if_a_limit_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +146,9 @@ def test_two_halves_of_a_suite_cannot_be_compared(
     assert main(["compare", here, there, *limit]) == 2
     said = capsys.readouterr()
     assert said.err == "s (s.eval.yaml): nothing compared\n"
-    assert said.out.startswith(f"s (s.eval.yaml): 0 cases in both reports, 20 only in {here}, 20 only in {there}")
+    assert said.out.splitlines()[1].startswith(
+        f"s (s.eval.yaml): 0 cases in both reports, 20 only in {here}, 20 only in {there}"
+    )
     empty = write_report(tmp_path / "c.json", {"f1": [None] * 40})
     assert main(["compare", empty, empty, "--metric", "f1", *limit]) == 2
 
@@ -149,7 +166,7 @@ def test_a_metric_that_neither_report_has_is_refused(tmp_path: Path, capsys: pyt
     here, there = write_report(tmp_path / "a.json", {"bleu1": BAD}), write_report(tmp_path / "b.json", {"f1": GOOD})
     assert main(["compare", here, there, "--max-drop", "0.1", "--metric", "blue1"]) == 2
     wanted = "found the unknown metric 'blue1', expected one of bleu1, f1, pass_rate (did you mean 'bleu1'?)\n"
-    assert capsys.readouterr() == ("", wanted)
+    assert capsys.readouterr() == (f"run {here} against baseline {there}\n", wanted)
     assert main(["compare", here, there, "--metric", "pass_rate"]) == 0
 
 
@@ -160,6 +177,7 @@ def test_suites_of_one_report_only_are_told(tmp_path: Path, capsys: pytest.Captu
     assert main(["compare", here, there]) == 2
     said = capsys.readouterr()
     assert said.out.splitlines() == [
+        f"run {here} against baseline {there}",
         f"s (s.eval.yaml): only in {here}",
         f"t (t.eval.yaml): only in {there}",
         f"u (u.eval.yaml): only in {there}",
@@ -220,7 +238,7 @@ def test_suites_of_different_names_are_compared_if_there_is_one_in_each(
     here = write_report(tmp_path / "a.json", {"f1": BAD}, suite="new")
     there = write_report(tmp_path / "b.json", {"f1": GOOD}, suite="old")
     assert main(["compare", here, there]) == 0
-    out = capsys.readouterr().out
+    out = capsys.readouterr().out.partition("\n")[2]
     assert out.startswith("new (new.eval.yaml) against old (old.eval.yaml): 40 cases in both reports")
     assert "-0.3750" in out
 
@@ -230,7 +248,7 @@ def test_systems_of_one_report_are_compared_by_name(tmp_path: Path, capsys: pyte
     small = write_report(tmp_path / "b.json", {"f1": BAD}, suite="s[small]", variant="small")
     both = joined(tmp_path / "both.json", large, small)
     assert main(["compare", f"{both}#small", f"{both}#large"]) == 0
-    out = capsys.readouterr().out
+    out = capsys.readouterr().out.partition("\n")[2]
     assert out.startswith(
         "s[small] (s[small].eval.yaml) against s[large] (s[large].eval.yaml): 40 cases in both reports"
     )

@@ -159,3 +159,22 @@ def test_a_suite_without_judges_says_so(here: Path, capsys: pytest.CaptureFixtur
     (here / "s.eval.json").write_text(json.dumps(content), encoding="utf-8")
     assert main(["mutate", "s.eval.json", "--judges"]) == 0
     assert "found no evaluator that asks a judge, so none is asked" in capsys.readouterr().err
+
+
+def test_results_in_a_part_and_their_reference_end_no_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = {"answer": "after thirty days", "sources": ["d1"]}
+    content = {
+        "suite": "s",
+        "evaluators": [
+            {"text": {"metrics": ["f1"]}},
+            {"retrieval": {"k": [1], "tasks": {"gold": {"rule": "gold", "by": "id"}}}, "on": "sources"},
+        ],
+        "thresholds": {"f1": 0.9},
+        "cases": [{"id": each, "input": each, "expected": expected, "prediction": expected} for each in "ab"],
+    }
+    path = here / "s.eval.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert main(["mutate", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("s: 10 mutants, 0% survive\n")
+    assert "Error" not in printed.out + printed.err

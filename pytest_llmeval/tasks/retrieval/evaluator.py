@@ -446,8 +446,8 @@ def _of_results(
     def changed(case: Case, near: Neighbours) -> Any:
         evaluator = near.evaluator("retrieval")
         assert isinstance(evaluator, Retrieval)
-        results, positives = _listed(case.prediction), listed_positives(case.expected)
-        if results is None or not positives:
+        results = _listed(case.prediction)
+        if results is None or not (positives := listed_positives(case.expected)):
             return None
         fields = Fields(evaluator.id_fields, evaluator.text_fields)
         rules = LEGAL if isinstance(evaluator.tasks, str) else evaluator.tasks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
 from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.answer_forms import normal
@@ -117,6 +117,7 @@ class Mutation:
         self.path = path
         self.seed = seed
         self.left_out: list[str] = []
+        self._faults: dict[str, list[str]] = {}
         self.mutators = _for_suite(mutators, suite)
         cases = [each.answered(answers.get(each.id, each.prediction)) for each in suite.cases]
         answered = [each for each in cases if each.prediction is not MISSING]
@@ -174,10 +175,19 @@ class Mutation:
                 near = Neighbours(others, labels, self.most, self.suite.evaluators, seed)
                 try:
                     prediction = mutator.change(case, near)
-                except Exception as error:
-                    raise LlmevalError(f"mutator {mutator.name!r}, case {case.id!r}: {error!r}") from error
+                except Exception as error:  # noqa: BLE001 (users register mutators: one that fails costs no other)
+                    self._faults.setdefault(mutator.name, []).append(f"case {case.id!r}: {format_error(error)}")
+                    continue
                 if prediction is not None and prediction != case.prediction:
                     yield Mutant(case, mutator, replace(case, prediction=prediction, origin=None))
+
+    @property
+    def mutator_faults(self) -> list[str]:
+        """Mutators that failed, each with its first error, among those of the mutants and rewrites made so far."""
+        return [
+            f"mutator {name!r} failed on {len(faults)} of {counted(len(self.cases), 'answer')}: {faults[0]}"
+            for name, faults in self._faults.items()
+        ]
 
     def keep_sound(self, score: MutantScorer) -> None:
         """Score the recorded answers again, with judges, and keep the mutants of those that pass."""

@@ -288,7 +288,7 @@ class _MutationResults:
         snapshot = self.suite.snapshot
         if not self.suite.can_fail and (snapshot is None or not snapshot.enabled):
             yield self.suite.cannot_fail
-        yield from self.mutation.left_out
+        yield from (*self.mutation.left_out, *self.mutation.mutator_faults)
         if self.is_judged:
             undecided = counted(sum(each.undecided for each in self.mutants), "mutant")
             yield f"judges were not asked: {undecided} that only they could notice count neither way"
