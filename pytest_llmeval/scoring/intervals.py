@@ -1,6 +1,7 @@
 """Metric values and their intervals: Wilson's for shares of cases, expanded percentiles of resamples for the rest."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -230,10 +231,8 @@ class Resampled:
 
     def quantile(self, tail: float, side: int) -> float:
         """Return the value beyond which a share of the distribution lies, on the lower (-1) or the upper side (1)."""
-        import numpy as np
-
         if self.resolves(tail):
-            return float(np.quantile(self.values, tail if side < 0 else 1 - tail))
+            return quantiles(self.values, [tail if side < 0 else 1 - tail])[0]
         # Normal, so that expanded levels give Student's interval; a heavier tail is for p-values.
         normal = side * float(self.values.mean()) - self.deviation * normal_quantile(max(tail, _LEAST_LEVEL))
         return side * max(self._edge(side)[0], normal)
@@ -287,14 +286,31 @@ def nominal(share: float, units: int) -> float:
     return student_cdf(freedom, normal_quantile(share) / math.sqrt(1 + 1 / freedom))
 
 
-def resampled_interval(values: Resampled, confidence: float, units: int) -> tuple[float, float]:
-    """Return the expanded percentile interval."""
+def quantiles(values: "FloatArray", levels: Sequence[float]) -> list[float]:
+    """Return quantiles by linear interpolation, as `numpy.quantile` does, which loads masked arrays at its first call.
+
+    Args:
+        values: Shape ``(n,)``, at least one; without NaN.
+        levels: Between 0 and 1.
+    """
     import numpy as np
 
+    places = [level * (values.size - 1) for level in levels]
+    below = [min(int(place), values.size - 1) for place in places]
+    ordered = np.partition(values, [*below, *(min(each + 1, values.size - 1) for each in below)])
+    out = []
+    for place, each in zip(places, below, strict=True):
+        low, high, part = float(ordered[each]), float(ordered[min(each + 1, values.size - 1)]), place - each
+        out.append(low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part))  # noqa: PLR2004
+    return out
+
+
+def resampled_interval(values: Resampled, confidence: float, units: int) -> tuple[float, float]:
+    """Return the expanded percentile interval."""
     level = expanded((1 - confidence) / 2, units)
     if values.resolves(level):
-        low, high = np.quantile(values.values, (level, 1 - level))
-        return float(low), float(high)
+        low, high = quantiles(values.values, (level, 1 - level))
+        return low, high
     return values.quantile(level, -1), values.quantile(level, 1)
 
 

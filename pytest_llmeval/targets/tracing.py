@@ -203,9 +203,18 @@ def _of_response(response: Any) -> dict[str, Any]:
     return {
         **data,
         "answer": response.output_text if answer is None else answer,
-        "tool_calls": _calls(calls),
+        "tool_calls": [{**each, **_outcome_of_mcp(data["output"], each)} for each in _calls(calls)],
         "usage": _usage(data),
     }
+
+
+def _outcome_of_mcp(output: Sequence[Mapping[str, Any]], call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a call of a remote tool gave, which its own item of a response has."""
+    known = (each for each in output if each.get("type") == "mcp_call" and each.get("id") == call.get("id"))
+    item = next(known, {})
+    if item.get("error") is not None:
+        return {"result": item["error"], "status": "error"}
+    return {} if item.get("output") is None else {"result": item["output"]}
 
 
 def _of_completion(completion: Any) -> dict[str, Any]:

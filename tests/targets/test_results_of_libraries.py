@@ -148,3 +148,21 @@ def test_objects_of_the_same_names_elsewhere_and_other_mappings_stay_what_they_a
 def test_a_broken_result_is_the_error_of_its_case() -> None:
     with pytest.raises(PredictionError, match="the target returned Response, expected text or JSON data"):
         json_like(foreign("openai", "Response", output=None))
+
+
+def test_calls_of_remote_and_custom_tools_in_a_response_are_calls() -> None:
+    known = {"type": "mcp_call", "id": "m1", "server_label": "atlas", "name": "find", "arguments": '{"town": "Orrin"}'}
+    output = [
+        {**known, "output": "Orrin Bay", "error": None},
+        {**known, "id": "m2", "output": None, "error": "timed out"},
+        {"type": "custom_tool_call", "id": "t1", "call_id": "x", "name": "sql", "input": "select 1"},
+        {"type": "mcp_list_tools", "id": "l1", "server_label": "atlas", "tools": []},
+        {"type": "mcp_approval_request", "id": "a1", "name": "find", "arguments": "{}", "server_label": "atlas"},
+    ]
+    response = foreign("openai", "Response", output=output, output_text="", usage=None, model="m-1")
+    find = {"name": "find", "arguments": {"town": "Orrin"}}
+    assert json_like(response)["tool_calls"] == [
+        {"id": "m1", **find, "result": "Orrin Bay"},
+        {"id": "m2", **find, "result": "timed out", "status": "error"},
+        {"id": "t1", "name": "sql", "arguments": "select 1"},
+    ]

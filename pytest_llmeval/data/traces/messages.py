@@ -203,7 +203,10 @@ def _message(data: Mapping[str, Any], role: str) -> Iterator[TraceMessage]:
 
 
 _RESULT_TYPES: Final = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response", "tool-return")
-_CALL_TYPES: Final = ("tool_call", "tool-call", "tool_use", "server_tool_call", "function_call")
+_CALL_TYPES: Final = (
+    *("tool_call", "tool-call", "tool_use", "server_tool_call"),
+    *("function_call", "custom_tool_call", "mcp_call"),  # OpenAI's responses
+)
 
 
 def _is_result(part: Any) -> bool:
