@@ -448,6 +448,16 @@ class Termination:
             self._session = session
             signal.signal(signal.SIGTERM, self._end)
 
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, Any, Any]:
+        """Keep an interrupt that came inside a wait for a lock, as of the queues of xdist: leaving it fails then."""
+        try:
+            return (yield)
+        except RuntimeError as error:
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self, node: Any) -> None:
         """Note a worker on this machine."""

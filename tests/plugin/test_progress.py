@@ -12,7 +12,7 @@ import pytest
 from running import WITHOUT_UNUSED, Started
 from servers import held, reply, status
 
-from pytest_llmeval.plugin.progress import Progress, described
+from pytest_llmeval.plugin.progress import Progress, Termination, described
 from pytest_llmeval.services.background import Snapshot
 
 if TYPE_CHECKING:
@@ -166,3 +166,22 @@ def test_a_pipe_gets_one_line_at_most_and_it_says_what_is_retried(judged: "Judge
     assert re.findall(r"(?m)^llmeval: .*$", text) == [
         "llmeval: 0 of 12 cases, retrying, 1st of 5, status 500, 1 in flight"
     ]
+
+
+@pytest.mark.parametrize(("raised", "expected"), [(KeyboardInterrupt(), KeyboardInterrupt), (OSError(), RuntimeError)])
+def test_an_interrupt_inside_a_wait_for_a_lock_is_an_interrupt(
+    raised: BaseException, expected: type[BaseException]
+) -> None:
+    queue = threading.Condition()
+
+    def waits() -> None:
+        with queue:
+            queue.release()  # as `wait` does; the interrupt comes before it acquires the lock again
+            raise raised
+
+    loop = Termination().pytest_runtestloop()
+    next(loop)
+    with pytest.raises(RuntimeError, match="lock") as failure:
+        waits()
+    with pytest.raises(expected):
+        loop.throw(failure.value)
