@@ -78,7 +78,10 @@ def fingerprint(data: Any, shared: "SharedTexts | None" = None) -> str:
 
 
 def _json(data: Any) -> str:
-    return json.dumps(_plain(data), ensure_ascii=True, sort_keys=True)
+    return _SORTED.encode(_plain(data))
+
+
+_SORTED = json.JSONEncoder(sort_keys=True)
 
 
 _SHARED_DEPTH = 3
@@ -103,7 +106,7 @@ class SharedTexts:
             self._texts[id(value)] = self._texts.pop(id(value))  # the one that is used longest ago goes first
             return known[1]
         if depth:
-            parts = (f"{json.dumps(name)}: {self.json(value[name], depth - 1)}" for name in sorted(value))
+            parts = (f"{_SORTED.encode(name)}: {self.json(value[name], depth - 1)}" for name in sorted(value))
             text = f"{{{', '.join(parts)}}}"
         else:
             text = _json(value)

@@ -218,6 +218,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     """
     from pytest_llmeval.data.files.places import display_path
     from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
+    from pytest_llmeval.run.score import loaded_data_settled
     from pytest_llmeval.run.streams.stream import open_executor, run_predicted, with_answers
     from pytest_llmeval.suite.suite import SuiteKey
 
@@ -234,7 +235,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
         raise LlmevalError(f"{options.suite}: found no case, expected at least one")
     file = display_path(path, checkout.root)
     run = RunRecord(selected={str(path)})
-    with open_executor(options.executor) as executor:
+    with loaded_data_settled(), open_executor(options.executor) as executor:
         for name in suite.systems or [""]:
             key = SuiteKey(str(path), file, variant=name)
             for part in run_predicted(suite.for_variant(name), key, executor):

@@ -65,7 +65,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
             return f"found {unknown[0]!r} in abstained, expected the name of an undefined metric"
         try:
             if self.details:
-                json.dumps(self.details, allow_nan=False)
+                _FINITE.encode(self.details)
         except (TypeError, ValueError, RecursionError) as error:
             return f"found details that are not JSON data ({error})"
         return None
@@ -88,6 +88,9 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
     def from_json(cls, data: Mapping[str, Any]) -> "Observation":
         """Read what `to_json` wrote; the round trip is identity."""
         return msgspec.convert(data, cls)
+
+
+_FINITE = json.JSONEncoder(allow_nan=False)
 
 
 def _expansion(parts: Iterable[float]) -> tuple[float, ...]:

@@ -225,14 +225,17 @@ def fill_buckets(metrics: MetricIndex, cases: Sequence[CaseResult]) -> list[tupl
         Each bucket, and whether it is that of an evaluator that defines none: the cases whose first metric is less than
         perfect. Only the error analysis shows these.
     """
-    filled = []
+    buckets: list[tuple[str, ErrorBucket, bool, list[str]]] = []
     for label, evaluator in metrics.evaluators.items():
         own = evaluator.error_buckets()
         for each in own or _imperfect(metrics, label):
             named = structs.replace(each, metric=metrics.full_name(label, each.metric))
-            ids = [case.id for case in cases if each.holds(case.metrics.get(named.metric), case.details.get(label, {}))]
-            filled.append((_filled(BucketReport, named, evaluator=label, cases=ids), not own))
-    return filled
+            buckets.append((label, named, not own, []))
+    for case in cases:  # which are built when they are read
+        for label, each, _, ids in buckets:
+            if each.holds(case.metrics.get(each.metric), case.details.get(label, {})):
+                ids.append(case.id)
+    return [(_filled(BucketReport, each, evaluator=label, cases=ids), implied) for label, each, implied, ids in buckets]
 
 
 def _imperfect(metrics: MetricIndex, label: str) -> Iterator[ErrorBucket]:

@@ -27,6 +27,7 @@ _SHORTER = (_LONGEST, 1_000, 300, 100)
 """Characters of a text within a value that is too long, tried one after the other."""
 _OWN_TEXT = 1_000
 _FAILING = ("failed", "errored")
+_EXCERPTS = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
@@ -174,21 +175,34 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
     if isinstance(value, str):
         clean = without(value, secrets)
         return value if clean == value and len(value) <= _LONGEST else excerpt(clean, _LONGEST, lines=True, count=True)
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = _EXCERPTS.encode(value)
     room = _LONGEST_CONVERSATION if isinstance(value, Mapping) and "messages" in value else _LONGEST
     clean = without(text, secrets)
     if clean == text and len(text) <= room:
         return value
-    redacted = masked(value, secrets)
+    redacted = masked(value, secrets) if secrets else value
+    shortest = _shortened(redacted, _SHORTER[-1])
     # The mark of a cut is shorter than what is left: if this is twice too long, no form fits.
-    if len(json.dumps(_shortened(redacted, _SHORTER[-1]), ensure_ascii=False, default=str)) > 2 * room:
+    if len(_EXCERPTS.encode(shortest)) > 2 * room:
         return excerpt(clean, _LONGEST, lines=True, count=True)
-    for most in _SHORTER:
-        shortened = _shortened(redacted, most)
-        written = json.dumps(shortened, ensure_ascii=False, default=str)
+    longest = _longest_text(redacted)
+    for most, shorter in zip(_SHORTER, (*_SHORTER[1:], -1), strict=True):
+        if shorter >= longest:
+            continue  # which leaves as much of every text
+        shortened = shortest if shorter < 0 else _shortened(redacted, most)
+        written = _EXCERPTS.encode(shortened)
         if len(written) <= room and without(written, secrets) == written:
             return shortened
     return excerpt(clean, _LONGEST, lines=True, count=True)
+
+
+def _longest_text(value: Any) -> int:
+    """Return the length of the longest text in data, as `excerpt` writes it."""
+    if isinstance(value, str):
+        return len(excerpt(value, _LONGEST, lines=True))
+    if isinstance(value, Mapping):
+        return max(map(_longest_text, value.values()), default=0)
+    return max(map(_longest_text, value), default=0) if isinstance(value, list | tuple) else 0
 
 
 def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:

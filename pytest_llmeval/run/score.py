@@ -1,7 +1,8 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -142,11 +143,25 @@ def score(
             if agreement is not None:
                 named[agreement.name] = agreement
                 measured[agreement.name] = [agreed for _, agreed in both]
-    records = list(_records(named, measured, listed, readings, faults))
+    with loaded_data_settled():
+        records = list(_records(named, measured, listed, readings, faults))
     if partial:
         return PartialResult.of(named, records, group_by)
     result = summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
     return replace(result, answered=listed)
+
+
+@contextmanager
+def loaded_data_settled() -> Iterator[None]:
+    """A context in which garbage collection ignores existing objects: walking loaded cases takes a fourth of a run."""
+    if gc.get_freeze_count():  # a freeze that is not ours to undo
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:

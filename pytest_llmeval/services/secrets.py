@@ -129,7 +129,7 @@ def without(text: str, secrets: Iterable[str]) -> str:
     characters may be a part of an ordinary word, where it stays.
     """
     lower = text.lower()
-    for secret in _longest_first(secrets):
+    for secret in _longest_first(frozenset(secrets)):
         if len(secret) >= SHORTEST_PART:
             if secret[:SHORTEST_PART].lower() in lower or secret[:SHORTEST_PART] in text:
                 text = _without_long(text, secret)
@@ -185,7 +185,8 @@ def presentable(text: str, variables: Iterable[str] = ()) -> str:
     return printable(without(text, secret_values(variables)), lines=True)
 
 
-def _longest_first(secrets: Iterable[str]) -> list[str]:
+@lru_cache(maxsize=64)
+def _longest_first(secrets: frozenset[str]) -> list[str]:
     return sorted(secrets, key=lambda each: (-len(each), each))
 
 
@@ -225,7 +226,7 @@ class Redactor:
 
     @cached_property
     def _parts(self) -> list[str]:
-        return _longest_first(each for each in spelt(self._secrets) if len(each) >= SHORTEST_PART)
+        return _longest_first(frozenset(each for each in spelt(self._secrets) if len(each) >= SHORTEST_PART))
 
     def redacted(self, text: str) -> str:
         """Return the text without secrets."""

@@ -17,12 +17,12 @@ from pytest_llmeval.tasks.fact_check.citations import (
     split_words,
 )
 from pytest_llmeval.tasks.fact_check.mentions import (
+    Quantity,
     canonical_address,
     find_addresses,
     find_attributions,
     find_quantities,
-    is_address,
-    is_quantity,
+    is_unusual_address,
     readings,
     site_name,
 )
@@ -108,12 +108,14 @@ class Piece:
     @cached_property
     def is_address(self) -> bool:
         """Whether it is an address without anything else."""
-        return is_address(self.source.text)
+        text = self.source.text
+        return self._spans[:1] == [_inside(text)] or is_unusual_address(text.strip())
 
     @cached_property
     def is_quantity(self) -> bool:
         """Whether it is a number without anything else."""
-        return is_quantity(self.source.text)
+        whole = not self._spans and bool(self._numbers)
+        return whole and _inside(self.source.text) == (self._numbers[0].start, self._numbers[0].end)
 
     @cached_property
     def addresses(self) -> frozenset[str]:
@@ -127,14 +129,12 @@ class Piece:
     @cached_property
     def quantities(self) -> frozenset[str]:
         """The numbers in the text."""
-        return frozenset(each.key for each in find_quantities(self._prose))
+        return frozenset(each.key for each in self._numbers)
 
     @cached_property
     def figures(self) -> frozenset[str]:
         """The numbers with a unit, or with separators of thousands."""
-        return frozenset(
-            each.key for each in find_quantities(self._prose) if each.citable or not each.key[-1].isdigit()
-        )
+        return frozenset(each.key for each in self._numbers if each.citable or not each.key[-1].isdigit())
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -143,13 +143,17 @@ class Piece:
 
     @cached_property
     def _prose(self) -> str:
-        return _blanked(self.source.text, self._spans)
+        return _blanked(self.source.text, self._spans) if self._spans else self.source.text
+
+    @cached_property
+    def _numbers(self) -> list[Quantity]:
+        return list(find_quantities(self._prose))
 
     @cached_property
     def _sequence(self) -> list[str]:
         words: list[str] = []
         behind = 0
-        for each in find_quantities(self._prose):
+        for each in self._numbers:
             words += split_words(self._prose[behind : each.start].lower(), self._tokenizer)
             words.append(each.key)
             behind = each.end
@@ -190,6 +194,11 @@ class Piece:
             return False
         names = {"".join(self._sequence), "".join(word for word in self._sequence if word in self.words)}
         return any(site_name(address) in names for address in other.addresses)
+
+
+def _inside(text: str) -> tuple[int, int]:
+    """Return where a text begins and ends, without white space."""
+    return len(text) - len(text.lstrip()), len(text.rstrip())
 
 
 def _canonical(addresses: Iterable[str]) -> set[str]:

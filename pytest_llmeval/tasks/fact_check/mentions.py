@@ -29,6 +29,8 @@ def find_addresses(text: str) -> Iterator[tuple[int, int]]:
     well-known ending. It ends at white space, quotes, square brackets and Chinese punctuation; a round bracket belongs
     to it if it was opened in it.
     """
+    if "." not in text and "://" not in text:  # as most names of sources
+        return
     spans = [match.span() for match in _WITH_SCHEME.finditer(text)]
     spans += [match.span() for match in _BARE.finditer(text) if _is_host(text, match)]
     end = 0
@@ -60,12 +62,9 @@ def _trimmed(address: str) -> str:
     return address.rstrip(_TRAILING)
 
 
-def is_address(text: str) -> bool:
-    """Return whether a text is an address and nothing else."""
-    text = text.strip()
-    return next(find_addresses(text), None) == (0, len(text)) or (
-        _SCHEME.match(text) is not None and not re.search(r"\s", text) and canonical_address(text) is not None
-    )
+def is_unusual_address(text: str) -> bool:
+    """Return whether a text has a scheme, a host, and no white space, whatever characters follow."""
+    return _SCHEME.match(text) is not None and not re.search(r"\s", text) and canonical_address(text) is not None
 
 
 def readings(address: str) -> Iterator[str]:
@@ -146,6 +145,7 @@ def _prefixes() -> tuple[str, ...]:
 
 
 _PLAIN = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+_DIGIT = re.compile(r"\d")
 _PLUS_MINUS = "\u2212+-"
 _SHORT = 4
 _NARROW = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), 0xFF0E, 0xFF05, 0xFF0B, 0xFF0D)}
@@ -179,6 +179,8 @@ def find_quantities(text: str) -> Iterator[Quantity]:
     >>> [each.key for each in find_quantities("It rose 5.2 % to 1.2 million (百分之15.20, not 5.2 percentage points).")]
     ['5.2%', '1200000', '15.2%', '5.2points']
     """
+    if not _DIGIT.search(text):
+        return
     for match in _pattern().finditer(text.translate(_NARROW)):
         sign, number, scale, unit = match["sign"], match["number"], match["scale"], match["unit"]
         signs, words = _units()
@@ -190,12 +192,6 @@ def find_quantities(text: str) -> Iterator[Quantity]:
         minus = "-" if sign.startswith(("-", "\u2212")) and value != "0" else ""
         citable = named in ("%", "\u2030") or ("," in number and _PLAIN.fullmatch(number) is not None)
         yield Quantity(f"{minus}{value}{named}", match.start(), match.end(), citable)
-
-
-def is_quantity(text: str) -> bool:
-    """Return whether a text is a number and nothing else."""
-    first = next(find_quantities(text), None)
-    return first is not None and not text[: first.start].strip() and not text[first.end :].strip()
 
 
 def _value(number: str, scale: str | None) -> str:

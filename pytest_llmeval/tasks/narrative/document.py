@@ -352,8 +352,9 @@ class _Reader:
     def text(self, data: Mapping[str, Any], path: Steps, key: str) -> str:
         value = data.get(key)
         if isinstance(value, str):
-            return "" if is_blank(value) else value
-        self.fault(value, (*path, key), "text")
+            return value if value.strip() else ""
+        if value is not None:
+            self.fault(value, (*path, key), "text")
         return ""
 
     def label(self, data: Mapping[str, Any], path: Steps, key: str) -> str:
@@ -415,16 +416,16 @@ class _Reader:
             for key in ("agents", "targets"):
                 self.labels(data, path, key)
         identifier = self.scalar(data, path, "id")
-        span = self.object(data, path, "text_span")
-        start, end = (self.offset(span, (*path, "text_span"), side) for side in ("start", "end"))
-        layer = self.object(data, path, "action_layer")
-        action = {field: self.label(layer, (*path, "action_layer"), field) for field in ACTION_FIELDS}
+        span, inside = self.object(data, path, "text_span"), (*path, "text_span")
+        start, end = self.offset(span, inside, "start"), self.offset(span, inside, "end")
+        layer, within = self.object(data, path, "action_layer"), (*path, "action_layer")
+        action = {field: self.label(layer, within, field) for field in ACTION_FIELDS}
         return Event(
             label=render_path(path) if identifier is None else str(identifier[1]),
             id=identifier,
             time_order=self.scalar(data, path, "time_order"),
             span=None if start is None or end is None else (start, end),
-            quote=self.text(span, (*path, "text_span"), "text"),
+            quote=self.text(span, inside, "text"),
             relationships=tuple(self.each(data, path, "relationships", self.relationship)),
             action={field: value for field, value in action.items() if value},
         )
