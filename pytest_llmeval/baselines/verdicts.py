@@ -218,7 +218,7 @@ def judge_scores(
         better = not metrics.lower_is_better(metric)
         verdict = _judged(metric, approved, score, settings, better=better, shift=shifts.get(metric))
         if verdict.outcome == "failed" and settings.leaves(metric) and gated(metric):
-            verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate with max_drop decides")
+            verdict = replace(verdict, outcome="passed", reason=f"left to the gate with max_drop: {verdict.reason}")
         verdicts.append(verdict)
     gone = [name for name in old.metrics if name not in new.metrics]
     verdicts += [vanished(name, old.metrics[name].value, warn=warn_unused) for name in gone]

@@ -299,12 +299,15 @@ def _latency(percentiles: Mapping[str, float]) -> str:
 
 
 def money_lines(money: Money | None) -> Iterator[str]:
-    """Yield the cost of a run, its savings and the cost of a full run; nothing without calls."""
+    """Yield the cost of a run, its savings and the cost of a full run; nothing without calls, or if all is unknown."""
     if money is None:
         return
     parts = {"judges": money.spent.judges, "simulated users": money.spent.users, "targets": money.spent.targets}
-    spent = ", ".join(f"{name} {_usd(amount)}" for name, amount in parts.items() if amount != 0)
     ways = {"what was stored": money.saved.stored, "stopping": money.saved.stop, "cascades": money.saved.cascade}
+    amounts = {amount for amount in (*parts.values(), *ways.values()) if amount != 0}
+    if amounts == {None}:
+        return
+    spent = ", ".join(f"{name} {_usd(amount)}" for name, amount in parts.items() if amount != 0)
     saved = ", ".join(f"{_usd(amount)} by {name}" for name, amount in ways.items() if amount != 0)
     line = f"money: {_usd(money.spent.total)} USD spent{f' ({spent})' if spent else ''}"
     yield f"{line}; saved: {saved or '0'}; a full run: {_usd(money.full)}"

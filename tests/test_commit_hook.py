@@ -1,0 +1,27 @@
+"""The hook of pre-commit: it validates the suite files of a commit."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.suite import SUITE_FILES
+
+HOOKS = Path(__file__).parents[1] / ".pre-commit-hooks.yaml"
+SUITE = "suite: s\nevaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: b, prediction: b}]\n"
+
+
+def test_the_hook_validates_suite_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (hook,) = yaml.safe_load(HOOKS.read_text(encoding="utf-8"))
+    assert all(re.search(hook["files"], f"evals/{pattern.replace('*', 'shop')}") for pattern in SUITE_FILES)
+    assert not re.search(hook["files"], "evals/shop.yaml")
+    program, *arguments = hook["entry"].split()
+    assert program == "llmeval"
+    path = tmp_path / "shop.eval.yaml"
+    path.write_text(SUITE, encoding="utf-8")
+    assert main([*arguments, str(path)]) == 0
+    path.write_text(SUITE.replace("f1", "f2"), encoding="utf-8")
+    assert main([*arguments, str(path)]) == 1
+    assert "'f2'" in "".join(capsys.readouterr())
