@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,15 +44,18 @@ def _approve(options: Namespace) -> int:
     if not suites:
         raise LlmevalError(f"{options.report}: found no suite {options.suite!r}, expected one of the report")
     failures: dict[SuiteKey, dict[str, Sequence[str]]] = {}
+    contents: dict[SuiteKey, dict[str, str]] = {}
     for name in options.case:
         suite, case = _failed(name, suites, options.report)
         path = (options.rootdir / suite.path).resolve()
         if not path.is_file():
             raise LlmevalError(f"found no file {path}, expected the suite of the report: name pytest's --rootdir")
         key = SuiteKey(str(path), suite.path, variant=suite.variant)
-        failures.setdefault(key, dict(read_failures(key)))[name] = sorted(set(case.unmet))
+        contents[key] = {each.id: each.content for each in suite.cases if each.content}
+        known = failures.setdefault(key, dict(read_failures(key, partial(contents.__getitem__, key))))
+        known[name] = sorted(set(case.unmet))
     for key, known in failures.items():
-        write_failures(key, known)
+        write_failures(key, known, contents[key])
         written = display_path(failures_file(key), options.rootdir.resolve())
         say(f"{written}: {name}: {', '.join(known[name])}" for name in options.case if name in known)
     return 0

@@ -153,15 +153,16 @@ class CaseRunner:
         if record.outcome != "failed" or is_xfail(execution.case):
             return execution
         every = self.approves and loaded.suite.approve.failures
-        approved = record.unmet if every else self._known_failures(loaded.key).get(record.id, ())
+        approved = record.unmet if every else self._known_failures(loaded).get(record.id, ())
         return structs.replace(execution, record=as_approved(record, approved))
 
-    def _known_failures(self, key: SuiteKey) -> "KnownFailures":
+    def _known_failures(self, loaded: LoadedCase) -> "KnownFailures":
+        key = loaded.key
         if key not in self._known:
-            from pytest_llmeval.baselines.runs import read_failures
+            from pytest_llmeval.baselines.runs import contents_of, read_failures
 
             try:
-                self._known[key] = read_failures(key)
+                self._known[key] = read_failures(key, partial(contents_of, loaded.suite))
             except LlmevalError:
                 self._known[key] = {}  # the end of the run says what is wrong with the file
         return self._known[key]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, digests_of, fingerprint, head_commit
-from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode
+from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, fingerprint, head_commit
+from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode, contents_of
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
@@ -108,7 +108,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
-    contents = {case: each.data for case, each in digests_of(suite).items()}
+    contents = contents_of(suite)
     compares = stop is None and scope.terms.compares and scope.keeper.settings(suite)
     return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
@@ -402,7 +402,8 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
         display = each.key.display_path
         if keeper.mode.update and each.suite.approve.failures:
             try:
-                if write_failures(each.key, following := next_failures(each.collected.known, each.records)):
+                following = next_failures(each.collected.known, each.records)
+                if write_failures(each.key, following, contents_of(each.suite)):
                     yield "", f"{display}: {counted(len(following), 'known failure')} approved"
             except OSError as error:
                 yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"

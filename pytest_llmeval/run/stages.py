@@ -8,13 +8,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.comparable import Stamp
-from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, Keeper, read_failures
+from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, Keeper, contents_of, read_failures
 from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.places import display_path
@@ -239,7 +240,7 @@ def _gathered(scope: RunScope) -> Collected:
             suite = suites.read(Path(key.path))
             suite = suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
             judges = suites.judges(key, suite)
-            known = read_failures(key)
+            known = read_failures(key, partial(contents_of, suite))
         except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
             faults[key] = fault_of(error)
         else:

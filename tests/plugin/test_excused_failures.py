@@ -84,10 +84,9 @@ def test_known_failures_fail_the_run_only_in_another_way(project: "Project", wor
     approving = project.run("--snapshot-update", workers=workers)
     assert "2 failed as known" in approving.text
     assert (approving.code, approving.counts) == (0, {"passed": 2, "failed": 2})
-    assert json.loads((project.path / FAILURES).read_text(encoding="utf-8")) == {
-        "cases": {"wrong0": ["exact_match"], "wrong1": ["exact_match"]},
-        "schema": 1,
-    }
+    written = json.loads((project.path / FAILURES).read_text(encoding="utf-8"))
+    assert (written["cases"], written["schema"]) == ({"wrong0": ["exact_match"], "wrong1": ["exact_match"]}, 1)
+    assert written["content"].keys() == written["cases"].keys()
     ran = project.run(workers=workers)
     assert (ran.code, ran.suites["s"]["counts"]["known_failure"]) == (0, 2)
     assert ran.suites["s"]["metrics"]["exact_match"]["value"] == 0.5
@@ -105,6 +104,29 @@ def test_a_known_failure_that_passes_is_mended_and_may_not_come_back(project: "P
     assert not (project.path / FAILURES).exists()
     with_failures(project, answered(1, 1))
     assert project.run().code == 1
+
+
+def test_a_known_failure_is_known_by_its_content_where_ids_are_positions(project: "Project") -> None:
+    rows = [{"input": word, "expected": "x", "prediction": "y"} for word in ("slow", "sure")]
+    with_failures(project, rows)
+    project.run("--snapshot-update")
+    with_failures(project, [{**rows[0], "input": "new"}, *rows])
+    ran = project.run()
+    assert [each["outcome"] for each in ran.suites["s"]["cases"]] == ["failed", "known_failure", "known_failure"]
+    with_failures(project, [{**rows[0], "input": "new"}, {**rows[0], "prediction": "x"}, rows[1]])
+    assert "1 known failure mended: 2" in project.run().text
+    project.run("--snapshot-update")
+    assert list(json.loads((project.path / FAILURES).read_text(encoding="utf-8"))["cases"]) == ["1", "3"]
+
+
+def test_known_failures_of_earlier_versions_and_of_edited_cases_are_known_by_their_ids(project: "Project") -> None:
+    with_failures(project, answered(1, 1))
+    project.run("--snapshot-update")
+    edited = {"id": "wrong0", "input": "edited", "expected": "x", "prediction": "y"}
+    with_failures(project, [*answered(1, 0), edited])
+    assert project.run().outcomes("s")["wrong0"] == "known_failure"
+    project.write(FAILURES, '{"schema": 1, "cases": {"wrong0": ["exact_match"]}}')
+    assert project.run().outcomes("s")["wrong0"] == "known_failure"
 
 
 def test_known_failures_of_cases_that_did_not_run_are_kept(project: "Project") -> None:

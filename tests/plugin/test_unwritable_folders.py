@@ -91,7 +91,7 @@ def test_nothing_in_a_read_only_folder_is_damaged(
     assert not list(project.path.rglob("*.tmp"))
 
     assert project.run(*options).code == 0
-    assert committed(project.path)["s.failures.json"].count(b'"a"') == 1
+    assert committed(project.path)["s.failures.json"].count(b'"a"') == 2
 
 
 def test_a_run_in_a_checkout_that_is_read_only_judges_as_elsewhere(
