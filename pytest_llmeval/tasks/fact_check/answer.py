@@ -75,7 +75,7 @@ _REPAIRS: Final = 8
 """Number of objects with a trailing comma to read again: each attempt reads the remaining reply."""
 _TRAILING = re.compile(r",\s*+[}\]]")
 _COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{,:]\s*+,|,(?=\s*+[}\]])', re.DOTALL)
-_TRAILING_COMMA: Final = "a comma behind the last entry was passed over"
+_TRAILING_COMMA: Final = "a comma behind the last entry was ignored"
 _UNKNOWN: Final = "Unknown"
 _EXPECTED: Final = "a JSON object with verdict and justification"
 

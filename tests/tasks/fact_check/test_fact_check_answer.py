@@ -99,7 +99,7 @@ def test_what_is_no_object_is_not_guessed_at(reply: str) -> None:
 def test_a_trailing_comma_is_passed_over_with_a_note(reply: str) -> None:
     read = read_answer(reply)
     assert (read.verdict, read.justification, read.unparsed, read.faults) == ("Refuted", "a,} b", False, ())
-    assert read.note == "a comma behind the last entry was passed over"
+    assert read.note == "a comma behind the last entry was ignored"
     assert read_answer(TEXT).note == ""
 
 

@@ -213,7 +213,7 @@ def test_a_trailing_comma_is_noted_and_costs_nothing() -> None:
     observation = FactCheck().measure(case('{"verdict": "Refuted",}'))
     assert (observation.malformed, observation.details["note"]) == (
         None,
-        "a comma behind the last entry was passed over",
+        "a comma behind the last entry was ignored",
     )
     assert FactCheck().scores(observation)["verdict_accuracy"] == 1.0
 

@@ -82,6 +82,7 @@ def said(path: Path) -> list[tuple[str, Any, str]]:
 
 
 def name(browser: Browser, annotator: str) -> None:
+    assert "wait for your labels, which are stored under your name" in browser.find("#intro").text
     browser.find("#name").send_keys(annotator)
     browser.press("ENTER")
 

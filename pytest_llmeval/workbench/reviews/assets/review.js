@@ -134,6 +134,7 @@ function startView() {
   return h(
     "form",
     { submit: start },
+    h("p", { id: "intro" }, `${DATA.items.length === 1 ? "One answer waits" : `${DATA.items.length} answers wait`} for your labels, which are stored under your name.`),
     h("label", {}, "Your name, as the labels have it", name),
     h("button", { type: "submit", class: "main" }, "Start"),
     h("p", { class: "quiet" }, DATA.served ? "Labels go to the file of whoever gave you this address, and nowhere else." : "Labels stay in this browser until you export them."),
