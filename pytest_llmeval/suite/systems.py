@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, PredictionError
+from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.data.files.places import FaultLog, matching_files
 from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
 from pytest_llmeval.data.formats.base import ABSENT, Source, id_fault, json_text, pick, shown_path
@@ -346,12 +347,19 @@ class Prompt:
         return _PLACEHOLDER.sub(text_of, self.text)
 
 
+_FIELD: Final = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
+_LONGEST_QUOTED: Final = 60
+
+
 def prompt_fault(text: str) -> tuple[int, str] | None:
     """Return line and fault of the first thing in a prompt that looks like a placeholder and is none."""
     for match in _LIKE_ONE.finditer(text):
         if not _PLACEHOLDER.fullmatch(match[0]):
-            line = text.count("\n", 0, match.start()) + 1
-            return line, f"found {match[0]!r}, expected a placeholder such as '{{{{ input.question }}}}'"
+            line, start = text.count("\n", 0, match.start()) + 1, quotation(match[0], _LONGEST_QUOTED)
+            if field := _FIELD.search(text):
+                advice = f"expected '{{{{ input }}}}' for {field[0]!r}, and single braces for double ones"
+                return line, f"found {start} and {field[0]!r}, as in an f-string of Python, {advice}"
+            return line, f"found {start}, expected a placeholder such as '{{{{ input.question }}}}'"
     return None
 
 

@@ -44,6 +44,10 @@ def test_what_looks_like_a_placeholder_and_is_none_is_a_fault_of_the_prompt() ->
     found = prompt_fault("one\n{{ expected }}")
     assert found == (2, "found '{{ expected }}', expected a placeholder such as '{{ input.question }}'")
     assert prompt_fault("{% for each in input %}") is not None
+    line, fault = prompt_fault('Claim: "{claim}"\nReply:\n{{\n  "verdict": "Supported"' + 90 * " " + "}}") or (0, "")
+    assert line == 3
+    assert "and '{claim}', as in an f-string of Python, expected '{{ input }}' for '{claim}'" in fault
+    assert len(fault) < 220
 
 
 def test_messages_have_instructions_and_prompt_or_the_input_itself(tmp_path: Path) -> None:

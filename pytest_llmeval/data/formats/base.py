@@ -393,7 +393,9 @@ class RecordedAnswer:
     column: int
 
 
-def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lambda row: row) -> list[RecordedAnswer]:
+def read_answers(
+    path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lambda row: row, *, rows_key: str | None = None
+) -> list[RecordedAnswer]:
     """Read a file of answers.
 
     A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
@@ -405,10 +407,11 @@ def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lamb
         path: The file.
         log: Gets the faults; good answers survive them.
         prepare: Brings a row of another form into this one.
+        rows_key: Key of an object that holds the list of rows, as in files of results.
     """
     try:
         if path.suffix.lower() == ".json":
-            return list(_from_json(path, log, prepare))
+            return list(_from_json(path, log, prepare, rows_key))
         faults: list[Fault] = []
         rows = [(line, 1, "", prepare(row)) for line, row in read_jsonl(path, log.file, faults)]
         log.extend(faults)
@@ -418,9 +421,14 @@ def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lamb
         return []
 
 
-def _from_json(path: Path, faults: FaultLog, prepare: Callable[[Any], Any]) -> Iterator[RecordedAnswer]:
-    document = load_json(path, faults.file, depth=1)
-    if isinstance(document.data, dict):
+def _from_json(
+    path: Path, faults: FaultLog, prepare: Callable[[Any], Any], rows_key: str | None
+) -> Iterator[RecordedAnswer]:
+    document = load_json(path, faults.file, depth=1 if rows_key is None else 2)
+    if isinstance(document.data, dict) and isinstance(rows := document.data.get(rows_key), list):
+        for index, row in enumerate(rows):
+            yield from _from_row(*document.locate((str(rows_key), index)), f"{rows_key}[{index}]", prepare(row), faults)
+    elif isinstance(document.data, dict):
         for key, value in document.data.items():
             yield RecordedAnswer(str(case_id(key)), value, *document.locate((key,), key=True))
     elif isinstance(document.data, list):

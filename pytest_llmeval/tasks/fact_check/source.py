@@ -25,6 +25,16 @@ _ID_KEYS = ("id", "claim_id")
 _ANSWER_ID_KEYS = (*_ID_KEYS, "question_id")
 _EXPECTED_KEYS = ("verdict", "justification", "evidence_sources")
 _ANSWER_KEYS = ("prediction", "answer")
+_RESULT_KEYS = (
+    {
+        "verdict": "llm_verdict",
+        "justification": "llm_reasoning",
+        "confidence": "llm_confidence",
+        "evidence_sources": "llm_evidence_sources",
+    },
+    {"verdict": "predicted_verdict", "justification": "justification", "confidence": "confidence"},
+)
+"""Key of an answer to its key in ``enhanced_test_results.json``, with the keys of the original script and with ours."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,8 @@ class FactCheckSource(FileSource):
 
     Answers belong to cases by id, as in all formats (or ``claim_id``), or by ``claim`` where they have no id. An object
     that has no answer under ``prediction`` or ``answer`` is itself the answer of a fact checker, one with an id only if
-    it has a verdict. An answer that is null is missing: the call failed.
+    it has a verdict. An answer that is null is missing: the call failed. The results of ``enhanced_test_results.json``
+    are answers as well.
 
     Attributes:
         labels: More keys of the objects that become labels.
@@ -77,6 +88,9 @@ class FactCheckSource(FileSource):
         def with_id(row: Any) -> Any:
             if not isinstance(row, dict):
                 return row
+            if known := next((each for each in _RESULT_KEYS if each["verdict"] in row), None):
+                reply = {key: row[name] for key, name in known.items() if row.get(name) is not None}
+                row = {**row, "prediction": reply if "verdict" in reply else None}
             answer = next((row[key] for key in _ANSWER_KEYS if key in row), row)
             key = next((key for key in _ANSWER_ID_KEYS if row.get(key) is not None), None)
             if key is not None:
@@ -87,7 +101,8 @@ class FactCheckSource(FileSource):
             names = waiting.get(_key(claim), [claim])
             return {"id": names.pop() if len(names) > 1 else names[0], "prediction": answer}
 
-        return [answer for answer in read_answers(path, faults, with_id) if answer.value is not None]
+        answers = read_answers(path, faults, with_id, rows_key="results")
+        return [answer for answer in answers if answer.value is not None]
 
 
 def _rows(file: CaseFile) -> Iterator[DataRow]:

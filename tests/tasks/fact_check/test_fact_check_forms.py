@@ -14,6 +14,7 @@ from pytest_llmeval.judge.panel import reduced
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS, read_explanation
 from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
+from pytest_llmeval.tasks.fact_check.source import FactCheckSource
 
 ANSWER = {"verdict": "Refuted", "justification": "According to the Harbour log, no."}
 GOLD = {"verdict": "Refuted", "evidence_sources": [{"content": "Harbour log"}]}
@@ -123,6 +124,10 @@ def test_a_report_is_exported_as_the_two_files_of_the_original(tmp_path: Any, ca
     assert {"failed_tests", "evidence_micro_f1", "explanation_correctness"} <= set(original["metrics"])
     assert original["metrics"]["confusion_matrix"] == {"Refuted": {"Supported": 1}}
     assert {"llm_verdict", "verdict_match"} <= set(original["results"][0])
+    claims = tmp_path / "claims.json"
+    claims.write_text(json.dumps([{"id": "a", "claim": "C", "verdict": "Refuted"}]), encoding="utf-8")
+    read = FactCheckSource(path="claims.json", predictions="out/original/enhanced_test_results.json")
+    assert [each.prediction for each in read.load(tmp_path, [])] == [{"verdict": "Supported"}]
     assert main(["fact-check", "export", str(report), "-o", str(tmp_path)]) == 0
     results = json.loads((tmp_path / "enhanced_test_results.json").read_text(encoding="utf-8"))
     assert (results["total_tests"], results["successful_tests"]) == (1, 1)

@@ -123,6 +123,24 @@ def test_answers_may_be_replies_as_they_came(tmp_path: Path) -> None:
     assert predictions(tmp_path, name) == [ANSWER, "Hm."]
 
 
+def test_results_of_an_earlier_run_are_answers_under_the_keys_of_both_forms(tmp_path: Path) -> None:
+    original = {"claim": "Bats are birds.", "llm_verdict": "Refuted", "llm_reasoning": "Mammals.", "verdict": "Refuted"}
+    ours = {
+        "claim": "蝙蝠会飞。",
+        "predicted_verdict": "Supported",
+        "justification": "They do.",
+        "gold_verdict": "Refuted",
+    }
+    files = [{"metrics": {}, "results": [original, ours]}, [original, ours]]
+    for file in files:
+        assert predictions(tmp_path, file) == [
+            {"verdict": "Refuted", "justification": "Mammals."},
+            {"verdict": "Supported", "justification": "They do."},
+        ]
+    failed = {**ours, "predicted_verdict": None}
+    assert predictions(tmp_path, {"results": [original, failed]})[1] is MISSING
+
+
 def test_a_call_that_failed_is_no_answer(tmp_path: Path) -> None:
     assert predictions(tmp_path, {"1": None, "2": "Hm."}) == [MISSING, "Hm."]
 
