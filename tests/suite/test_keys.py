@@ -41,7 +41,7 @@ def test_a_key_is_in_the_schema_with_its_meaning(name: str, key: Key) -> None:
 @pytest.mark.parametrize("name", NAMED)
 def test_a_key_is_an_argument_with_a_type(name: str) -> None:
     stub = Path(entries.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-    arguments = re.search(r"class SuiteArguments\(.*?\n\n", stub, re.DOTALL)
+    arguments = re.search(r"^class SuiteArguments\(.*?(?=^\S)", stub, re.DOTALL | re.MULTILINE)
     assert arguments is not None
     assert re.search(rf"^    {name}: ", arguments[0], re.MULTILINE)
 
