@@ -1,5 +1,6 @@
 """Commands and processes: forked from a warm process, with other rights, on a cluster; and the stores they write."""
 
+import asyncio
 import atexit
 import gzip
 import json
@@ -349,3 +350,15 @@ def change(path: Path, statement: str, *values: object) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute(statement, values)
     connection.close()
+
+
+@contextmanager
+def own_loop() -> Iterator[None]:
+    """Give synchronous calls of libraries that keep the current event loop one that is closed afterwards."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()

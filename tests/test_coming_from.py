@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from project import ROOT
+from running import own_loop
 from test_docs import blocks, run, write_files
 
 PAGES = sorted((ROOT / "docs").glob("coming-from-*.md"))
@@ -80,7 +81,8 @@ def test_the_same_eval_twice_has_the_same_result_and_ours_is_not_longer(
     monkeypatch.delitem(sys.modules, "shop", raising=False)
     texts = [(tmp_path / f"with_{name}.py").read_text(encoding="utf-8") for name in ("pydantic_evals", "llmeval")]
     assert len(texts[1].splitlines()) <= len(texts[0].splitlines())
-    theirs, ours = (runpy.run_path(str(tmp_path / f"with_{name}.py")) for name in ("pydantic_evals", "llmeval"))
+    with own_loop():
+        theirs, ours = (runpy.run_path(str(tmp_path / f"with_{name}.py")) for name in ("pydantic_evals", "llmeval"))
     monkeypatch.delitem(sys.modules, "shop")
     assert theirs["report"].averages().assertions == 1.0
     assert [gate.outcome for gate in ours["result"].gates] == ["passed"] * 3

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from project import IMPORTERS, run_import, source_paths, write_source
+from running import own_loop
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import SuiteError
@@ -282,7 +283,8 @@ def test_imported_evaluators_give_the_verdicts_of_pydantic_evals(
     ]
     path = write_source(folder, "suite.yaml", {"name": "suite", "cases": cases})
     dataset = pydantic_evals.Dataset[int, Any, Any].from_file(path)
-    report = dataset.evaluate_sync(lambda n: FACTS[n][1], progress=False)
+    with own_loop():
+        report = dataset.evaluate_sync(lambda n: FACTS[n][1], progress=False)
     theirs = {case.name: all(each.value for each in case.assertions.values()) for case in report.cases}
     ours = {}
     for case in run_import(capsys, "pydantic-evals", path).suite()["cases"]:

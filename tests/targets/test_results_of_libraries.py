@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
+from running import own_loop
 
 import pytest_llmeval as ev
 from pytest_llmeval.core.errors import PredictionError
@@ -40,7 +41,8 @@ def agent() -> "Agent[None, City]":
 
 
 def test_a_result_of_pydantic_ai_is_its_output_with_messages_calls_and_usage() -> None:
-    result = agent().run_sync("Where?")
+    with own_loop():
+        result = agent().run_sync("Where?")
     prediction = json_like(result)
     assert prediction["answer"] == {"city": "a"}
     assert [each["name"] for each in prediction["tool_calls"]] == ["lookup"]
