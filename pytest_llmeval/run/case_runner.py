@@ -48,6 +48,9 @@ _NEAR = 2
 _FAR = 8
 """Times as many cases as calls at a time: to score one takes longer than to ask about it, and must not hold it up."""
 
+_TURNS_TO_START = 3
+"""Turns of the event loop until a next case has called its target; scored before, a case would hold it up."""
+
 _NO_PREDICTION: Final = "no prediction: expected one in the suite, its predictions or --predictions"
 
 
@@ -233,6 +236,8 @@ class CaseRunner:
             answers = self._own_answers(loaded) or await self._answers_here(loaded, fixtures)
             scoring.add(place)
             finished.put_nowait(None)  # the next case need not wait for the score of this one
+            for _ in range(_TURNS_TO_START):
+                await asyncio.sleep(0)
             return await thread.call(partial(self._scored, loaded, answers, started))
 
         try:
