@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.judge.clients import key_variable
+from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.workbench.project import Project, TargetPlace, find_target
 from pytest_llmeval.workbench.rag import RagSuite, add_rag_arguments, rag_suite
 
@@ -71,8 +73,11 @@ def _init(options: Namespace) -> int:
         rag = rag_suite(options, folder, _SUITES, target) if options.rag is not None else None
         folder.mkdir(parents=True, exist_ok=True)
         project = Project(folder)
-        for step in _steps(project, options.host or project.host, target, rag):
+        host = options.host or project.host
+        for step in _steps(project, host, target, rag):
             say([_done(folder, step)])
+        if rag is not None and rag.judge is not None:
+            say([_judge_in_ci(rag.judge, host)])
     except OSError as error:
         raise LlmevalError(f"{error.filename or folder}: not written: {error.strerror}") from None
     where = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
@@ -111,7 +116,7 @@ def _steps(project: Project, host: str, target: TargetPlace | None, rag: RagSuit
     paths = () if target is None else (target.root,)
     yield from _settings(project, paths)
     yield from _ignored(project)
-    yield from _workflow(project, host)
+    yield from _workflow(project, host, None if rag is None else rag.judge)
 
 
 def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
@@ -139,7 +144,7 @@ def _ignored(project: Project) -> Iterator[_Step]:
         yield _Step(".gitignore", left="it ignores all files of runs")
 
 
-def _workflow(project: Project, host: str) -> Iterator[_Step]:
+def _workflow(project: Project, host: str, judge: JudgeSpec | None) -> Iterator[_Step]:
     place = ".github/workflows/evals.yml" if host == "github" else ".gitlab-ci.yml"
     root = project.repository
     if root is not None and root != project.folder.resolve():
@@ -151,7 +156,27 @@ def _workflow(project: Project, host: str) -> Iterator[_Step]:
         place = included
     text = _template(f"{host}.yml").replace('"main"', json.dumps(project.branch))
     install = " ".join(["pip install", *project.requirements, _PACKAGE])
-    yield _Step(place, text.replace(f"pip install {_PACKAGE}", install))
+    text = text.replace(f"pip install {_PACKAGE}", install)
+    yield _Step(place, text if judge is None else _with_judge(text, judge))
+
+
+def _with_judge(workflow: str, judge: JudgeSpec) -> str:
+    """Return a workflow that passes the key of a model to the run, or replays recorded verdicts if it has none."""
+    variable = key_variable(judge)
+    if variable is None:
+        return workflow.replace("--llmeval-texts=all", "--llmeval-texts=all --llmeval-judge=replay", 1)
+    env = f"        env:\n          {variable}: ${{{{ secrets.{variable} }}}}\n"
+    return workflow.replace("      - name: Evaluate\n", f"      - name: Evaluate\n{env}", 1)
+
+
+def _judge_in_ci(judge: JudgeSpec, host: str) -> str:
+    """Return the line that says what the workflow needs for a model that judges."""
+    variable = key_variable(judge)
+    if variable is None:
+        record = f"pytest --llmeval {_SUITES} --llmeval-judge=record"
+        return f"judge    the workflow replays verdicts of {judge.model}: {record}, then commit {_SUITES}/__llmeval__"
+    place = f"the CI/CD variable {variable}" if host == "gitlab" else f"the secret {variable}: gh secret set {variable}"
+    return f"judge    the workflow asks {judge.model}, and needs {place}"
 
 
 def _template(name: str) -> str:

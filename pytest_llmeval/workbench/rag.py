@@ -51,12 +51,14 @@ class RagSuite(NamedTuple):
         text: Its content.
         cases: How many cases it has.
         approves: Whether its gates compare with an approved run.
+        judge: The model that it asks; ``None`` if it asks none.
     """
 
     path: str
     text: str
     cases: int
     approves: bool
+    judge: JudgeSpec | None = None
 
 
 class _Findings(NamedTuple):
@@ -183,7 +185,8 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
         why = "some questions have several right answers" if several else "neither right answers nor passages are known"
         say([f"         {judge.model} is not used: it would judge claims, and {why}"])
     text = "".join(f"{line}\n" for line in _lines(findings))
-    return RagSuite(path, text, len(file.rows), "max_drop" in text)
+    model = judge if findings.claims and judge is not None and judge.provider != "fixture" else None
+    return RagSuite(path, text, len(file.rows), "max_drop" in text, model)
 
 
 def _stem(path: Path) -> str:

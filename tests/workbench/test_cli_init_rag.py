@@ -230,6 +230,27 @@ def test_gold_ids_of_a_table_are_compared_with_those_of_an_answer(init: Command,
     assert rows["f1"][-4:] == ["6", "1", "0", "0"]
 
 
+WORKFLOW = ".github/workflows/evals.yml"
+
+
+def test_the_workflow_has_the_key_of_a_model_or_replays_and_says_which(init: Command, shop: Path) -> None:
+    _, lines = init("questions.csv", "--yes", "--judge", "openai:some-model", "--github")
+    secret = "the secret OPENAI_API_KEY: gh secret set OPENAI_API_KEY"
+    assert f"judge    the workflow asks openai:some-model, and needs {secret}" in lines
+    steps = yaml.safe_load((shop / WORKFLOW).read_text(encoding="utf-8"))["jobs"]["evaluate"]["steps"]
+    (step,) = [each for each in steps if each.get("name") == "Evaluate"]
+    assert step["env"] == {"OPENAI_API_KEY": "${{ secrets.OPENAI_API_KEY }}"}
+    for written in (WORKFLOW, "evals/questions.eval.yaml"):
+        (shop / written).unlink()
+    _, lines = init("questions.csv", "--yes", "--judge", "openai:q", "--judge-url", "http://localhost:1/v1", "--github")
+    record = "pytest --llmeval evals --llmeval-judge=record, then commit evals/__llmeval__"
+    assert f"judge    the workflow replays verdicts of openai:q: {record}" in lines
+    steps = yaml.safe_load((shop / WORKFLOW).read_text(encoding="utf-8"))["jobs"]["evaluate"]["steps"]
+    (step,) = [each for each in steps if each.get("name") == "Evaluate"]
+    assert "env" not in step
+    assert "--llmeval-texts=all --llmeval-judge=replay --junit-xml" in step["run"]
+
+
 def test_claims_are_left_out_where_they_cannot_be_judged(init: Command, shop: Path) -> None:
     rows = [
         {"question": "How long?", "expected": ["30 days", "A month"]},
