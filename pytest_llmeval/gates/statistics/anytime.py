@@ -44,6 +44,10 @@ _SLOWEST = 0.999
 """The largest mean correlation, beyond which the variance of independent runs has no estimate."""
 
 
+_BY_LUCK = 3.0
+"""The largest correlation of independent runs of one unit; of more, by the square root of their number less."""
+
+
 class WatchedRun(NamedTuple):
     """One run against the baseline.
 
@@ -124,10 +128,13 @@ def _correlated(looks: Sequence[WatchedRun], square: float) -> "tuple[FloatArray
     total = float(singles[known].sum())
     # Over two steps, the noise of which a share r stays at each has the variance (1 - r ** 2) / (1 - r) = 1 + r.
     mean = min(max(float(doubles[1:][known].sum()) / total - 1, 0.0), _SLOWEST) if total else 0.0
-    if np.isfinite(steps).any():
+    # Less than this is what independent runs of so few units show by luck.
+    least = _BY_LUCK / math.sqrt(max(1, min(run.units for run in looks)))
+    if mean > least:
         square = max(square, float(np.nanmean(steps)) / (1 - mean))
     # Runs of which nothing is known count as independent of those before.
-    return np.clip(1 - np.nan_to_num(steps, nan=square) / square, 0.0, _CLOSEST), square
+    shared = np.clip(1 - np.nan_to_num(steps, nan=square) / square, 0.0, _CLOSEST)
+    return np.where(shared > least, shared, 0.0), square
 
 
 def weighted_ratios(

@@ -142,3 +142,25 @@ def test_a_run_knows_its_differences_from_the_two_before_it() -> None:
     assert known[0].two_steps is None
     assert [run.two_steps for run in known[1:]] == pytest.approx([math.sqrt(2) / 4, math.sqrt(3) / 4])
     assert WatchedRun(0.0, 0.0, 4).after(runs).step is None
+
+
+@pytest.mark.parametrize(("size", "drop"), [(50, 0.2), (100, 0.15)])
+def test_runs_without_common_answers_find_as_many_drops_as_runs_of_which_no_answers_are_known(
+    size: int, drop: float
+) -> None:
+    rng = np.random.default_rng(5)
+    found = np.zeros((2, 300))
+    for history in range(300):
+        chance = 0.2 + 0.7 * rng.beta(4, 2, size)
+        first = (rng.random(size) < chance).astype(float)
+        looks: list[WatchedRun] = []
+        for number in range(12):
+            lost = first - (rng.random(size) < chance - drop * (number >= 9))
+            run = WatchedRun(float(lost.mean()), float(lost.std() / np.sqrt(size)), size, shares=tuple(lost))
+            looks.append(run.after(looks))
+        unknown = [each._replace(step=None, two_steps=None) for each in looks]
+        for row, runs in enumerate((looks, unknown)):
+            seen = [watch(runs[:end], 0.0) for end in (10, 11, 12)]
+            found[row, history] = any(each.evidence >= NEEDED and each.alone >= 1.96 for each in seen)
+    known, without = found.mean(axis=1)
+    assert known >= without - 0.03
