@@ -116,3 +116,16 @@ def test_the_root_is_the_nearest_folder_with_a_configuration(tmp_path: Path) -> 
     (tmp_path / "evals" / "pytest.ini").touch()
     (tmp_path / "pyproject.toml").touch()
     assert project_root(suite_file) == tmp_path / "evals"
+
+
+def test_gates_between_systems_are_listed_in_the_run_of_the_system_that_they_are_about() -> None:
+    systems = {name: {"python": "math:sqrt"} for name in ("small", "large")}
+    gates = ["f1 >= 0.5", {"metric": "f1", "max_drop": 0.1, "system": "small", "against": "large"}]
+    cases = [{"id": "a", "input": "q", "expected": "Paris"}]
+    declared = ev.suite("capitals", cases=cases, systems=systems, gates=gates, evaluators=[ev.text(metrics=["f1"])])
+    result = declared.run(lambda _: "Paris", system="small", progress=False)
+    assert [(each.outcome, each.reason) for each in result.gates][1:] == [
+        ("not_judged", "not judged: no system 'large' ran")
+    ]
+    with pytest.raises(AssertionError, match="no system 'large' ran"):
+        result.assert_gates()
