@@ -227,3 +227,38 @@ def test_a_name_says_what_a_thing_is() -> None:
 def test_names_of_test_files_are_unique() -> None:
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
+
+
+def is_number(node: ast.expr) -> bool:
+    """Return whether an expression is a number as written, other than a boolean."""
+    if isinstance(node, ast.UnaryOp | ast.BinOp):
+        return all(is_number(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool)
+
+
+def defaults_by_or(trees: dict[str, ast.Module]) -> Iterator[str]:
+    """Yield expressions such as ``limit or 5``, in which 0 becomes the default; ``count or 0`` changes nothing."""
+    numbers = {
+        target.id
+        for tree in trees.values()
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and is_number(node.value)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+                default = node.values[-1]
+                named = isinstance(default, ast.Name) and default.id in numbers
+                if named or (is_number(default) and ast.literal_eval(ast.unparse(default)) != 0):
+                    yield f"{module}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_a_falsy_number_is_a_value_and_never_replaced_by_a_default() -> None:
+    sample = ast.parse(
+        "_MOST: int = 5\na = b or 5\nc = b or -1.5\nd = b or _MOST\ne = b or 0\nf = b or True\ng = b or ()"
+    )
+    assert [each.partition(" ")[0] for each in defaults_by_or({"x": sample})] == ["x:2:", "x:3:", "x:4:"]
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+    assert list(defaults_by_or(trees)) == []

@@ -33,7 +33,7 @@ class Fault(Struct, frozen=True, order=True):
     def __str__(self) -> str:
         place = self.file
         if self.line:
-            place += f":{self.line}:{self.column or 1}"
+            place += f":{self.line}:{max(1, self.column)}"
         return f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
 
 

@@ -277,7 +277,8 @@ class Gate:
             count = values.get(name)
             if count is not None and key.least is not None and count < key.least:
                 raise ValueError(f"found {name} {count}, expected at least {key.least}")
-        if values.get("by") is None and (values.get("min_cases") or 1) > 1:
+        fewest = values.get("min_cases")
+        if values.get("by") is None and fewest is not None and fewest > 1:
             raise ValueError("found min_cases without by, expected both: min_cases applies to groups")
 
     def clustered(self, cluster_by: str | None) -> Self:

@@ -371,7 +371,8 @@ class Spending:
         if not self.budget:
             return None
         sent = sum(len(each.content.encode(errors="replace")) for each in messages) // _BYTES_PER_TOKEN
-        written = int(parameters.get("max_tokens") or _REPLY_TOKENS)
+        most = parameters.get("max_tokens")
+        written = _REPLY_TOKENS if most is None else int(most)
         usd = cost_usd(price, Usage(sent, written)) or 0.0
         return await self.reserve(calls=calls, tokens=calls * (sent + written), usd=calls * usd)
 

@@ -270,7 +270,7 @@ class CascadeRule:
     @property
     def opinions(self) -> int:
         """The number of times that the small judge is asked."""
-        return self.when.disagree or 1
+        return 1 if self.when.disagree is None else self.when.disagree
 
     def audits(self, keys: Sequence[str]) -> bool:
         """Return whether questions belong to the random share, the same in every process and run.

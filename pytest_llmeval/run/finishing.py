@@ -201,7 +201,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
         results,
         reference,
         suite.metrics,
-        confidence=suite.confidence or _CONFIDENCE,
+        confidence=_CONFIDENCE if suite.confidence is None else suite.confidence,
         cluster_by=suite.cluster_by,
         abstained=suite.abstained,
     )
@@ -221,7 +221,7 @@ def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengt
 
             cases = pairs_of_systems(results, label)
             units = unit_numbers([record for record, _ in cases], suite.cluster_by)
-            confidence = suite.confidence or _CONFIDENCE
+            confidence = _CONFIDENCE if suite.confidence is None else suite.confidence
             strengths = strengths_of(label, [pairs for _, pairs in cases], units, confidence=confidence)
             if strengths is not None:
                 yield strengths
@@ -240,7 +240,7 @@ def approved_changes(measured: MeasuredSuite) -> Changes | None:
     suite, pairing = measured.suite, approved.pairing
     names = [name for name in (*measured.result.metrics, PASS_RATE) if name in pairing.table.owner]
     clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
-    confidence = suite.confidence or _CONFIDENCE
+    confidence = _CONFIDENCE if suite.confidence is None else suite.confidence
     differing = differences(pairing, pairing.everything(), names, confidence=confidence, cluster_by=clusters)
     cases = list(_cases(approved.statistics, suite, _answers(measured)))
     return Changes("approved scores", differing, list(_notes(pairing)), cases)

@@ -302,7 +302,9 @@ class Budgeted:
             )
         if case.conversation:
             scripted = sum(each["role"] == "user" for each in beginning(case.input))
-            turns = scripted if job.suite.conversation.user is None else job.suite.conversation.limit or 1
+            settings = job.suite.conversation
+            most = 1 if settings.limit is None else settings.limit
+            turns = scripted if settings.user is None else most
         return await self.store.spending.reserve_call(messages, model.spec.request_parameters(), price, turns)
 
     def _settle(self, reservation: "Reservation | None", answers: Answers) -> None:

@@ -65,16 +65,20 @@ def _beta_share(a: float, x: float) -> float:
     return scale * _fraction(a, b, x) / a
 
 
+def _nonzero(value: float) -> float:
+    return _TINY if value == 0 else value
+
+
 def _fraction(a: float, b: float, x: float) -> float:
     """Return the continued fraction; about the root of `a` steps make it exact."""
     c = 1.0
-    total = d = 1 / (1 - (a + b) * x / (a + 1) or _TINY)
+    total = d = 1 / _nonzero(1 - (a + b) * x / (a + 1))
     for m in range(1, 10_000):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            d = 1 / (1 + term * d or _TINY)
-            c = 1 + term / c or _TINY
+            d = 1 / _nonzero(1 + term * d)
+            c = _nonzero(1 + term / c)
             total *= c * d
         if abs(c * d - 1) < _CONVERGED * 4:
             break

@@ -196,7 +196,8 @@ def _svg(plans: "Mapping[str, Plan]", cases: int, repeats: int) -> Iterator[str]
 
 def _panel(name: str, plan: "Plan", cases: int, repeats: int) -> Iterator[str]:
     smallest = plan.detectable(cases, repeats)
-    most = min(plan.room, 1.5 * smallest if smallest else 1.0) or 1.0
+    most = min(plan.room, 1.5 * smallest if smallest else 1.0)
+    most = 1.0 if most == 0 else most
     yield f'<text x="0" y="-14">{escape(name)}: chance to find a true drop</text>\n'
     for chance in (0.0, _GOAL, 1.0):
         y = _HEIGHT * (1 - chance)

@@ -398,7 +398,7 @@ def planned(
         return Planned(title, None, basis)
     room = sources.room(name)
     if gate is None:
-        plan = Plan(spread, confidence or 0.95, room=room, cluster=cluster)
+        plan = Plan(spread, 0.95 if confidence is None else confidence, room=room, cluster=cluster)
         return Planned(title, plan, basis, cluster)
     sizes = sources.groups(gate)
     plan = Plan(

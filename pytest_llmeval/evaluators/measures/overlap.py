@@ -152,7 +152,9 @@ def bleu_scores(
     if not shared[0]:
         return [0.0] * len(names)
     penalty = 1.0 if len(left) > len(right) else math.exp(1 - len(right) / len(left))
-    logs = [math.log((count or _EPSILON) / max(1, len(left) - order)) for order, count in enumerate(shared)]
+    logs = [
+        math.log((_EPSILON if count == 0 else count) / max(1, len(left) - order)) for order, count in enumerate(shared)
+    ]
     orders = len(left) if effective_order else longest
     return [penalty * math.exp(_mean_log(logs, min(BLEU[name], orders))) for name in names]
 

@@ -375,7 +375,7 @@ def _losses(
         then = other.metrics.get(name)
         if now is not None and then is not None:
             low, high = scales[name]
-            yield name, (now - then if name in lower else then - now) / ((high - low) or 1.0)
+            yield name, (now - then if name in lower else then - now) / (1.0 if high == low else high - low)
 
 
 def _deciding_metric(case: CaseReport, gated: Sequence[str]) -> str:
@@ -392,7 +392,7 @@ def _shortfall(name: str, case: CaseReport, scales: Mapping[str, tuple[float, fl
     if score is None:
         return 0.0
     low, high = scales[name]
-    return float(score - low if name in lower else high - score) / float((high - low) or 1.0)
+    return float(score - low if name in lower else high - score) / float(1.0 if high == low else high - low)
 
 
 def _row(move: _Move, case: CaseReport, others: Mapping[str, CaseReport]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _slurm(environment: Mapping[str, str]) -> tuple[int, int | None]:
     """Read the variables of a job array; its tasks may be counted from any number, and in steps."""
     task, count, first, step = (_whole(environment, f"{_SLURM}{name}") for name in ("ID", "COUNT", "MIN", "STEP"))
     first = 1 if first is None else first
-    position, remainder = divmod((task or 0) - first, step or 1)
+    position, remainder = divmod((task or 0) - first, max(1, 1 if step is None else step))
     if remainder:
         raise ValueError(
             f"auto: found {_SLURM}ID={task}, {_SLURM}MIN={first} and {_SLURM}STEP={step}, expected an array in even "

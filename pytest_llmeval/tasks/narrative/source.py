@@ -149,7 +149,7 @@ def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault])
     except SuiteError as error:
         own_faults += error.faults
     # A fault of the whole file gets a line all the same: it stops a case, and those are counted by it.
-    faults.extend(structs.replace(each, line=each.line or 1, column=each.column or 1) for each in own_faults)
+    faults.extend(structs.replace(each, line=max(1, each.line), column=max(1, each.column)) for each in own_faults)
     if own_faults:
         return None
     story = read_story(data)

@@ -433,7 +433,7 @@ def _turns(job: Job) -> tuple[int, int]:
     settings = job.suite.conversation
     most = settings.limit
     if settings.stop == "target" or settings.user is not None:
-        return 1, (most or 1) - 1
+        return 1, 0 if most is None else most - 1
     return calls if most is None else min(calls, most), 0
 
 
