@@ -11,7 +11,16 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportOptions
-from pytest_llmeval.exchange.writing import REPORT, planned_files, report_markdown, summary_line, trial, write_files
+from pytest_llmeval.exchange.differences import Direction
+from pytest_llmeval.exchange.writing import (
+    REPORT,
+    direction_line,
+    planned_files,
+    report_markdown,
+    summary_line,
+    trial,
+    write_files,
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,9 @@ def add_export_arguments(parser: ArgumentParser) -> None:
         getattr(import_module(module), add)(tools.add_parser(name, help=line))
 
 
+_LOOSER: Final = (Direction.LOOSER, Direction.EITHER)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``llmeval import``."""
     parser.description = (
@@ -90,7 +102,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="write the suites here, with IMPORT.md beside them (default: print the report only)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite files in FOLDER")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 if anything is not imported")
+    parser.add_argument(
+        "--strict", action="store_true", help="exit code 1 if anything is not imported, or can be looser here"
+    )
     table = parser.add_argument_group("columns of records")
     table.add_argument(
         "--input", action="append", default=[], metavar="COLUMN", help="column of the input; several make an object"
@@ -141,7 +155,8 @@ def _import(options: Namespace) -> int:
         write_files(options.to, {**files, REPORT: report_markdown(sources, names)}, force=options.force)
     say(_lines(sources, names, options.to))
     say(faults, error=True)
-    lost = any(each.fate is Fate.NOT_IMPORTED for source in sources for each in source.constructs)
+    constructs = [each for source in sources for each in source.constructs]
+    lost = any(each.fate is Fate.NOT_IMPORTED or each.direction in _LOOSER for each in constructs)
     return 1 if faults or (options.strict and lost) else 0
 
 
@@ -178,6 +193,8 @@ def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Pat
                 for each in constructs
                 if each.fate is fate
             )
+        if directions := direction_line(constructs):
+            yield f"  verdicts on some answers: {directions}"
         yield from (f"  warning: {each}" for each in source.warnings)
     if count > 1:
         yield f"{counted(count, 'source')}, {counted(len(names), 'suite')}, {summary_line(everything)}"

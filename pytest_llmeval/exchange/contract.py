@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.formats.base import id_fault
-from pytest_llmeval.exchange.differences import VerdictDifference
+from pytest_llmeval.exchange.differences import Direction, VerdictDifference
 
 ColumnPart: TypeAlias = Literal[
     "answer",
@@ -77,6 +77,12 @@ class Construct:
         return "; ".join((self.text, *(each.line for each in self.differences)))
 
     @property
+    def direction(self) -> Direction | None:
+        """The direction in which its verdicts differ; ``None`` if they do not."""
+        directions = {each.direction for each in self.differences}
+        return next(iter(directions)) if len(directions) == 1 else Direction.EITHER if directions else None
+
+    @property
     def place(self) -> str:
         """File and line, for people."""
         return f"{self.file}:{self.line}" if self.line else self.file
@@ -128,9 +134,9 @@ class SourceLedger:
         if known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
             self._by_path[path] = Construct(self.file, self.line(path), path, kind, fate, text, stub, distinct)
 
-    def same(self, path: SourcePath, kind: str, text: str) -> None:
-        """Note a construct that means the same here."""
-        self.note(path, kind, Fate.SAME, text)
+    def same(self, path: SourcePath, kind: str, text: str, differences: Iterable[VerdictDifference] = ()) -> None:
+        """Note a construct that means the same here, but for differences."""
+        self.note(path, kind, Fate.SAME, text, differences=differences)
 
     def near(self, path: SourcePath, kind: str, text: str) -> None:
         """Note a construct that means something similar here."""

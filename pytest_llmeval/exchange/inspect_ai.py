@@ -22,6 +22,7 @@ from pytest_llmeval.exchange.contract import (
     read_records,
     read_source,
 )
+from pytest_llmeval.exchange.differences import Direction, VerdictDifference, as_example
 from pytest_llmeval.exchange.records import Column, add_evaluators, suite_of_records
 
 _DATASET: Final = {
@@ -166,9 +167,13 @@ class _LogReader:
             name = str(as_mapping(scorer).get("name", "")).rpartition("/")[2]
             if name in _PATTERNS:
                 self.checks.append(name)
-                self.ledger.near(path, f"scorer {name}", f"check regex, {_PATTERNS[name][1]}")
+                differences = [VerdictDifference("spaces and punctuation may count otherwise")]
+                self.ledger.same(path, f"scorer {name}", f"check regex, {_PATTERNS[name][1]}", differences)
             elif name in ("exact", "f1"):
-                self.ledger.near(path, f"scorer {name}", "evaluator text; articles and punctuation count")
+                differences = [
+                    VerdictDifference("articles and punctuation count", Direction.STRICTER, as_example("The Lima."))
+                ]
+                self.ledger.same(path, f"scorer {name}", "evaluator text", differences)
             else:
                 text = "scores are labels score.NAME; write a check judge, or a registered check"
                 self.ledger.lost(path, f"scorer {name}", text)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,7 @@ from pytest_llmeval.exchange.contract import (
     read_records,
     read_source,
 )
+from pytest_llmeval.exchange.differences import Direction, VerdictDifference, of_composing, of_folding
 from pytest_llmeval.exchange.openai_registry import import_registry, is_registry, is_samples, samples_suite
 from pytest_llmeval.exchange.templates import TemplateError, check_fault, code_stub, filled, rewritten
 
@@ -82,12 +83,14 @@ class _Grader:
         reference: Template of the right answer for a metric.
         evaluator: Name and options of the evaluator of the metric.
         limit: Metric to its least value.
+        noted: Place, kind and meaning.
     """
 
     check: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
     reference: str = ""
     evaluator: tuple[str, dict[str, Any]] | None = None
     limit: dict[str, float] = field(default_factory=dict)
+    noted: tuple[SourcePath, str, str] = ((), "", "")
 
 
 class _EvalReader:
@@ -171,6 +174,7 @@ class _EvalReader:
                 check = grader.check(values)
                 if fault := check_fault(check):
                     raise _fault(place, fault)
+                self.ledger.same(*grader.noted, _of_text(check))
                 case.setdefault("checks", []).append(check)
             elif grader.evaluator is not None:
                 case["expected"] = filled(grader.reference, values)
@@ -200,11 +204,12 @@ class _EvalReader:
                 )
             if kind not in makers:
                 return self.ledger.lost(path, kind or "grader", "there is no such grader; write a registered check")
-            grader, fate, text = makers[kind](raw)
+            grader, text, differences = makers[kind](raw)
         except (LeftOutError, TemplateError) as error:
             return self.ledger.lost(path, kind, str(error))
+        grader.noted = (path, kind, text)
         self.graders.append(grader)
-        return self.ledger.note(path, kind, fate, text)
+        return self.ledger.same(path, kind, text, differences)
 
     def _several(self, raw: Mapping[str, Any], path: SourcePath) -> None:
         """Read the graders of a grader; its formula is code."""
@@ -216,7 +221,7 @@ class _EvalReader:
         text = f"its graders are imported one by one; the formula {formula!r} is not, write an evaluator"
         self.ledger.lost(path, "multi", text)
 
-    def _string_check(self, raw: Mapping[str, Any]) -> tuple[_Grader, Fate, str]:
+    def _string_check(self, raw: Mapping[str, Any]) -> tuple[_Grader, str, list[VerdictDifference]]:
         operation = raw.get("operation")
         name = {"eq": "equals", "ne": "not_equals", "like": "contains", "ilike": "icontains"}.get(str(operation))
         if name is None:
@@ -234,11 +239,11 @@ class _EvalReader:
         def check(values: Mapping[str, Any]) -> dict[str, Any]:
             return {name: filled(reference, values), **more}
 
-        fate = Fate.NEAR if on else Fate.SAME
-        differs = "; the target must return the object that the path leads into" if on else ""
-        return _Grader(check), fate, f"check {name}{differs}"
+        reason = "the target must return the object that the path leads into"
+        differences = [VerdictDifference(reason, Direction.STRICTER)] if on else []
+        return _Grader(check), f"check {name}", differences
 
-    def _similarity(self, raw: Mapping[str, Any]) -> tuple[_Grader, Fate, str]:
+    def _similarity(self, raw: Mapping[str, Any]) -> tuple[_Grader, str, list[VerdictDifference]]:
         if _path(str(raw.get("input", ""))) != "":
             raise LeftOutError(f"its input is {raw.get('input')!r}, expected {{{{ {_ANSWER} }}}}")
         metric, reference = str(raw.get("evaluation_metric")), str(raw.get("reference", ""))
@@ -250,7 +255,8 @@ class _EvalReader:
                 to = filled(reference, values)
                 return {"levenshtein": {"to": to, "min_similarity": least}, "name": _title(raw)}
 
-            return _Grader(check), Fate.NEAR, "check levenshtein with min_similarity; similarity is computed otherwise"
+            differences = [VerdictDifference("similarity is computed otherwise")]
+            return _Grader(check), "check levenshtein with min_similarity", differences
         if metric == "cosine":
             evaluator: tuple[str, dict[str, Any]] = ("semantic", {"model": _EMBEDDINGS})
             name = "embedding_similarity"
@@ -264,10 +270,11 @@ class _EvalReader:
         if any(each.reference not in ("", reference) for each in self.graders):
             raise LeftOutError("a case has one right answer; write this grader into a suite of its own")
         limit = {name: float(least)} if isinstance(least, int | float) and not isinstance(least, bool) else {}
-        text = f"evaluator {evaluator[0]}, metric {name}; words, smoothing or model may differ"
-        return _Grader(reference=reference, evaluator=evaluator, limit=limit), Fate.NEAR, text
+        grader = _Grader(reference=reference, evaluator=evaluator, limit=limit)
+        differences = [VerdictDifference("words, smoothing or model may differ")]
+        return grader, f"evaluator {evaluator[0]}, metric {name}", differences
 
-    def _model(self, raw: Mapping[str, Any]) -> tuple[_Grader, Fate, str]:
+    def _model(self, raw: Mapping[str, Any]) -> tuple[_Grader, str, list[VerdictDifference]]:
         """Return a model grader as a judge with its own prompt."""
         messages = raw.get("input")
         if not isinstance(messages, list) or not messages:
@@ -286,10 +293,10 @@ class _EvalReader:
         limit = {f"{name}.judge_score" if number else "judge_score": least}
         options = {"prompt": file, "reply": reply, **({"as": name} if number else {})}
         self.suite.settings.setdefault("thresholds", {}).update(limit)
-        text = "evaluator judge with its prompt, where texts follow as data; a threshold for every case"
+        differences = [VerdictDifference("in its prompt, texts follow as data")]
         if model != self.judge:
-            text += f"; its model {raw.get('model')} is left out, a suite has one judge"
-        return _Grader(evaluator=("judge", options)), Fate.NEAR, text
+            differences.append(VerdictDifference(f"its model {raw.get('model')} is left out, a suite has one judge"))
+        return _Grader(evaluator=("judge", options)), "evaluator judge; a threshold for every case", differences
 
     def _finish(self) -> None:
         """Write evaluators and judge."""
@@ -371,6 +378,14 @@ def _reply(raw: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     least = raw.get("pass_threshold")
     share = (least - low) / (high - low) if isinstance(least, int | float) else 0.5
     return {"reason": "text", "score": {"min": low, "max": high}}, min(1.0, max(0.0, share))
+
+
+def _of_text(check: Mapping[str, Any]) -> Iterator[VerdictDifference]:
+    """Yield the differences of a check that depend on its text."""
+    name, value = next(iter(check.items()))
+    text = value["to"] if isinstance(value, Mapping) else value
+    differences = [*of_composing(text), *(of_folding(text) if name == "icontains" else ())]
+    yield from (each.negated() if name == "not_equals" else each for each in differences)
 
 
 def _fault(place: tuple[SourceLedger, int], message: str) -> SuiteError:

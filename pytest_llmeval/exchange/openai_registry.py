@@ -19,17 +19,34 @@ from pytest_llmeval.exchange.contract import (
     read_records,
     read_source,
 )
-from pytest_llmeval.exchange.differences import of_booleans, of_composing, of_folding, texts_in
+from pytest_llmeval.exchange.differences import (
+    Direction,
+    VerdictDifference,
+    as_example,
+    of_booleans,
+    of_composing,
+    of_folding,
+    texts_in,
+)
 
-_CLASSES: Final = {
+_CLASSES: Final[Mapping[str, tuple[str, list[VerdictDifference]]]] = {
     "FuzzyMatch": (
-        Fate.NEAR,
-        "check icontains_any; there, punctuation and articles are left out, and either may contain the other",
+        "check icontains_any",
+        [
+            VerdictDifference(
+                "there, punctuation and articles are left out, and either may contain the other",
+                Direction.STRICTER,
+                as_example("Li"),
+            )
+        ],
     ),
-    "Includes": (Fate.SAME, "check contains_any of the ideal answers"),
-    "JsonMatch": (Fate.SAME, "check json_equals, any_of several"),
-    "Match": (Fate.SAME, "check starts_with, any_of several"),
-    "ModelBasedClassify": (Fate.NEAR, "evaluator judge with the prompt of its spec, where texts follow as data"),
+    "Includes": ("check contains_any of the ideal answers", []),
+    "JsonMatch": ("check json_equals, any_of several", []),
+    "Match": ("check starts_with, any_of several", []),
+    "ModelBasedClassify": (
+        "evaluator judge with the prompt of its spec",
+        [VerdictDifference("texts follow as data")],
+    ),
 }
 _ALIAS_KEYS: Final = {
     **dict.fromkeys(("id", "description"), (Fate.SAME, "name or description of the suite")),
@@ -105,7 +122,7 @@ def _import_eval(path: Path, ledger: SourceLedger, name: str, source: ImportedSo
         if reason:
             ledger.lost((name,), f"class {kind}", reason)
             return reason
-    ledger.note((name, "class"), f"class {kind}", *_CLASSES[kind])
+    ledger.same((name, "class"), f"class {kind}", *_CLASSES[kind])
     ledger.note_keys(args, (name, "args"), "argument ", _ARGUMENTS, "an eval has no such setting here")
     ledger.note_keys(entry.keys() - {"class", "args"}, (name,), "", {}, "a suite has no such setting")
     samples_suite(suite, inner, records, kind, ignore_case=bool(args.get("ignore_case")))
@@ -227,7 +244,7 @@ def _check(kind: str, answers: list[str], ledger: SourceLedger, number: int, *, 
         checks, texts = [{"icontains_any" if folded else "contains_any": answers}], answers
         differences = list(of_folding(*answers)) if folded else []
     if differences := [*differences, *of_composing(*texts)]:
-        ledger.note(("ideal", number), "ideal", Fate.NEAR, "the right answers", differences=differences)
+        ledger.same(("ideal", number), "ideal", "the right answers", differences)
     return checks[0] if len(checks) == 1 else {"any_of": checks}
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from pytest_llmeval.exchange.contract import (
     CaseIds,
-    Fate,
     ImportedSource,
     ImportedSuite,
     ImportOptions,
@@ -191,7 +190,7 @@ class _DatasetReader:
             return None
         if name in ("GEval", "LLMJudge"):
             differences = [*differences, *self._choose_judge(fields.get("model"))]
-        self.ledger.note(path, name, Fate.SAME, f"check {next(iter(check))}", differences=differences)
+        self.ledger.same(path, name, f"check {next(iter(check))}", differences)
         return check
 
     def _choose_judge(self, model: Any) -> Iterator[VerdictDifference]:

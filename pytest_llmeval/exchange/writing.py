@@ -14,6 +14,7 @@ from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.data.files.yaml import plain_value
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportedSuite
+from pytest_llmeval.exchange.differences import Direction
 from pytest_llmeval.reports.markdown import text as markdown
 from pytest_llmeval.run.execute import unmet_by_expected
 
@@ -24,7 +25,10 @@ _WIDTH = 110
 _BREAKS = frozenset("\r\x85\u2028\u2029")
 """Line breaks of YAML 1.1 that would not survive in plain texts."""
 _INTRODUCTION = {
-    Fate.SAME: "These mean the same here.",
+    Fate.SAME: (
+        "These mean the same here, for answers that are texts in composed form (NFC). An answer that is no text meets "
+        "neither a check of texts nor its negation."
+    ),
     Fate.NEAR: "These are imported, and differ in what is said beside them.",
     Fate.NOT_IMPORTED: "These are left out.",
 }
@@ -138,6 +142,12 @@ def summary_line(constructs: Sequence[Construct]) -> str:
     return f"{counted(len(constructs), 'construct')}: {listed}"
 
 
+def direction_line(constructs: Iterable[Construct]) -> str:
+    """Return how many constructs judge some answers otherwise, by direction; empty if none does."""
+    counts = Counter(direction for each in constructs for direction in {each.direction} if direction is not None)
+    return ", ".join(f"{counts[direction]} {direction.value}" for direction in Direction if counts[direction])
+
+
 def report_markdown(sources: Iterable[ImportedSource], written: Mapping[str, str]) -> str:
     """Return the report of an import.
 
@@ -158,6 +168,8 @@ def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str])
         else:
             yield f"No suite: {markdown(source.refusal)}."
         yield f"{summary_line(source.constructs)}."
+        if directions := direction_line(source.constructs):
+            yield f"Verdicts on some answers: {directions}."
         if source.warnings:
             yield from ("", "### Not met by the expected answers themselves", "")
             yield from (f"- {markdown(each)}" for each in source.warnings)

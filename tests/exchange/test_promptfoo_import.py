@@ -7,6 +7,8 @@ import pytest
 from project import run_import, write_source
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.exchange.commands import import_source
+from pytest_llmeval.exchange.contract import Fate, ImportOptions
 
 PROMPT = "Capital of {{country}}?"
 MODEL = "openai:gpt-4.1-mini"
@@ -337,6 +339,39 @@ def test_a_second_import_refuses_to_overwrite(folder: Path, capsys: pytest.Captu
     assert Path("imported/suite.eval.yaml").read_text().endswith("# mine\n")
     assert main(["import", "promptfoo", "suite.yaml", "--to", "imported", "--force"]) == 0
     assert Path("imported/suite.eval.yaml").read_text() == before
+
+
+NEAR = [
+    ({"type": "icontains", "value": "Straße"}, "looser here, such as the answer"),
+    ({"type": "not-icontains", "value": "boss"}, "stricter here, such as the answer"),
+    ({"type": "contains", "value": "Öl"}, r'looser here, such as the answer "O\u0308l"'),
+    ({"type": "levenshtein", "value": "a", "threshold": 1}, r'looser here, such as the answer "a\ud83d\ude00"'),
+    ({"type": "contains-json"}, 'stricter here, such as the answer "{a: 1}"'),
+    ({"type": "llm-rubric", "value": "polite"}, "stricter or looser here"),
+]
+
+
+@pytest.mark.parametrize(("assertion", "text"), NEAR)
+def test_what_is_near_names_direction_and_an_answer_and_strict_refuses_what_is_looser(
+    folder: Path, capsys: pytest.CaptureFixture[str], assertion: dict[str, Any], text: str
+) -> None:
+    path = write_source(folder, "suite.yaml", config(tests=[{"vars": {"country": "Peru"}, "assert": [assertion]}]))
+    source = import_source("promptfoo", path, "suite.yaml", ImportOptions())
+    assert source is not None
+    (construct,) = (each for each in source.constructs if each.kind == assertion["type"])
+    assert construct.fate is Fate.NEAR
+    assert text in construct.summary
+    assert main(["import", "promptfoo", "suite.yaml", "--strict", "--to", "imported"]) == ("looser" in text)
+    assert f"  verdicts on some answers: 1 {text.partition(',')[0]}\n" in capsys.readouterr().out
+    assert f"Verdicts on some answers: 1 {text.partition(',')[0]}." in Path("imported/IMPORT.md").read_text()
+
+
+@pytest.mark.parametrize("kind", ["contains", "icontains", "equals", "starts-with", "contains-any"])
+def test_checks_of_plain_texts_are_the_same(folder: Path, kind: str) -> None:
+    path = write_source(
+        folder, "suite.yaml", config(tests=[{"vars": {"country": "Peru"}, "assert": [{"type": kind, "value": "Lima"}]}])
+    )
+    assert main(["import", "promptfoo", str(path), "--strict"]) == 0
 
 
 def test_strict_fails_if_anything_is_not_imported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,20 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping
+from pytest_llmeval.exchange.differences import (
+    Direction,
+    VerdictDifference,
+    as_example,
+    of_composing,
+    of_folding,
+    texts_in,
+)
 from pytest_llmeval.exchange.patterns import python_pattern
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo.providers import grader_of
@@ -99,7 +107,8 @@ class Outcome:
         judged: Whether a judge decides.
         members: Of a set: the outcomes of its assertions, each with its weight.
         fate: `Fate.SAME` or `Fate.NEAR`.
-        text: Its meaning here, and the differences.
+        text: Its meaning here.
+        differences: Answers that it judges otherwise.
     """
 
     entry: dict[str, Any] | None = None
@@ -111,6 +120,7 @@ class Outcome:
     members: "list[tuple[Outcome, Any]]" = field(default_factory=list)
     fate: Fate = Fate.SAME
     text: str = ""
+    differences: list[VerdictDifference] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -131,10 +141,13 @@ class Assertion:
     threshold: Any
     raw: Mapping[str, Any]
 
-    def check(self, name: str, argument: Any, text: str = "", fate: Fate = Fate.SAME, **more: Any) -> Outcome:
-        """Return the outcome that is a check."""
+    def check(
+        self, name: str, argument: Any, differences: Iterable[VerdictDifference] = (), text: str = "", **more: Any
+    ) -> Outcome:
+        """Return the outcome that is a check; differences are those of the assertion without ``not-``."""
         key = f"not_{name}" if self.negated else name
-        return Outcome({key: argument}, fate=fate, text=f"check {key}{'; ' + text if text else ''}", **more)
+        listed = [each.negated() if self.negated else each for each in differences]
+        return Outcome({key: argument}, text=f"check {key}{'; ' + text if text else ''}", differences=listed, **more)
 
     def text_value(self) -> str:
         """Return the value as text.
@@ -250,7 +263,7 @@ class AssertionReader:
         except TemplateError as error:
             ledger.lost(path, kind, f"it needs {error}, which is never executed; write the check with its final text")
             return None
-        ledger.note(path, kind, outcome.fate, outcome.text)
+        ledger.note(path, kind, outcome.fate, outcome.text, differences=outcome.differences)
         return outcome
 
     def _outcome(
@@ -329,28 +342,38 @@ class AssertionReader:
 
 
 def _with_text(assertion: Assertion) -> Outcome:
-    return assertion.check(assertion.kind.replace("-", "_"), assertion.text_value())
+    value = assertion.text_value()
+    return assertion.check(assertion.kind.replace("-", "_"), value, _of_texts(assertion, value))
 
 
 def _contains_several(assertion: Assertion) -> Outcome:
-    return assertion.check(assertion.kind.replace("-", "_"), assertion.texts())
+    values = assertion.texts()
+    return assertion.check(assertion.kind.replace("-", "_"), values, _of_texts(assertion, *values))
+
+
+def _of_texts(assertion: Assertion, *texts: str) -> Iterator[VerdictDifference]:
+    yield from of_composing(*texts)
+    if assertion.kind.startswith("icontains"):
+        yield from of_folding(*texts)
 
 
 def _equals(assertion: Assertion) -> Outcome:
     if isinstance(assertion.value, list | Mapping):
+        differences = list(of_composing(*texts_in(assertion.value)))
+        outcome = assertion.check("json_equals", assertion.value, differences)
         if assertion.negated:
-            return assertion.check(
-                "json_equals", assertion.value, "an answer that is not JSON fails here, and passes there", Fate.NEAR
-            )
-        return assertion.check("json_equals", assertion.value)
+            reason = "an answer that is not JSON meets no check"
+            outcome.differences.append(VerdictDifference(reason, Direction.STRICTER, as_example("no JSON")))
+        return outcome
     if assertion.value is None:
         raise LeftOutError("it has no value")
-    return assertion.check("equals", plain_text(assertion.value))
+    text = plain_text(assertion.value)
+    return assertion.check("equals", text, of_composing(text))
 
 
 def _regex(assertion: Assertion) -> Outcome:
     pattern, differs = python_pattern(assertion.text_value())
-    return assertion.check("regex", pattern, differs, Fate.NEAR if differs else Fate.SAME)
+    return assertion.check("regex", pattern, [VerdictDifference(differs)] if differs else ())
 
 
 def _json(assertion: Assertion) -> Outcome:
@@ -360,11 +383,13 @@ def _json(assertion: Assertion) -> Outcome:
         schema = _parsed(schema)
     notes: list[str] = []
     argument = True if schema in (None, "") else json_schema(_with_patterns(schema, notes))
+    differences = [VerdictDifference(each) for each in notes]
     if _has_formats(schema):
-        notes.append("formats in the schema are not checked")
+        differences.append(VerdictDifference("formats in the schema are not checked", Direction.LOOSER))
     if assertion.kind == "contains-json":
-        notes.append("only strict JSON counts, where promptfoo also reads sloppy JSON")
-    return assertion.check(name, argument, "; ".join(notes), Fate.NEAR if notes else Fate.SAME)
+        reason = "only strict JSON counts, where promptfoo also reads sloppy JSON"
+        differences.append(VerdictDifference(reason, Direction.STRICTER, as_example("{a: 1}")))
+    return assertion.check(name, argument, differences)
 
 
 def _with_patterns(schema: Any, notes: list[str]) -> Any:
@@ -412,7 +437,12 @@ def _parsed(text: str) -> Any:
 
 def _levenshtein(assertion: Assertion) -> Outcome:
     most = math.floor(assertion.number(_LEVENSHTEIN))
-    return assertion.check("levenshtein", {"to": assertion.text_value(), "max": most})
+    text = assertion.text_value()
+    differences = list(of_composing(text))
+    if most > 0:
+        reason = "a character outside the first 65,536, such as an emoji, is one edit, and two there"
+        differences.append(VerdictDifference(reason, Direction.LOOSER, as_example(text + "\U0001f600" * most)))
+    return assertion.check("levenshtein", {"to": text, "max": most}, differences)
 
 
 def _words(assertion: Assertion) -> Outcome:
@@ -431,19 +461,19 @@ def _words(assertion: Assertion) -> Outcome:
     if len(checks) == 1:
         ((name, number),) = checks[0].items()
         return assertion.check(name, number)
-    return assertion.check("all_of", checks, "min_words and max_words")
+    return assertion.check("all_of", checks, text="min_words and max_words")
 
 
 def _cost(assertion: Assertion) -> Outcome:
-    return assertion.check("cost_usd", assertion.number(), "prices are those of genai-prices", Fate.NEAR)
+    return assertion.check("cost_usd", assertion.number(), [VerdictDifference("prices are those of genai-prices")])
 
 
 def _latency(assertion: Assertion) -> Outcome:
-    return assertion.check("latency_s", assertion.number() / _MS, "in seconds")
+    return assertion.check("latency_s", assertion.number() / _MS, text="in seconds")
 
 
 def _refusal(assertion: Assertion) -> Outcome:
-    return assertion.check("refusal", True, "other phrases count as refusals", Fate.NEAR)
+    return assertion.check("refusal", True, [VerdictDifference("other phrases count as refusals")])
 
 
 def _empty(assertion: Assertion) -> Outcome:
@@ -474,7 +504,7 @@ def _judged(assertion: Assertion) -> Outcome:
     name, argument = (
         ("judge", criteria[0]) if len(criteria) == 1 else ("all_of", [{"judge": each} for each in criteria])
     )
-    return assertion.check(name, argument, differs, Fate.NEAR, judged=True)
+    return assertion.check(name, argument, [VerdictDifference(differs)], judged=True)
 
 
 def _similar(assertion: Assertion) -> Outcome:
@@ -518,8 +548,8 @@ def _overlap(assertion: Assertion) -> Outcome:
         metric=metric,
         limit={"max": least} if assertion.negated else least,
         expected=expected,
-        fate=Fate.NEAR,
-        text=f"evaluator text, metric {metric}, with a threshold of the case; words and smoothing differ",
+        text=f"evaluator text, metric {metric}, with a threshold of the case",
+        differences=[VerdictDifference("words and smoothing differ")],
     )
 
 

@@ -343,11 +343,11 @@ class _ConfigImport:
     ) -> list[dict[str, Any]]:
         """Return the one check that a threshold makes of several."""
         try:
-            entry, fate, text = together(outcomes, threshold.value, total)
+            entry, text, differences = together(outcomes, threshold.value, total)
         except LeftOutError as error:
             threshold.ledger.lost(threshold.path, "threshold of a test", str(error))
             return entries
-        threshold.ledger.note(threshold.path, "threshold of a test", fate, text)
+        threshold.ledger.same(threshold.path, "threshold of a test", text, differences)
         return [entry]
 
     def _of_set(self, noted: Noted, variables: Mapping[str, Any], changed: str, *, pooled: bool) -> Outcome | None:
@@ -363,9 +363,9 @@ class _ConfigImport:
             elif outcome is not None:
                 outcomes.append((outcome, each.get("weight", 1)))
         try:
-            entry, fate, text = together(outcomes, None if pooled else raw.get("threshold"), len(members))
+            entry, text, differences = together(outcomes, None if pooled else raw.get("threshold"), len(members))
             judged = any(each.judged for each, _ in outcomes)
-            outcome = Outcome(entry, fate=fate, text=text, judged=judged, members=outcomes)
+            outcome = Outcome(entry, text=text, differences=differences, judged=judged, members=outcomes)
             if pooled:
                 outcome.text = "its checks, with their shares of the mean of the test"
             else:
@@ -375,7 +375,7 @@ class _ConfigImport:
             for number in range(len(members)):
                 ledger.lost((*path, "assert", number), "assertion of a set", "its set is not imported")
             return None
-        ledger.note(path, "assert-set", outcome.fate, outcome.text)
+        ledger.note(path, "assert-set", outcome.fate, outcome.text, differences=outcome.differences)
         return outcome
 
     def _measure(self, case: dict[str, Any], outcome: Outcome, noted: Noted) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.contract import (
-    Fate,
     LeftOutError,
     SourceLedger,
     SourcePath,
@@ -19,6 +18,7 @@ from pytest_llmeval.exchange.contract import (
     is_scalar,
     read_records,
 )
+from pytest_llmeval.exchange.differences import Direction, VerdictDifference
 from pytest_llmeval.exchange.promptfoo.assertions import TYPES, Outcome, comma_list, described
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import SPACES, TemplateError, filled, is_template
@@ -391,8 +391,10 @@ def is_reached_always(threshold: Any) -> bool:
     return isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold <= 0
 
 
-def together(outcomes: Sequence[tuple[Outcome, Any]], threshold: Any, total: int) -> tuple[dict[str, Any], Fate, str]:
-    """Return checks that count as one, with fate and text.
+def together(
+    outcomes: Sequence[tuple[Outcome, Any]], threshold: Any, total: int
+) -> tuple[dict[str, Any], str, list[VerdictDifference]]:
+    """Return checks that count as one, with their meaning and differences.
 
     Args:
         outcomes: Each with its weight.
@@ -405,10 +407,12 @@ def together(outcomes: Sequence[tuple[Outcome, Any]], threshold: Any, total: int
     entries = [(_bare(outcome.entry), outcome) for outcome, _ in outcomes if outcome.entry is not None]
     if not entries:
         raise LeftOutError("none of its assertions is imported as a check")
-    missing = " of those imported" if len(entries) < total else ""
-    fate = Fate.NEAR if missing else Fate.SAME
+    differences = []
+    if len(entries) < total:
+        direction = Direction.LOOSER if threshold is None else Direction.EITHER
+        differences.append(VerdictDifference("of those imported", direction))
     if threshold is None:
-        return {"all_of": [entry for entry, _ in entries]}, fate, f"check all_of{missing}"
+        return {"all_of": [entry for entry, _ in entries]}, "check all_of", differences
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         raise LeftOutError(f"its threshold is {described(threshold)}, expected a number")
     counted = _counted(outcomes)
@@ -417,13 +421,12 @@ def together(outcomes: Sequence[tuple[Outcome, Any]], threshold: Any, total: int
         raise LeftOutError("its threshold of 0 is always reached: leave it out")
     if least is None:
         raise LeftOutError(f"its threshold is {threshold:g}, which no score reaches: expected at most 1")
-    text = f"check at_least: {least} of {len(counted)}{missing}"
+    text = f"check at_least: {least} of {len(counted)}"
     if len(counted) > len(entries):
         text += "; a check counts as often as its share of the mean needs"
     if any(outcome.judged for _, outcome in entries):
-        fate = Fate.NEAR
-        text += "; a criterion is met or not, in place of a score between 0 and 1"
-    return {"at_least": {"n": least, "of": counted}}, fate, text
+        differences.append(VerdictDifference("a criterion is met or not, in place of a score between 0 and 1"))
+    return {"at_least": {"n": least, "of": counted}}, text, differences
 
 
 def _counted(outcomes: Sequence[tuple[Outcome, Any]]) -> list[dict[str, Any]]:
