@@ -106,7 +106,8 @@ class _Findings(NamedTuple):
     @property
     def most_documents(self) -> int:
         """How many retrieved documents count."""
-        return (self.shape.passages if self.shape is not None else None) or _K
+        passages = None if self.shape is None else self.shape.passages
+        return passages if passages is not None and passages > 0 else _K  # no documents at the first of none
 
     @property
     def gated(self) -> list[str]:
