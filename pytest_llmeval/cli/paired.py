@@ -1,6 +1,6 @@
 """Suites of reports: those of one file, pairs from two reports, and their case scores prepared for comparisons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +12,12 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing, matched_by_content
-from pytest_llmeval.reports.form import CaseReport, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, Changes, SuiteReport
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -87,6 +89,16 @@ class PairedScores(NamedTuple):
         """Metrics that have a value in the baseline and none in the run."""
         return [name for name in self.evaluator.metrics if _scored(self.there, name) and not _scored(self.here, name)]
 
+    def compared(self, metrics: Sequence[str] | None = None) -> list[str]:
+        """Return the metrics to compare: by default those that comparisons of the suite are about."""
+        every = (*self.evaluator.metrics, PASS_RATE)
+        family = (self.here.compared or every) if metrics is None else metrics
+        return [name for name in every if name in family]
+
+    def means(self, names: Iterable[str]) -> dict[str, Statistic]:
+        """Return the metrics whose value over the cases is not the mean of their scores, which is compared here."""
+        return {name: "mean" for name in names if _pooled(self.here, name) or _pooled(self.there, name)}
+
 
 def _scored(suite: SuiteReport, metric: str) -> bool:
     return any(case.metrics.get(metric) is not None for case in suite.cases)
@@ -111,6 +123,41 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
     pairing = RunPairing(run, baseline, {evaluator.name: evaluator}, abstained=here.abstained)
     cluster_by = here.clusters.label if here.clusters else None
     return PairedScores(here, there, (left - right, right - left), evaluator, pairing, cluster_by, by_content)
+
+
+def report_changes(
+    pair: PairedScores, label: str, confidence: float = 0.95, metrics: Sequence[str] | None = None
+) -> Changes:
+    """Return the changes between two suites over the cases that ran in both.
+
+    They are those that the run itself reports, if the baseline is the run that it was compared with.
+
+    Args:
+        pair: The suites.
+        label: Name of the baseline.
+        confidence: Of intervals and verdicts.
+        metrics: Names of metrics; default: those that comparisons are about.
+    """
+    from pytest_llmeval.gates.statistics.compare import metric_changes
+
+    here, there = pair.here, pair.there
+    alone = zip(pair.alone, ("this run", label), strict=True)
+    notes = [f"{counted(len(ids), 'case')} only in {which}" for ids, which in alone if ids]
+    own = here.changes if metrics is None else None
+    if own is not None and own.confidence == confidence and own.is_against(there):
+        return structs.replace(own, against=label, notes=notes)
+    names = pair.compared(metrics)
+    rows, clusters = pair.pairing.everything(), pair.cluster_by
+    changes = metric_changes(
+        pair.pairing, rows, names, confidence=confidence, statistics=pair.means(names), cluster_by=clusters
+    )
+    return Changes(label, changes if here.cases else {}, confidence, notes)
+
+
+def _pooled(suite: SuiteReport, name: str) -> bool:
+    """Return whether the value of a metric differs from the mean of the scores of its cases."""
+    metric = suite.find(name)
+    return metric is not None and None not in (metric.value, metric.mean) and metric.value != metric.mean
 
 
 def with_ids_of(here: SuiteReport, there: SuiteReport) -> tuple[SuiteReport, int]:

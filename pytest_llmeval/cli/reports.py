@@ -11,13 +11,12 @@ from msgspec import structs
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.wording import counted, suggest
+from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.compare import Difference
     from pytest_llmeval.reports.html.data import PageRun
 
 
@@ -93,7 +92,6 @@ _HTML = (
     "page is about; it is compared with the baseline, or else with the second report. The exit code is 0 if the page "
     "is written, whatever its content, and 2 if a file cannot be used."
 )
-_CONFIDENCE = 0.95
 
 
 def add_html(parser: ArgumentParser) -> None:
@@ -109,13 +107,13 @@ def _html(options: Namespace) -> int:
     from pytest_llmeval.reports.html.page import to_page
 
     output = options.output or options.reports[0].with_suffix(".html")
-    page = to_page(_runs(options.reports, options.baseline))
+    page = to_page(page_runs(options.reports, options.baseline))
     write_text(output, [page.html])
     say([f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])])
     return 0
 
 
-def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
+def page_runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
     """Read reports as the runs of a page, the first one with its changes and history.
 
     Raises:
@@ -173,19 +171,10 @@ def _compared(here: RunReport, there: RunReport, label: str, start: int) -> "tup
 
 def _changes(here: SuiteReport, there: SuiteReport, label: str) -> Changes:
     """Return what changed between two suites, over the cases that ran in both."""
-    from pytest_llmeval.cli.paired import paired_scores
-    from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.gates.statistics.compare import differences
+    from pytest_llmeval.cli.paired import paired_scores, report_changes
 
-    paired = paired_scores(here, there)
-    alone = zip(paired.alone, ("this run", label), strict=True)
-    notes = [f"{counted(len(ids), 'case')} only in {which}" for ids, which in alone if ids]
-    by_metric: dict[str, Difference] = {}
-    if paired.here.cases:
-        names = [*paired.evaluator.metrics, PASS_RATE]
-        rows = paired.pairing.everything()
-        by_metric = differences(paired.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=paired.cluster_by)
-    return Changes(label, by_metric, [*notes, *_measured_otherwise(here, there)])
+    changes = report_changes(paired_scores(here, there), label)
+    return structs.replace(changes, notes=[*changes.notes, *_measured_otherwise(here, there)])
 
 
 def _measured_otherwise(here: SuiteReport, there: SuiteReport) -> list[str]:

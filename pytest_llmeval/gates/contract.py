@@ -17,6 +17,8 @@ from typing import (
     dataclass_transform,
 )
 
+from msgspec import Struct
+
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.scoring.usage import UsageEvaluator
 
@@ -32,6 +34,7 @@ Undecided: TypeAlias = Literal["observed", "pass", "fail"]
 Alternative: TypeAlias = Literal["two_sided", "less"]
 Adjustment: TypeAlias = Literal["familywise", "fdr"]
 Abstention: TypeAlias = Literal["fell", "allowed"]
+ChangeVerdict: TypeAlias = Literal["improved", "declined", "not_significant", "undecided"]
 GateSource: TypeAlias = Literal["scores", "baseline", "systems"]
 
 STATISTICS = ("mean", "median", "min", "max", "low", "high")
@@ -126,6 +129,41 @@ class GateResult:
     def headline(self) -> str:
         """The cause of a fall, else the reason."""
         return self.cause or self.reason
+
+
+class MetricChange(Struct, frozen=True, omit_defaults=True):
+    """The change of a metric between two runs, with its verdict: every report shows this one.
+
+    Attributes:
+        verdict: ``declined`` or ``improved`` if the change is significant, by Holm's method over the metrics of the
+            comparison. A gate on a drop decides: ``declined`` if a fall failed it, ``undecided`` if it is undecided.
+        baseline: Value in the baseline, over the cases compared; ``None`` if it has none.
+        value: Likewise, of the run.
+        difference: `value` minus `baseline`.
+        low: Lower bound of the interval of `difference`; ``None`` if there is no interval.
+        high: Upper bound.
+        p_value: Of no difference, adjusted; ``None`` without a test.
+        cases: Cases compared.
+        statistic: ``value``, over summed counts, or ``mean``, of the scores of cases.
+        detectable: The smallest true difference that is found in 80 of 100 runs; ``None`` if it is not known.
+        notes: Reasons to doubt the numbers.
+    """
+
+    verdict: ChangeVerdict
+    baseline: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    value: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    difference: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    low: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    high: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    p_value: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    cases: Annotated[int, WrittenField.ALWAYS] = 0
+    statistic: Statistic = "value"
+    detectable: AnyNumber | None = None
+    notes: Sequence[str] = ()
+
+    def name_of(self, metric: str) -> str:
+        """Return the name of the value that was compared, such as ``mean(f1)``."""
+        return metric if self.statistic == "value" else f"mean({metric})"
 
 
 class ScoreSide(NamedTuple):

@@ -14,16 +14,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, Clusters, MetricValue
-from pytest_llmeval.gates.contract import Abstention, GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import Abstention, ChangeVerdict, GateResult, MetricChange, SnapshotVerdict
 from pytest_llmeval.reports.mutation import Survival
 from pytest_llmeval.reports.tables import FilledTable, SystemsReport
 from pytest_llmeval.scoring.usage import Money, UsageReport, total_money
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.compare import Difference
     from pytest_llmeval.reports.tables import Timeline
 else:
-    Difference = Timeline = Any  # of fields that are never read
+    Timeline = Any  # of a field that is never read
 
 SCHEMA_VERSION = 1
 
@@ -290,20 +289,55 @@ class SampleReport(Struct, frozen=True):
         return f"a sample of {self.cases} of {self.total} cases{strata}{', weighted back' if self.weighted else ''}"
 
 
+def gate_verdicts(gates: Iterable[GateResult]) -> dict[str, ChangeVerdict]:
+    """Return metric to the verdict of its gate on a drop: it declined if a fall failed the gate."""
+    verdicts: dict[str, ChangeVerdict] = {}
+    for gate in gates:
+        for metric in gated_metrics([gate.gate]):
+            if gate.fallen:
+                verdicts[metric] = "declined"
+            elif gate.outcome == "undecided":
+                verdicts.setdefault(metric, "undecided")
+    return verdicts
+
+
+_SAME_VALUE = 1e-6
+
+
 class Changes(Struct, frozen=True):
     """A suite against another run of it.
 
     Attributes:
         against: Name of the other run.
-        metrics: Metric name to difference.
-        notes: Why the runs may not be comparable, and what only one of them has.
+        metrics: Metric name to its change, for the metrics that comparisons are about.
+        confidence: Of intervals and verdicts.
+        notes: Reasons why the runs may not be comparable, and what only one of them has.
         cases: Cases of the other run with their scores and answers, if a report shows them.
     """
 
     against: str
-    metrics: Mapping[str, Difference]
+    metrics: Mapping[str, MetricChange]
+    confidence: float = 0.95
     notes: Sequence[str] = ()
-    cases: Sequence[CaseReport] = ()
+    cases: Sequence[CaseReport] = field(name="(cases)", default=())
+
+    def named(self, *verdicts: ChangeVerdict) -> dict[str, MetricChange]:
+        """Return the metrics with one of these verdicts that differ, by the name of what was compared."""
+        return {
+            each.name_of(name): each
+            for name, each in self.metrics.items()
+            if each.verdict in verdicts and each.difference
+        }
+
+    def is_against(self, other: "SuiteReport") -> bool:
+        """Return whether another report is that of the run that this one was compared with: all values are equal."""
+        pairs = [
+            (None if (value := other.find(name)) is None else value.value, each.baseline)
+            for name, each in self.metrics.items()
+        ]
+        return bool(pairs) and all(
+            now is not None and before is not None and abs(now - before) < _SAME_VALUE for now, before in pairs
+        )
 
 
 class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -333,11 +367,13 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         ranges: Metric to its smallest and largest value, if it has both.
         worst: The worst cases; ``None`` if all are perfect.
         error_buckets: Cases that went wrong, by kind of error, where an evaluator defines kinds.
+        compared: Metrics that comparisons are about: those of gates and limits, and those that the suite names; empty
+            in reports of earlier versions, which compare all.
+        changes: Changes since its scores were approved; ``None`` without approved scores.
         confidence: Confidence level of the intervals.
         pass_rate: Share of the cases that passed among those that ran.
         figures: Calls, tokens, cost and latencies by name, as gates judge them.
         buckets: All buckets, those of evaluators that define none among them; the error analysis shows these.
-        changes: Changes since its scores were approved; ``None`` if no report shows them.
         past: Earlier runs and approvals; ``None`` if no report draws them.
     """
 
@@ -364,12 +400,13 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     ranges: Mapping[str, tuple[AnyNumber, AnyNumber]] = field(default_factory=dict)
     worst: WorstCases | None = None
     error_buckets: Annotated[Sequence[BucketReport], WrittenField.ALWAYS] = ()
+    compared: Sequence[str] = ()
+    changes: Changes | None = None
 
     confidence: float | None = field(name="(confidence)", default=0.95)
     pass_rate: MetricValue = field(name="(pass rate)", default=UNKNOWN)
     figures: Mapping[str, MetricValue] = field(name="(figures)", default_factory=dict)
     buckets: Sequence[BucketReport] = field(name="(buckets)", default=())
-    changes: Changes | None = field(name="(changes)", default=None)
     past: Timeline | None = field(name="(past)", default=None)
 
     COMPUTED: ClassVar = {"stability": "money"}

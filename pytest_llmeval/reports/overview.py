@@ -4,19 +4,31 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pytest_llmeval.core.results import MetricValue, metric_cells
 from pytest_llmeval.core.wording import counted, interval, number, padded, printable, seconds, width_of
-from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.reports.form import OUTCOMES, StopReport, SuiteReport, count_text
+from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, SnapshotVerdict
+from pytest_llmeval.reports.form import OUTCOMES, Changes, StopReport, SuiteReport, count_text
 from pytest_llmeval.reports.tables import Line, TextTable
 from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
 
 MOST_LINES = 3
 """Findings listed for each of the worst cases."""
 _HEADERS = ("suite", "cases", "gates")
-_CHANGES = ("fell", "vanished", "cannot tell", "rose", "new", "approved")
+CHANGE_VERDICTS = get_args(ChangeVerdict)
+_CHANGES = (
+    "declined",
+    "fell",
+    "vanished",
+    "undecided",
+    "cannot tell",
+    "not significant",
+    "improved",
+    "rose",
+    "new",
+    "approved",
+)
 
 _MEAN = 3
 _FIRST_COUNT = 4
@@ -121,11 +133,23 @@ def _forms(value: MetricValue | None) -> Iterator[str]:
     yield f"{number(value.value)}{silent}"
 
 
+def change_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield the changes since the approval by their verdicts, with values and the interval of the difference."""
+    for verdict in CHANGE_VERDICTS if suite.changes is not None else ():
+        metrics = suite.changes.named(verdict).items() if suite.changes is not None else ()
+        listed = [
+            f"{name} {number(each.baseline)} -> {number(each.value)} ({interval(each.low, each.high)})"
+            for name, each in metrics
+        ]
+        if listed:
+            yield f"{verdict.replace('_', ' ')}: {', '.join(listed)}"
+
+
 def _changes(suite: SuiteReport, room: int) -> list[str]:
     """Return which scores differ from the approved ones, or how many if the names do not fit."""
     moved: dict[str, list[str]] = {}
     for each in suite.snapshot:
-        if each.metric != EVERYTHING and (word := _word(each)):
+        if each.metric != EVERYTHING and (word := _word(each, suite.changes)):
             moved.setdefault(word, []).append(printable(each.metric))
     listed = {word: moved[word] for word in _CHANGES if word in moved}
     named = [f"{word}: {', '.join(names)}" for word, names in listed.items()]
@@ -134,8 +158,11 @@ def _changes(suite: SuiteReport, room: int) -> list[str]:
     return [f"{word}: {counted(len(names), 'metric')}" for word, names in listed.items()]
 
 
-def _word(verdict: SnapshotVerdict) -> str:
+def _word(verdict: SnapshotVerdict, changes: Changes | None) -> str:
     """Return a word for what happened to a score; empty if nothing did."""
+    change = None if changes is None else changes.metrics.get(verdict.metric)
+    if change is not None and change.difference:
+        return change.verdict.replace("_", " ")
     if verdict.kind in ("improved", "fell_within"):  # for some metrics lower is better
         return "rose" if (verdict.value or 0.0) > (verdict.approved or 0.0) else "fell"
     return "cannot tell" if verdict.kind in ("rose_within", "not_comparable") else verdict.kind

@@ -15,6 +15,7 @@ from pytest_llmeval.reports.overview import (
     MOST_LINES,
     asking_lines,
     case_table,
+    change_lines,
     cluster_lines,
     group_table,
     listed_metrics,
@@ -176,6 +177,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         yield Line(printable(f"errors: {errors} (--llmeval-report=errors.json lists them)"))
     yield from _gates(suite, details=bool(verbosity))
     yield from not_judged(suite)
+    yield from (Line(printable(line)) for line in change_lines(suite))
     yield from _snapshot(suite, everything=everything)
     if verbosity:
         yield from _worst(suite, width)

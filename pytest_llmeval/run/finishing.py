@@ -22,7 +22,7 @@ from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.spec import PanelSpec
 from pytest_llmeval.reports.files import WrittenReports, write_reports
-from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, RunStart, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, RunStart, SuiteReport, gate_verdicts
 from pytest_llmeval.reports.making import (
     answer_fields,
     case_reports,
@@ -109,7 +109,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
     contents = contents_of(suite)
-    compares = stop is None and scope.terms.compares and scope.keeper.settings(suite)
+    compares = stop is None and not judged.incomplete and scope.keeper.settings(suite)
     return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.display_path,
@@ -130,7 +130,8 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         abstained=suite.abstained,
         worst=worst_cases(result, suite.metrics, suite.judged_metrics),
         variant=key.variant,
-        changes=approved_changes(judged.measured) if compares else None,
+        compared=compared_metrics(suite, result),
+        changes=approved_changes(judged, cases=scope.terms.compares) if compares else None,
         stop=None if stop is None else stop.report,
         sample=None if suite.sample is None else suite.sample.report,
         money=_money(judged, cascades),
@@ -227,10 +228,32 @@ def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengt
                 yield strengths
 
 
-def approved_changes(measured: MeasuredSuite) -> Changes | None:
-    """Return what changed since the approval; ``None`` where nothing is known of the cases that were approved."""
-    from pytest_llmeval.gates.statistics.compare import differences
+def compared_metrics(suite: Suite, result: Result) -> list[str]:
+    """Return the metrics that comparisons are about: of gates and limits, and those that evaluators are to report.
 
+    An evaluator that names none is represented by its first metric; the pass rate counts if a case can fail.
+    """
+    limits = {name for case in suite.cases for name in suite.limits(case)}
+    names = {gate.metric for gate in (*suite.score_gates, *suite.regressions)} | limits
+    for label, evaluator in suite.evaluators.items():
+        declared = [each.name for each in suite.metrics.declared[label]]
+        options = getattr(evaluator, "metrics", ())
+        chosen = {suite.metrics.full_name(label, name) for name in options} & set(declared)
+        names |= chosen or (set() if names & set(declared) else set(declared[:1]))
+    rate = [PASS_RATE] if suite.checked or limits or PASS_RATE in names else []
+    return [name for name in result.metrics if name in names] + rate
+
+
+def approved_changes(judged: JudgedSuite, *, cases: bool) -> Changes | None:
+    """Return what changed since the approval; ``None`` if nothing is known of the cases that were approved.
+
+    Args:
+        judged: The suite.
+        cases: Whether to return the approved cases, too.
+    """
+    from pytest_llmeval.gates.statistics.compare import metric_changes
+
+    measured = judged.measured
     try:
         approved = measured.approved
     except (OSError, UnicodeDecodeError, SuiteError):
@@ -238,12 +261,14 @@ def approved_changes(measured: MeasuredSuite) -> Changes | None:
     if approved is None or not approved.pairing.common:
         return None
     suite, pairing = measured.suite, approved.pairing
-    names = [name for name in (*measured.result.metrics, PASS_RATE) if name in pairing.table.owner]
+    names = [name for name in compared_metrics(suite, measured.result) if name in pairing.table.owner]
     clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
     confidence = _CONFIDENCE if suite.confidence is None else suite.confidence
-    differing = differences(pairing, pairing.everything(), names, confidence=confidence, cluster_by=clusters)
-    cases = list(_cases(approved.statistics, suite, _answers(measured)))
-    return Changes("approved scores", differing, list(_notes(pairing)), cases)
+    decided = gate_verdicts(judged.gates)
+    everything = pairing.everything()
+    changes = metric_changes(pairing, everything, names, decided, confidence=confidence, cluster_by=clusters)
+    before = list(_cases(approved.statistics, suite, _answers(measured))) if cases else []
+    return Changes("approved scores", changes, confidence, list(_notes(pairing)), before)
 
 
 def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:

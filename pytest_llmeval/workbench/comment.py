@@ -14,6 +14,7 @@ from pytest_llmeval.baselines.comparable import moment_of
 from pytest_llmeval.cli.console import refuse_input, say, write_text
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, seconds
+from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.reports.form import OUTCOMES, CaseReport, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
 from pytest_llmeval.reports.overview import MOST_LINES
@@ -26,6 +27,7 @@ from pytest_llmeval.workbench.comment_parts import (
     Regressed,
     ReportComparison,
     SourceLinks,
+    approved_comparison,
     case_fates,
     commit_id,
     compare_runs,
@@ -106,6 +108,8 @@ _WIDTH = 110
 """Characters of a line, about, as code hosts show comments."""
 _GATES, _FAULTS, _METRICS = 7, 3, 5
 """Lines for the rows of tables before the fold; cases have the rest."""
+_FAILED = 8
+"""Failed verdicts that are before the fold however many lines they take."""
 _MOST_LISTED = 5
 """Cases before the fold."""
 _FOLDED = 10
@@ -139,48 +143,54 @@ def comment_text(
         links: Where files and commits are on the web.
     """
     comparison = compare_runs(run, baseline) if baseline is not None else None
+    changes = approved_comparison(run) if comparison is None else comparison
     fates = case_fates(run, baseline)
     sheet = _Sheet()
-    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, comparison, fates, compared=baseline is not None)}")
-    sheet.add(_summary(run, comparison, fates))
+    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, fates, compared=baseline is not None)}")
+    sheet.add(_summary(run, comparison, changes, fates))
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
     verdicts.sort(key=lambda each: each[0] != "failed")
     open_gates = [each for each in verdicts if each[0] != "passed"]
-    more_gates = sheet.table("Gates", _JUDGED, open_gates, _verdict, _GATES)
+    failed = sum(each[0] == "failed" for each in verdicts)
+    more_gates = sheet.table("Gates", _JUDGED, open_gates, _verdict, _GATES, least=min(failed, _FAILED))
     faults = [f"{path}: {each}" for path, listed in run.faults.items() for each in listed]
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
-    fell = comparison.fell if comparison is not None else []
-    more_fell = sheet.table("Fell", _CHANGED, fell, _changed, _METRICS, note=_MEANS)
+    declined = changes.declined if changes is not None else []
+    more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS, note=_SIGNIFICANT)
+    decisive = 0
     if comparison is None:
         worse: Sequence[_CaseLine] = [_failing_case(*each) for each in fates.new]
         title = "Failing cases"
     else:
         worse = [_regressed_case(each) for each in comparison.regressed]
         title = "What got worse"
-    more_worse = sheet.items(title, worse, lambda each: each.written(links), sheet.left, most=_MOST_LISTED)
+        decisive = min(sum(each.failed_a_gate for each in comparison.regressed), _FOLDED)
+    more_worse = sheet.items(
+        title, worse, lambda each: each.written(links), sheet.left, most=max(_MOST_LISTED, decisive), least=decisive
+    )
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
 
     passed = [each for each in verdicts if each[0] == "passed"]
     sheet.fold_table("More gates" if open_gates else "Gates", _JUDGED, [*more_gates, *passed], _verdict)
     sheet.fold_items("More faulty files", more_faults, _item)
-    sheet.fold_table("Also fell", _CHANGED, more_fell, _changed)
+    sheet.fold_table("Also declined", _CHANGED, more_declined, _changed)
     sheet.fold_items(
         "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
     )
     for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Mended", fates.mended)):
         sheet.fold_items(name, [_failing_case(*each) for each in cases], lambda each: each.written(links))
-    if comparison is not None:
-        sheet.fold_table("Rose", _CHANGED, comparison.rose, _changed, note=_MEANS)
-        sheet.fold_table("Moved within chance", _CHANGED, comparison.unclear, _changed)
-        sheet.fold_items("Not compared", comparison.notes, _item)
+    if changes is not None:
+        sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
+        sheet.fold_table("Not significant", _CHANGED, changes.unclear, _changed)
+        sheet.fold_items("Not compared", changes.notes, _item)
     cost = [row for suite in run.suites for row in _cost(suite, baseline)]
     sheet.fold_table("Cost by suite", _COST, cost, tuple)
     return sheet.text
 
 
-_MEANS = "Means of case scores; established."
+_SIGNIFICANT = "Significant at 95 %, by Holm's method over the metrics that the suite gates or names."
 _COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
 
 
@@ -214,9 +224,10 @@ class _Sheet:
         row: Callable[[_Item], Sequence[str]],
         lines: int,
         note: str = "",
+        least: int = 1,
     ) -> Sequence[_Item]:
-        """Add a table of the first items, as many as so many lines hold; return the others."""
-        fitting = _fitting(items, lambda each: _row(row(each)), lines)
+        """Add a table of the first items, as many as so many lines hold, and `least`; return the others."""
+        fitting = _fitting(items, lambda each: _row(row(each)), lines, least)
         if fitting:
             self.add(f"### {title}")
             body = self.listed([_row(row(each)) for each in fitting], "row")
@@ -226,10 +237,16 @@ class _Sheet:
         return items[len(fitting) :]
 
     def items(
-        self, title: str, items: Sequence[_Item], item: Callable[[_Item], str], lines: int, most: int = MOST_ROWS
+        self,
+        title: str,
+        items: Sequence[_Item],
+        item: Callable[[_Item], str],
+        lines: int,
+        most: int = MOST_ROWS,
+        least: int = 1,
     ) -> Sequence[_Item]:
-        """Add a list of the first items, as many as so many lines hold; return the others."""
-        fitting = _fitting(items[:most], item, lines - 2)
+        """Add a list of the first items, as many as so many lines hold, and `least`; return the others."""
+        fitting = _fitting(items[:most], item, lines - 2, least)
         if fitting:
             self.add(f"### {title}")
             self.add("\n".join(self.listed(map(item, fitting), "case")))
@@ -278,12 +295,12 @@ def _height(block: str) -> int:
     return sum(max(1, math.ceil(len(each) / _WIDTH)) for each in pieces)
 
 
-def _fitting(items: Sequence[_Item], written: Callable[[_Item], str], lines: int) -> Sequence[_Item]:
-    """Return the first items that so many lines hold; one at least."""
+def _fitting(items: Sequence[_Item], written: Callable[[_Item], str], lines: int, least: int = 1) -> Sequence[_Item]:
+    """Return the first items that so many lines hold, and `least`."""
     used = 0
     for place, each in enumerate(items):
         used += _height(written(each))
-        if place and used > lines:
+        if place >= max(1, least) and used > lines:
             return items[:place]
     return items
 
@@ -296,11 +313,11 @@ def _item(line: str) -> str:
     return f"- {text(line, cell=False)}"
 
 
-def _heading(run: RunReport, comparison: ReportComparison | None, fates: CaseFates, *, compared: bool) -> str:
+def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates, *, compared: bool) -> str:
     """Return the verdict on the run, with what decides it."""
     outcome = _outcome(run)
-    if outcome == "passed" and comparison is not None and comparison.fell:
-        return f"passed, but {counted(len(comparison.fell), 'metric')} fell"
+    if outcome == "passed" and changes is not None and changes.declined:
+        return f"passed, but {counted(len(changes.declined), 'metric')} declined"
     if outcome != "**failed**":
         return outcome
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
@@ -334,7 +351,9 @@ def _gates(run: RunReport) -> list[str]:
     return [gate.outcome for suite in run.suites for gate in suite.gates]
 
 
-def _summary(run: RunReport, comparison: ReportComparison | None, fates: CaseFates) -> str:
+def _summary(
+    run: RunReport, comparison: ReportComparison | None, changes: ReportComparison | None, fates: CaseFates
+) -> str:
     counts = [count_text(count, name) for name in OUTCOMES if (count := _count(run.suites, name))]
     parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(counts)}"]
     if gates := _gates(run):
@@ -346,30 +365,34 @@ def _summary(run: RunReport, comparison: ReportComparison | None, fates: CaseFat
         other_outcomes = "".join(f", {count} {name}" for count, name in others)
         parts.append(f"{counted(len(gates), 'gate')}: {gates.count('passed')} passed{other_outcomes}")
     of_run = "; ".join(parts).rstrip(": ") + "."
-    if comparison is None:
+    if changes is None:
         return of_run
     kinds = [(len(fates.new), "new failure"), (len(fates.still), "still failing"), (len(fates.mended), "mended")]
     failures = [counted(count, noun) if noun == "new failure" else f"{count} {noun}" for count, noun in kinds if count]
-    changes = (
-        f"{of_run} Against the baseline: {counted(len(comparison.fell), 'metric')} fell and "
-        f"{len(comparison.rose)} rose (established), {len(comparison.unclear)} moved within chance; "
-        f"{counted(len(comparison.regressed), 'case')} got worse"
-        f"{f'; {listed}' if (listed := ', '.join(failures)) else ''}."
+    against = "the approved scores" if comparison is None else "the baseline"
+    cases = "" if comparison is None else f"; {counted(len(comparison.regressed), 'case')} got worse"
+    listed = f"; {', '.join(failures)}" if failures and comparison is not None else ""
+    compared = (
+        f"{of_run} Against {against}: {counted(len(changes.declined), 'metric')} declined, "
+        f"{len(changes.improved)} improved, {len(changes.unclear)} not significant{cases}{listed}."
     )
-    large = max(comparison.unclear, key=_fall, default=None)
+    large = max(changes.unclear, key=_fall, default=None)
     if large is None or _fall(large) < _LARGE:
-        return changes
-    moved = f"{number(large.difference.baseline)} -> {number(large.difference.value)}"
-    where = counted(large.difference.cases, "case")
+        return compared
+    moved = f"{number(large.change.baseline)} -> {number(large.change.value)}"
+    where = counted(large.change.cases, "case")
     return (
-        f"{changes} Not established, but large: {text(large.metric)} of {text(large.suite.suite)} {moved} over {where}."
+        f"{compared} Not significant, but large: {text(large.name)} of {text(large.suite.suite)} {moved} over {where}."
     )
 
 
 def _fall(change: Change) -> float:
     """Return how far a metric fell, as a share of its range; 0 where it has none."""
-    low, high = change.suite.ranges.get(change.metric, (0.0, 0.0))
-    return max(0.0, (change.difference.drop or 0.0) / (high - low)) if high > low else 0.0
+    metric = split_statistic(change.name)[1]
+    low, high = change.suite.ranges.get(metric, (0.0, 0.0))
+    difference = change.change.difference or 0.0
+    drop = difference if metric in change.suite.lower_is_better else -difference
+    return max(0.0, drop / (high - low)) if high > low else 0.0
 
 
 def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
@@ -443,14 +466,14 @@ def _verdict(cells: Sequence[str]) -> Sequence[str]:
 
 
 def _changed(change: Change) -> tuple[str, ...]:
-    difference = change.difference
+    difference = change.change
     values = (
         number(difference.baseline),
         number(difference.value),
         number(difference.difference),
         interval(difference.low, difference.high),
     )
-    return (text(change.suite.suite), text(change.metric), *values, str(difference.cases))
+    return (text(change.suite.suite), text(change.name), *values, str(difference.cases))
 
 
 class _CaseLine(NamedTuple):

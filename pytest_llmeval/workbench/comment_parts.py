@@ -9,29 +9,25 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, with_ids_of
-from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
 from pytest_llmeval.core.wording import as_line, counted, excerpt, number
-from pytest_llmeval.gates.statistics.compare import Difference, differences
-from pytest_llmeval.gates.statistics.inference import holm
-from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, RunReport, SuiteReport
+from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
+from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 BAD = ("failed", "errored")
 """Outcomes of cases that make a run fail."""
-_CONFIDENCE = 0.95
 
 SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
 
 
 class Change(NamedTuple):
-    """A metric of a suite in both runs."""
+    """A metric of a suite in both runs; `name` is that of the value that was compared."""
 
     suite: SuiteReport
-    metric: str
-    difference: Difference
-    p_value: float
+    name: str
+    change: MetricChange
 
 
 class Regressed(NamedTuple):
@@ -41,16 +37,21 @@ class Regressed(NamedTuple):
         suite: Of the case.
         case: Its result now.
         change: Outcome and score, before and now.
-        rank: Sorts the worst first: new failures, then what gates look at, then shares of a metric's range; metrics
-            without a range, such as seconds, come last.
+        rank: Sorts the worst first: those whose fall failed a gate, new failures, then what gates look at, then shares
+            of a metric's range; metrics without a range, such as seconds, come last.
         before: What the report of the baseline shows of it.
     """
 
     suite: SuiteReport
     case: CaseReport
     change: str
-    rank: tuple[bool, bool, bool, float]
+    rank: tuple[bool, bool, bool, bool, float]
     before: CaseReport = NO_CASE
+
+    @property
+    def failed_a_gate(self) -> bool:
+        """True if a gate failed by the fall of this case and others."""
+        return self.rank[0]
 
 
 class CaseFates(NamedTuple):
@@ -74,15 +75,15 @@ class ReportComparison:
     """A run compared with its baseline.
 
     Attributes:
-        fell: Metrics that fell significantly, by Holm's method over the metrics of a suite.
-        rose: Metrics that rose significantly.
-        unclear: Metrics that moved within chance.
+        declined: Metrics that declined, by the verdicts of the comparison.
+        improved: Metrics that improved.
+        unclear: Metrics whose change is not significant, or whose gate is undecided.
         regressed: Cases that got worse, the worst first.
         notes: What was not compared.
     """
 
-    fell: list[Change] = field(default_factory=list)
-    rose: list[Change] = field(default_factory=list)
+    declined: list[Change] = field(default_factory=list)
+    improved: list[Change] = field(default_factory=list)
     unclear: list[Change] = field(default_factory=list)
     regressed: list[Regressed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -131,11 +132,11 @@ def compare_runs(run: RunReport, baseline: RunReport) -> ReportComparison:
         comparison.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
         comparison.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
         if pair.here.cases:
-            _sort(comparison, pair)
+            _sort(comparison, here, report_changes(pair, "the baseline"))
             comparison.regressed.extend(_regressed(pair))
     for suite, before in _with_earlier(run, baseline):
         alone_here = (each for each in suite.cases if each.outcome in BAD and each.id not in before)
-        new = (True, False, False, 0.0)
+        new = (False, True, False, False, 0.0)
         comparison.regressed.extend(
             Regressed(suite, each, f"{each.outcome}; not in the baseline", new) for each in alone_here
         )
@@ -153,26 +154,31 @@ def _left_out(pair: PairedScores) -> Iterator[str]:
         yield "no case ran in both"
 
 
-def _sort(comparison: ReportComparison, pair: PairedScores) -> None:
-    """Sort the metrics of a suite into those that fell, rose, or moved within chance."""
-    names = [*pair.evaluator.metrics, PASS_RATE]
-    rows = pair.pairing.everything()
-    compared = differences(pair.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=pair.cluster_by)
-    metrics = {name: each for name, each in compared.items() if each.difference is not None}
-    adjusted = holm([1.0 if each.p_value is None else each.p_value for each in metrics.values()])
-    for (name, each), p_value in zip(metrics.items(), adjusted, strict=True):
-        change = Change(pair.here, name, each, p_value)
-        if not each.difference:
-            continue
-        if p_value > 1 - _CONFIDENCE:
-            comparison.unclear.append(change)
-        else:
-            (comparison.fell if (each.drop or 0) > 0 else comparison.rose).append(change)
+def approved_comparison(run: RunReport) -> ReportComparison | None:
+    """Return the comparison with the approved scores that a report has; ``None`` if it has none."""
+    compared = [(suite, suite.changes) for suite in run.suites if suite.changes is not None]
+    comparison = ReportComparison()
+    for suite, changes in compared:
+        _sort(comparison, suite, changes)
+        comparison.notes.extend(f"{suite.suite}: {each}" for each in changes.notes)
+    return comparison if compared else None
+
+
+def _sort(comparison: ReportComparison, suite: SuiteReport, changes: Changes) -> None:
+    """Sort the metrics of a suite by the verdicts on their changes."""
+    kinds: tuple[tuple[list[Change], tuple[ChangeVerdict, ...]], ...] = (
+        (comparison.declined, ("declined",)),
+        (comparison.improved, ("improved",)),
+        (comparison.unclear, ("not_significant", "undecided")),
+    )
+    for listed, verdicts in kinds:
+        listed.extend(Change(suite, name, each) for name, each in changes.named(*verdicts).items())
 
 
 def _regressed(pair: PairedScores) -> Iterator[Regressed]:
     before = {case.id: case for case in pair.there.cases}
     gated = set(pair.here.gated)
+    fallen = {case for gate in pair.here.gates for case in gate.fallen}
     for case in pair.here.cases:
         old = before[case.id]
         newly = case.outcome in BAD and old.outcome not in BAD
@@ -189,7 +195,7 @@ def _regressed(pair: PairedScores) -> Iterator[Regressed]:
             parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []
             if metric:
                 parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
-            rank = newly, looked_at, bounded, share
+            rank = case.id in fallen, newly, looked_at, bounded, share
             yield Regressed(pair.here, case, "; ".join(parts), rank, old)
 
 

@@ -1,7 +1,7 @@
 """The command ``llmeval compare``: comparison of two JSON reports."""
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,16 +10,15 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 
 if TYPE_CHECKING:
+    from pytest_llmeval.cli.paired import PairedScores
     from pytest_llmeval.gates.change import GateEvidence
-    from pytest_llmeval.gates.contract import GateResult
-    from pytest_llmeval.gates.statistics.compare import Difference
-    from pytest_llmeval.gates.statistics.pairing import RunPairing
+    from pytest_llmeval.gates.contract import GateResult, MetricChange
     from pytest_llmeval.reports.form import SuiteReport
 
 _COMPARE = (
-    "Compare the mean case scores of two runs over the cases that ran in both. The exit code is 1 if a drop larger "
-    "than --max-drop is established, and 2 if a report cannot be used, a metric is unknown, or a suite has nothing to "
-    "compare."
+    "Compare two runs over the cases that ran in both, by the metrics that the suite gates or names. The exit code is "
+    "1 if a drop larger than --max-drop is established, and 2 if a report cannot be used, a metric is unknown, or a "
+    "suite has nothing to compare."
 )
 
 
@@ -129,10 +128,8 @@ class _ComparedSuite(NamedTuple):
 
 def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], options: Namespace) -> _ComparedSuite:
     """Compare the cases of a suite that ran in both reports."""
-    from pytest_llmeval.cli.paired import paired_scores
-    from pytest_llmeval.core.results import PASS_RATE
+    from pytest_llmeval.cli.paired import paired_scores, report_changes
     from pytest_llmeval.gates.drop import DropGate
-    from pytest_llmeval.gates.statistics.compare import differences
 
     title = f"{here.suite} ({here.path})"
     if (here.path, here.suite) != (there.path, there.suite):
@@ -143,17 +140,23 @@ def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], 
     alone = zip(reports, ran_alone, strict=True)
     counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
     counts += [f"{counted(by_content, 'case')} matched by content"] if by_content else []
-    heading = f"{title}: {', '.join(counts)}; means of case scores"
+    heading = f"{title}: {', '.join(counts)}"
     if not here.cases:
         return _ComparedSuite(title, [heading])
-    names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
-    by_metric = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
-    groups = _groups(pairing, names, options, label) if options.by is not None else ()
+    by_metric = report_changes(paired, reports[1], options.confidence, options.metric).metrics
+    if here.changes is None or by_metric is not here.changes.metrics:
+        heading += "; means of case scores"
+    groups = _groups(paired, list(by_metric), options) if options.by is not None else ()
     changed = _most_changed(here, there, evaluator.metrics, options.show)
     vanished = paired.vanished
     lines = [
         heading,
         *_table(by_metric, options),
+        *(
+            [f"{counted(more, 'more metric')}: --metric NAME"]
+            if (more := len(evaluator.metrics) - len(by_metric)) > 0 and options.metric is None
+            else []
+        ),
         *(f"{name}: no longer has a value" for name in vanished),
         *groups,
         *changed,
@@ -166,12 +169,15 @@ def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], 
     return _ComparedSuite(title, lines, [gate.examine(pairing) for gate in gates], bool(vanished))
 
 
-def _groups(pairing: "RunPairing", names: Sequence[str], options: Namespace, cluster_by: str | None) -> Iterator[str]:
+def _groups(pair: "PairedScores", names: Sequence[str], options: Namespace) -> Iterator[str]:
     """Yield the tables of the groups of a label."""
-    from pytest_llmeval.gates.statistics.compare import differences
+    from pytest_llmeval.gates.statistics.compare import metric_changes
 
-    for name, rows in pairing.groups(options.by).items():
-        by_metric = differences(pairing, rows, names, confidence=options.confidence, cluster_by=cluster_by)
+    means, clusters = pair.means(names), pair.cluster_by
+    for name, rows in pair.pairing.groups(options.by).items():
+        by_metric = metric_changes(
+            pair.pairing, rows, names, confidence=options.confidence, statistics=means, cluster_by=clusters
+        )
         yield f"{options.by}: {name}"
         yield from _table(by_metric, options)
 
@@ -191,12 +197,12 @@ def _most_changed(here: "SuiteReport", there: "SuiteReport", metrics: Sequence[s
         yield printable(f"{name}: {metric} {number(then)} -> {number(now)}")
 
 
-def _table(by_metric: "dict[str, Difference]", options: Namespace) -> Iterator[str]:
+def _table(by_metric: "Mapping[str, MetricChange]", options: Namespace) -> Iterator[str]:
     from tabulate import tabulate
 
     rows = [
         (
-            name,
+            each.name_of(name),
             number(each.baseline),
             number(each.value),
             number(each.difference),
@@ -204,12 +210,13 @@ def _table(by_metric: "dict[str, Difference]", options: Namespace) -> Iterator[s
             number(each.p_value),
             each.cases,
             number(each.detectable),
+            each.verdict.replace("_", " "),
         )
         for name, each in by_metric.items()
     ]
     between = f"{options.confidence * 100:g}% interval"
-    headers = ("metric", "baseline", "value", "change", between, "p", "cases", "detectable")
-    align = ("left", *["right"] * (len(headers) - 1))
+    headers = ("metric", "baseline", "value", "change", between, "p", "cases", "detectable", "verdict")
+    align = ("left", *["right"] * (len(headers) - 2), "left")
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
     notes: dict[str, list[str]] = {}
     for name, each in by_metric.items():
@@ -218,5 +225,5 @@ def _table(by_metric: "dict[str, Difference]", options: Namespace) -> Iterator[s
     yield from (f"{note}: {_listed(names, by_metric)}" for note, names in notes.items())
 
 
-def _listed(names: Sequence[str], by_metric: "dict[str, Difference]") -> str:
+def _listed(names: Sequence[str], by_metric: "Mapping[str, MetricChange]") -> str:
     return "all metrics" if len(names) == len(by_metric) else ", ".join(names)

@@ -161,7 +161,7 @@ def test_reports_say_what_changed_and_what_to_approve(project: "Project") -> Non
     project.suite("s.eval.yaml", red(20, wrong=0), snapshot=True, mode="bulk")
     ran = project.run("--llmeval-report=report.md")
     section = ran.section("llmeval")
-    assert "  rose: exact_match, f1; exact_match 1.0000" in section
+    assert "  improved: exact_match, f1; exact_match 1.0000" in section
     assert "20 cases, 3 snapshots passed" in section
     assert re.search(r"= 1 passed, 3 snapshots passed in ", ran.text)
     assert "snapshot: approve improved and new metrics with --snapshot-update" in section

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.gates.statistics.compare import Difference
+from pytest_llmeval.gates.contract import MetricChange
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.workbench import comment as comment_module
@@ -106,14 +106,14 @@ def test_falls_rises_and_moves_within_chance_are_told_apart(commented: Commented
     write_run(tmp_path / "b.json", recorded_suite(scored(40, 20, 10, 20), **lower), day=1)
     write_run(tmp_path / "r.json", recorded_suite(scored(20, 40, 35, 21), **lower), day=4)
     text = commented("r.json", "--baseline", "b.json")
-    assert "2 metrics fell and 1 rose (established), 1 moved within chance; 30 cases got worse." in text
-    assert text.splitlines()[1] == "## Evaluation: passed, but 2 metrics fell"
-    fell, _, rose = text.partition("### Fell")[2].partition("<details><summary>Rose (1)")
+    assert "2 metrics declined, 1 improved, 1 not significant; 30 cases got worse." in text
+    assert text.splitlines()[1] == "## Evaluation: passed, but 2 metrics declined"
+    fell, _, rose = text.partition("### Declined")[2].partition("<details><summary>Improved (1)")
     assert re.findall(r"^\| s \| (\w+) \| ([\d.]+) \| ([\d.]+) \| (-?[\d.]+) ", fell, re.MULTILINE) == [
         ("down", "1.0000", "0.5000", "-0.5000"),
         ("cost", "0.2500", "0.8750", "0.6250"),
     ]
-    rose, _, unclear = rose.partition("<details><summary>Moved within chance (1)")
+    rose, _, unclear = rose.partition("<details><summary>Not significant (1)")
     assert re.findall(r"^\| s \| (\w+) ", rose, re.MULTILINE) == ["up"]
     assert re.findall(r"^\| s \| (\w+) ", unclear, re.MULTILINE) == ["luck"]
     assert "Baseline of 2026-01-01 10:00 UTC, commit cccccccccccc, 3 days earlier." in text
@@ -124,7 +124,7 @@ def test_metrics_that_did_not_move_are_part_of_the_family(commented: Commented, 
         same = {f"same{n}": 1.0 for n in range(others)}
         return [recorded_case(str(n), f1=float(n < right), **same) for n in range(40)]
 
-    for others, fell in ((0, "1 metric fell"), (20, "0 metrics fell")):
+    for others, fell in ((0, "1 metric declined"), (20, "0 metrics declined")):
         write_run(tmp_path / "b.json", recorded_suite(scored(40, others)))
         write_run(tmp_path / "r.json", recorded_suite(scored(32, others)))
         assert fell in commented("r.json", "--baseline", "b.json")
@@ -199,8 +199,8 @@ def test_a_collapse_over_few_cases_is_named_though_it_may_be_chance(commented: C
     write_run(tmp_path / "b.json", recorded_suite(cases(3, 3), **more))
     write_run(tmp_path / "r.json", recorded_suite(cases(0, 3), **more))
     text = commented("r.json", "--baseline", "b.json")
-    assert "0 metrics fell and 0 rose (established), 1 moved within chance; 3 cases got worse." in text
-    assert "Not established, but large: f1 of s 1.0000 -> 0.0000 over 3 cases." in text
+    assert "0 metrics declined, 0 improved, 1 not significant; 3 cases got worse." in text
+    assert "Not significant, but large: f1 of s 1.0000 -> 0.0000 over 3 cases." in text
 
 
 def test_without_a_baseline_failing_cases_are_listed(commented: Commented, tmp_path: Path) -> None:
@@ -366,10 +366,10 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
     run, absent = hostile_run(tmp_path, ["\U000e0001" * 400], 300)
     written = comment_text(run, absent=absent)
     assert 10_000 < len(written) < 60_000
-    assert re.findall(r"^\.\.\. and (\d+) more row", written, re.MULTILINE) == ["294"]
+    assert re.findall(r"^\.\.\. and (\d+) more row", written, re.MULTILINE) == ["2", "287"]
     plain, _ = hostile_run(tmp_path, ["a"], 300)
     assert re.findall(r"^\.\.\. and (\d+ more \w+)", comment_text(plain), re.MULTILINE) == [
-        "244 more rows",
+        "243 more rows",
         "285 more lines",
     ]
 
@@ -377,10 +377,11 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
 def test_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, _ = hostile_run(tmp_path, ["*" * 20], 300)
     suite = structs.replace(run.suites[0], suite="*" * 80)
-    difference = Difference(0.5, 1.0, -0.5, -0.6, -0.4, 0.001, 40, 40, higher_is_better=True, detectable=None)
-    changes = [Change(suite, "*" * 20, difference, 0.001)] * 300
-    worse = [Regressed(suite, suite.cases[0], "*" * 290, (True, True, True, 1.0))] * 300
-    found = ReportComparison(fell=changes, rose=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300)
+    changes = [Change(suite, "*" * 20, MetricChange("declined", 1.0, 0.5, -0.5, -0.6, -0.4, 0.001, 40))] * 300
+    worse = [Regressed(suite, suite.cases[0], "*" * 290, (False, True, True, True, 1.0))] * 300
+    found = ReportComparison(
+        declined=changes, improved=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300
+    )
     monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
     faulty = structs.replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=[suite] * 300)
     written = comment_text(faulty, faulty)

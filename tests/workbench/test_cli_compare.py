@@ -60,7 +60,18 @@ def test_equal_reports_show_no_change(tmp_path: Path, capsys: pytest.CaptureFixt
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == f"run {report} against baseline {report}"
     assert lines[0] == "s (s.eval.yaml): 40 cases in both reports; means of case scores"
-    assert lines[2].split() == ["f1", "1.0000", "1.0000", "0.0000", "0.0000..0.0000", "1.0000", "40", "n/a"]
+    assert lines[2].split() == [
+        "f1",
+        "1.0000",
+        "1.0000",
+        "0.0000",
+        "0.0000..0.0000",
+        "1.0000",
+        "40",
+        "n/a",
+        "not",
+        "significant",
+    ]
     assert lines[4] == "no case changed, too few to estimate how much the difference varies: all metrics"
 
 

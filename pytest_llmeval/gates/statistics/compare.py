@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex, MetricValue, Result
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.contract import Abstention, Statistic
+from pytest_llmeval.gates.contract import Abstention, ChangeVerdict, MetricChange, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import Estimate, estimate
 from pytest_llmeval.gates.statistics.inference import (
@@ -25,8 +25,6 @@ from pytest_llmeval.scoring.intervals import Tails
 from pytest_llmeval.scoring.usage import UsageEvaluator
 
 _USAGE: Final = frozenset(metric.name for metric in UsageEvaluator().describe())
-
-ChangeVerdict: TypeAlias = Literal["improved", "declined", "not_significant", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +282,52 @@ def _difference(
         detectable,
         tuple(doubts(data, pairing, cluster_by)),
     )
+
+
+def metric_changes(
+    pairing: RunPairing,
+    rows: PairedRows,
+    names: Sequence[str],
+    decided: Mapping[str, ChangeVerdict] = {},
+    *,
+    confidence: float,
+    statistics: Mapping[str, Statistic] = {},
+    cluster_by: str | None = None,
+) -> dict[str, MetricChange]:
+    """Compare the metrics of a family and judge their changes: the only place that does.
+
+    Args:
+        pairing: The runs.
+        rows: The cases to compare.
+        names: The family, by whose size p-values are adjusted.
+        decided: Metric to the verdict of its gate on a drop.
+        confidence: Of the intervals and verdicts.
+        statistics: Metric to the statistic that its value is, if it is not ``value``.
+        cluster_by: The label whose cases are drawn together.
+    """
+    compared = differences(pairing, rows, names, confidence=confidence, cluster_by=cluster_by)
+    adjusted = holm([1.0 if each.p_value is None else each.p_value for each in compared.values()])
+    changes = {}
+    for (name, each), p_value in zip(compared.items(), adjusted, strict=True):
+        verdict = each.verdict
+        if each.difference is None:
+            verdict = "undecided"
+        elif not each.difference or (verdict != "undecided" and p_value > 1 - confidence):
+            verdict = "not_significant"
+        changes[name] = MetricChange(
+            decided.get(name, verdict),
+            each.baseline,
+            each.value,
+            each.difference,
+            each.low,
+            each.high,
+            None if each.p_value is None else p_value,
+            each.cases,
+            statistics.get(name, "value"),
+            each.detectable,
+            each.notes,
+        )
+    return changes
 
 
 _SAME = 1e-12

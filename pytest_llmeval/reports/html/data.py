@@ -3,21 +3,17 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
 from pytest_llmeval.core.wording import excerpt
-from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.gates.contract import GateResult, MetricChange
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import NO_CASE, CaseReport, Changes, RunReport, SuiteReport, gated_metrics
 from pytest_llmeval.reports.json import published, published_without
 from pytest_llmeval.reports.tables import Timeline
-
-if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.compare import Difference
-
 
 _RELATIVE = re.compile(r"(?P<kind>drop|drift|gain)\((?P<metric>.+?)\) (?P<operator><=|>=) ")
 _BY = " by "
@@ -167,21 +163,25 @@ def _nearest(text: str, limit: Any) -> str:
 def changes_json(changes: Changes) -> dict[str, Any]:
     """Return the changes as JSON data, without the cases."""
     metrics = [
-        {"metric": name, "kind": _kind(difference), **{field: getattr(difference, field) for field in _DIFFERENCE}}
-        for name, difference in changes.metrics.items()
+        {
+            "metric": name,
+            "name": change.name_of(name),
+            "kind": _kind(change),
+            **{field: getattr(change, field) for field in _DIFFERENCE},
+        }
+        for name, change in changes.metrics.items()
     ]
     return {"against": changes.against, "notes": list(changes.notes), "metrics": metrics}
 
 
-def _kind(change: "Difference") -> str:
-    """Return ``fell`` or ``rose`` if the interval of the change excludes zero."""
+_KINDS = {"declined": "fell", "improved": "rose", "not_significant": "unclear", "undecided": "untold"}
+
+
+def _kind(change: MetricChange) -> str:
+    """Return how the page draws the verdict on a change: ``fell`` for what declined."""
     if change.difference is None:
         return "vanished" if change.value is None else "new"
-    if change.drop_interval is not None and change.drop_interval[0] > 0:
-        return "fell"
-    if change.drop_interval is not None and change.drop_interval[1] < 0:
-        return "rose"
-    return "same" if change.difference == 0 else "unclear"
+    return "same" if change.difference == 0 else _KINDS[change.verdict]
 
 
 def past_points(timeline: Timeline | None) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from axe_selenium_python import Axe
 from msgspec import structs
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.gates.statistics.compare import Difference
+from pytest_llmeval.gates.contract import MetricChange
 from pytest_llmeval.reports.form import Changes
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
@@ -22,7 +22,7 @@ GATES = [
     {"gate": "f1 >= 0.9", "outcome": "failed", "value": 0.6, "limit": 0.9, "reason": "f1 is 0.6000, expected >= 0.9"},
 ]
 KEPT = {"metric": "f1", "kind": "fell_beyond", "outcome": "failed", "value": 0.6, "approved": 1.0}
-CHANGE = Difference(0.6, 1.0, -0.4, -0.9, 0.1, 0.2, 3, 3, higher_is_better=True, detectable=None)
+CHANGE = MetricChange("not_significant", 1.0, 0.6, -0.4, -0.9, 0.1, 0.2, 3)
 CHANGES = Changes("approved scores", {"f1": CHANGE, "em": CHANGE})
 QUESTION = {"question": "How long does a refund take?"}
 

@@ -222,7 +222,7 @@ function drawChanges(number_, place) {
     const own = differenceDigits(number_, each);
     const name = kindName(each.kind, lower.has(each.metric));
     return [
-      { class: "name", cell: h("span", { class: "named" }, sign(each.kind, name), h("span", {}, each.metric)) },
+      { class: "name", cell: h("span", { class: "named" }, sign(each.kind, name), h("span", {}, each.name || each.metric)) },
       { class: each.kind === "failed" ? "told reasoned" : "told", cell: [h("span", { class: `kind ${each.kind}` }, name), each.kind === "failed" ? h("small", {}, withFigures(broken.get(each.metric).reason, [[each.baseline, digits], [each.value, digits], [Math.abs(each.difference ?? NaN), own]])) : null] },
       { class: "before", cell: figure(each.baseline, digits) },
       { class: "now", cell: figure(each.value, digits) },
