@@ -27,6 +27,7 @@ import sys
 import threading
 
 ANSWERED = pathlib.Path("answered.txt")
+BACKGROUND = "pytest_llmeval.services.background"
 
 
 def watch():
@@ -37,7 +38,7 @@ def watch():
 
 
 def waits(frame, answered):
-    if frame is None or frame.f_code.co_name != "wait" or frame.f_globals.get("__name__") != "threading":
+    if frame is None or frame.f_code.co_name != "ended" or frame.f_globals.get("__name__") != BACKGROUND:
         return False
     while frame is not None:
         if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.run.answering":
