@@ -147,7 +147,7 @@ EVALUATORS = ", ".join(default_registry())
 GOLDEN = f"""\
 s.eval.yaml:1:8  suite: found the number 3, expected text
 s.eval.yaml:3:27  evaluators[0].text.tokeniser: found the unknown key 'tokeniser', expected one of metrics, tokenizer, \
-wordnet, ignore (did you mean 'tokenizer'?)
+wordnet, ignore, effective_order (did you mean 'tokenizer'?)
 s.eval.yaml:4:5  evaluators[1]: found evaluator 'clasification', expected one of {EVALUATORS} \
 (did you mean 'classification'?)
 s.eval.yaml:6:5  evaluators[3]: found 'text' twice, expected distinct names: rename one with 'as' (as_= in Python)
