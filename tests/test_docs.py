@@ -54,7 +54,15 @@ OTHER_TOOLS |= {"--model"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
 OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}
 OTHER_TOOLS |= {"--array", "--dependency", "--parsable", "--wrap"}
-OTHER_TOOLS |= {"--format", "--of", "--outdir", "--output-reproducible", "--pyproject"}
+OTHER_TOOLS |= {
+    "--disable-pip",
+    "--format",
+    "--of",
+    "--outdir",
+    "--output-reproducible",
+    "--pyproject",
+    "--requirement",
+}
 """Options of other commands that the pages show."""
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
