@@ -28,7 +28,10 @@ def test_a_page_compares_with_the_approved_run_case_by_case(project: "Project") 
     here, approved = head["entries"]
     assert (here["pair"], head["runs"][approved["run"]]["baseline"], approved["cases"]) == (1, True, 20)
     changes = {each["metric"]: each for each in here["changes"]["metrics"]}
-    assert {name: changes[name]["kind"] for name in ("f1", "pass_rate")} == {"f1": "fell", "pass_rate": "same"}
+    assert {name: each["kind"] for name, each in changes.items()} == {
+        "exact_match": "fell",
+        "f1": "fell",
+    }  # what it asks for
     assert (changes["f1"]["baseline"], changes["f1"]["value"]) == (1.0, 0.25)
     assert changes["f1"]["high"] < 0
     assert [(each["approved"], each["values"]["f1"]) for each in here["history"]] == [(True, 1.0), (False, 0.25)]
