@@ -36,8 +36,8 @@ def test_without_a_list_of_positives_recall_is_undefined_whatever_it_divides_by(
 
 
 @pytest.mark.parametrize("by", ["id", "text"])
-@pytest.mark.parametrize("denominator", ["positives", "k", 1, 2, 3])
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("denominator", ["positives", "k", 2])
+@pytest.mark.parametrize("k", [1, 3])
 def test_no_score_is_above_the_bound_that_its_metric_declares(by: str, denominator: Any, k: int) -> None:
     rules = {"gold": {"rule": "gold", "by": by}, "topic": {"rule": "same_set", "field": "topic"}}
     evaluator = get_evaluator("retrieval", k=sorted({k, 3}), recall_denominator=denominator, tasks=rules)
@@ -49,7 +49,7 @@ def test_no_score_is_above_the_bound_that_its_metric_declares(by: str, denominat
     ]
     bounds = {each.name: each.high for each in evaluator.describe()}
     values = [*score(evaluator, every, confidence=None).cases]
-    pooled = [score(evaluator, [every[0], each], confidence=None).metrics for each in every]
+    pooled = [score(evaluator, [every[0], each], confidence=None).metrics for each in every[::8]]
     highest = {
         name: max([case.metrics[name] or 0.0 for case in values] + [each[name].value or 0.0 for each in pooled])
         for name in bounds
