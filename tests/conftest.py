@@ -61,6 +61,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest; all workers have the same order."""
     turn = {name: number for number, name in enumerate(FIRST)}
     items.sort(key=lambda item: (turn.get(item.path.name, len(FIRST)), item.path.parts))
+    # A hang is a failure. No setting of pytest: the example suites run without pytest-timeout, which it would need.
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(600))
 
 
 def pytest_collection_finish() -> None:

@@ -1,5 +1,6 @@
 """What is distributed, how it is tested, and how it is released."""
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from project import ROOT
+from running import run_python
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
@@ -39,6 +41,13 @@ def workflow(name: str) -> dict[Any, Any]:
 def steps(name: str) -> Iterator[dict[str, Any]]:
     for job in workflow(name)["jobs"].values():
         yield from job.get("steps", ())
+
+
+def test_the_example_suites_need_no_plugin_of_the_tests() -> None:
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    line = ["-m", "pytest", "-p", "pytest_llmeval_suite", "-pno:cacheprovider", "--collect-only", "-q", "--llmeval"]
+    collected = run_python([*line, "example_suites"], environment, ROOT)
+    assert collected.code == 0, collected.err
 
 
 def test_ci_runs_with_every_python_from_the_oldest_that_is_supported() -> None:
