@@ -311,7 +311,7 @@ VALUES = (
     "statistics.md",
     ("metric", "cases", "coverage", "plain percentiles"),
     simulations=SIMULATIONS,
-    quick=50,
+    quick=100,
 )
 def values(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage of the intervals of values, next to that of plain percentiles."""

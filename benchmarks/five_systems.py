@@ -1,9 +1,9 @@
 """10,000 samples of each of the five tasks: a plain script, `score()`, ``llmeval score`` and pytest; processor seconds.
 
 Run as ``python benchmarks/five_systems.py [SAMPLES] [TASK ...]``. Each side is a process of its own that reads the same
-files, start-up included. The plain scripts apply the formulas of the original evaluation scripts, without intervals,
-reasons, error handling and reports. The goals: `score()` at most 2 times the plain script, ``llmeval score`` 4,
-pytest 10.
+files, start-up included. The plain scripts apply formulas of the original evaluation scripts, or simpler ones (see
+README.md), without intervals, reasons, error handling and reports. The goals: `score()` at most 2 times the plain
+script, ``llmeval score`` 4, pytest 10.
 """
 
 __all__ = ("main",)

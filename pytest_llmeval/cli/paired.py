@@ -126,7 +126,7 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
 
 
 def report_changes(
-    pair: PairedScores, label: str, confidence: float = 0.95, metrics: Sequence[str] | None = None
+    pair: PairedScores, label: str, confidence: float | None = None, metrics: Sequence[str] | None = None
 ) -> Changes:
     """Return the changes between two suites over the cases that ran in both.
 
@@ -135,7 +135,7 @@ def report_changes(
     Args:
         pair: The suites.
         label: Name of the baseline.
-        confidence: Of intervals and verdicts.
+        confidence: Of intervals and verdicts; default: that of the run's own comparison, or 0.95.
         metrics: Names of metrics; default: those that comparisons are about.
     """
     from pytest_llmeval.gates.statistics.compare import metric_changes
@@ -143,15 +143,19 @@ def report_changes(
     here, there = pair.here, pair.there
     alone = zip(pair.alone, ("this run", label), strict=True)
     notes = [f"{counted(len(ids), 'case')} only in {which}" for ids, which in alone if ids]
+    if confidence is None:
+        confidence = here.changes.confidence if here.changes is not None else 0.95
     own = here.changes if metrics is None else None
     if own is not None and own.confidence == confidence and own.is_against(there):
         return structs.replace(own, against=label, notes=notes)
+    if not here.cases:
+        return Changes(label, {}, confidence, notes)
     names = pair.compared(metrics)
     rows, clusters = pair.pairing.everything(), pair.cluster_by
     changes = metric_changes(
         pair.pairing, rows, names, confidence=confidence, statistics=pair.means(names), cluster_by=clusters
     )
-    return Changes(label, changes if here.cases else {}, confidence, notes)
+    return Changes(label, changes, confidence, notes)
 
 
 def _pooled(suite: SuiteReport, name: str) -> bool:

@@ -222,7 +222,7 @@ def record_in(prediction: Any, expected: Mapping[str, Any]) -> Any:
     other_fields = expected.keys() - {"answer"}
     lacks_fields = bool(other_fields) and prediction.keys().isdisjoint(other_fields)
     if isinstance(inside, Mapping):
-        is_wrapped = lacks_fields or not inside.keys().isdisjoint(expected)
+        is_wrapped = lacks_fields or "answer" in inside
     else:
         is_wrapped = isinstance(answer, str) and lacks_fields
     return answer if is_wrapped else without_parts(prediction, expected)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -131,7 +131,10 @@ class SourceLedger:
         distinct = tuple(dict.fromkeys(differences))
         fate = Fate.NEAR if distinct and fate is Fate.SAME else fate
         known = self._by_path.get(path)
-        if known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
+        if known is not None and known.fate is fate:
+            more = tuple(each for each in distinct if each not in known.differences)
+            self._by_path[path] = replace(known, differences=(*known.differences, *more))
+        elif known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
             self._by_path[path] = Construct(self.file, self.line(path), path, kind, fate, text, stub, distinct)
 
     def same(self, path: SourcePath, kind: str, text: str, differences: Iterable[VerdictDifference] = ()) -> None:

@@ -411,7 +411,8 @@ class ChangeGate(Gate):
         except Untestable as error:
             return ExaminedChange(self, group, len(rows.current), fault=str(error))
         metric = pairing.table.metric(self.metric)
-        fallen = worsened(pairing, rows, self.metric) if self.noun == "drop" else None
+        has_cause = self.noun == "drop" and evidence.drop is not None and evidence.drop > self.max_drop
+        fallen = worsened(pairing, rows, self.metric) if has_cause else None
         return ExaminedChange(self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric, fallen)
 
     def _fault(self, evidence: "Evidence") -> str:

@@ -405,7 +405,7 @@ def _judge_missing(
     left: dict[int, _AnswerTask] = {}
     for row, task in missing.items():
         if (score := task.by_rule()) is not None:
-            fill(row, score)
+            scores[row] = score  # not kept: the rule may be another next time
         else:
             left[row] = task
     if not left:

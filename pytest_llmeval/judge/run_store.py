@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, format_error
@@ -223,17 +223,22 @@ class RunStore:
 
     async def _awaited(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
         while True:
-            if question.key not in self._waiting:
-                started = SharedTask(self._leased(question, ask, again=question.turn in self._failed))
-                self._waiting[question.key] = question.juror.way, started
-                started.task.add_done_callback(lambda _: self._waiting.pop(question.key, None))
-            way, waiting = self._waiting[question.key]
+            entry = self._waiting.get(question.key)
+            if entry is None or entry[1].is_cancelled:
+                entry = question.juror.way, SharedTask(self._leased(question, ask, again=question.turn in self._failed))
+                self._waiting[question.key] = entry
+                entry[1].task.add_done_callback(partial(self._end, question.key, entry))
+            way, waiting = entry
             verdict = await waiting.result()
             # A judge that cannot be reached may be reached another way, as another suite has it.
             if way == question.juror.way or not isinstance(verdict.verdict, JudgeError):
                 return verdict
             if (known := self.known(question)) is not None:
                 return known
+
+    def _end(self, key: str, entry: tuple[str, SharedTask[JurorVerdict]], _: object) -> None:
+        if self._waiting.get(key) is entry:
+            del self._waiting[key]
 
     async def _leased(
         self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]], *, again: bool

@@ -190,6 +190,11 @@ class AsyncTests:
                 return
             yield each  # type: ignore[misc]  # groups have functions only
 
+    def _in_turn(self, name: str) -> Any:
+        """Return a fixture of the test whose turn it is: those of earlier turns are torn down."""
+        assert self._turn is not None
+        return request_of(self._turn).getfixturevalue(name)
+
     def _early_arguments(self, item: pytest.Function, turn: pytest.Function) -> Mapping[str, Any] | None:
         """Return the arguments of a test before its turn, which then need no set-up; ``None`` if that fails now."""
         from pytest_llmeval.plugin.evaluate import EvalCase
@@ -200,7 +205,7 @@ class AsyncTests:
 
         def value(name: str, level: int = -1) -> Any:
             if name in CASE_FIXTURES:
-                early = cast("pytest.FixtureRequest", _EarlyRequest(item, request.getfixturevalue))  # all that it uses
+                early = cast("pytest.FixtureRequest", _EarlyRequest(item, self._in_turn))  # all that it uses
                 return values.setdefault(name, EvalCase(early, loaded))
             known = definitions[name]
             if is_parameter(known[-1]):

@@ -4,8 +4,7 @@ import gc
 import inspect
 import os
 import sys
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,18 +49,6 @@ LEFT_OUT = "llmeval_left_out"
 """Key under which workers of xdist report what they collected and left out."""
 
 
-@contextmanager
-def _growing() -> Iterator[None]:
-    """Leave out garbage collection while what lives until the end is made: it would walk all of it for nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options."""
     add_options(parser, pluginmanager)
@@ -83,7 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not worker:
         config.pluginmanager.register(ScoreHooks(config), "llmeval_scores")
     if is_enabled(config):
-        with _growing():
+        from pytest_llmeval.data.files.documents import collector_paused
+
+        with collector_paused():
             register_suites(config, worker=worker)
     elif not worker:
         refuse_suite_arguments(config)
@@ -255,7 +244,9 @@ class ItemHooks:
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
         """Collect without garbage collection: collected items live until the end."""
-        with _growing():
+        from pytest_llmeval.data.files.documents import collector_paused
+
+        with collector_paused():
             return (yield)
 
     @pytest.hookimpl(tryfirst=True)

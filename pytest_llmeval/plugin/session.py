@@ -273,6 +273,8 @@ class Run:
         assert self.finished is not None
         gates = ((key, each) for key, each in self.finished.verdicts if isinstance(each, GateResult))
         fallen = {(key, case) for key, gate in gates for case in gate.fallen}
+        if not fallen:
+            return
         for item, result in self.record.items.items():
             if any((result.part.key, record.id) in fallen for record in result.part.records):
                 yield item.nodeid

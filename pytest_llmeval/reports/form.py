@@ -293,6 +293,8 @@ def gate_verdicts(gates: Iterable[GateResult]) -> dict[str, ChangeVerdict]:
     """Return metric to the verdict of its gate on a drop: it declined if a fall failed the gate."""
     verdicts: dict[str, ChangeVerdict] = {}
     for gate in gates:
+        if " by " in gate.gate:
+            continue  # a group is not the metric over all cases
         for metric in gated_metrics([gate.gate]):
             if gate.fallen:
                 verdicts[metric] = "declined"

@@ -267,7 +267,7 @@ class Opponents:
     async def _shared(self, job: Job, ask: Next) -> Case | BaseException:
         """Return the answer, asking for it if nobody has yet."""
         place = _answer_place(job)
-        if place not in self._tasks or self._tasks[place].task.cancelled():
+        if place not in self._tasks or self._tasks[place].is_cancelled:
             self._tasks[place] = SharedTask(self._outcome(job, ask))
         return await self._tasks[place].result()
 

@@ -200,7 +200,8 @@ class CaseRunner:
         """Run one case of a suite without judges by the prediction that it carries; without one, it is errored."""
         if is_skipped(loaded.case):
             return skipped(loaded.case)
-        answers = self._own_answers(loaded) or [CaseAnswer(loaded.case, PredictionError(_NO_PREDICTION))]
+        none = CaseAnswer(loaded.case, PredictionError(_NO_PREDICTION))
+        answers = self._own_answers(loaded) or [none] * loaded.suite.repeats.times
         return as_expected(self._scored(loaded, answers))
 
     async def stream(

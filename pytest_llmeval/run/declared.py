@@ -402,7 +402,6 @@ def _bracketed(value: Any) -> str:
 
 
 def _case_entry(case: Any) -> dict[str, Any]:
-
     entry = {
         "id": case.id,
         ("messages" if case.conversation and isinstance(case.input, list) else "input"): case.input,

@@ -187,9 +187,12 @@ def _unmet_by_expected(suite: Suite, case: Case) -> Mapping[str, str]:
             continue  # the ground truth is of another form than answers
         low = {each.metric: str(each) for each in execution.unmet if _is_worse(suite, each)}
         lines = "; ".join(each.malformed for each in observations.values() if each.malformed is not None)
-        checks = {name: lines for name in execution.record.unmet if name.startswith("check") and name not in low}
+        limits = {each.metric for each in execution.unmet}
+        checks = {name: lines for name in execution.record.unmet if name.startswith("check") and name not in limits}
         current = {**low, **checks}
         common = current if common is None else {name: text for name, text in common.items() if name in current}
+        if not common:
+            break
     return common or {}
 
 
@@ -501,8 +504,12 @@ def json_like(prediction: Any) -> Any:
     from pytest_llmeval.targets.tracing import as_prediction
 
     try:
-        return json.loads(json.dumps(normalized(as_prediction(prediction)), allow_nan=False))
-    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        read = as_prediction(prediction)
+    except Exception as error:  # what libraries return differs between their versions
+        raise PredictionError(f"the returned {type(prediction).__name__} cannot be read ({error!r})") from error
+    try:
+        return json.loads(json.dumps(normalized(read), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
         raise PredictionError(
             f"the target returned {type(prediction).__name__}, expected text or JSON data ({error})"
         ) from None

@@ -108,7 +108,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
-    contents = contents_of(suite)
+    contents, compared = contents_of(suite), compared_metrics(suite, result)
     compares = stop is None and not judged.incomplete and scope.keeper.settings(suite)
     return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
@@ -130,8 +130,8 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         abstained=suite.abstained,
         worst=worst_cases(result, suite.metrics, suite.judged_metrics),
         variant=key.variant,
-        compared=compared_metrics(suite, result),
-        changes=approved_changes(judged, cases=scope.terms.compares) if compares else None,
+        compared=compared,
+        changes=approved_changes(judged, compared, cases=scope.terms.compares) if compares else None,
         stop=None if stop is None else stop.report,
         sample=None if suite.sample is None else suite.sample.report,
         money=_money(judged, cascades),
@@ -202,7 +202,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
         results,
         reference,
         suite.metrics,
-        confidence=_CONFIDENCE if suite.confidence is None else suite.confidence,
+        confidence=_confidence(suite),
         cluster_by=suite.cluster_by,
         abstained=suite.abstained,
     )
@@ -222,10 +222,13 @@ def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengt
 
             cases = pairs_of_systems(results, label)
             units = unit_numbers([record for record, _ in cases], suite.cluster_by)
-            confidence = _CONFIDENCE if suite.confidence is None else suite.confidence
-            strengths = strengths_of(label, [pairs for _, pairs in cases], units, confidence=confidence)
+            strengths = strengths_of(label, [pairs for _, pairs in cases], units, confidence=_confidence(suite))
             if strengths is not None:
                 yield strengths
+
+
+def _confidence(suite: Suite) -> float:
+    return _CONFIDENCE if suite.confidence is None else suite.confidence
 
 
 def compared_metrics(suite: Suite, result: Result) -> list[str]:
@@ -237,18 +240,20 @@ def compared_metrics(suite: Suite, result: Result) -> list[str]:
     names = {gate.metric for gate in (*suite.score_gates, *suite.regressions)} | limits
     for label, evaluator in suite.evaluators.items():
         declared = [each.name for each in suite.metrics.declared[label]]
-        options = getattr(evaluator, "metrics", ())
-        chosen = {suite.metrics.full_name(label, name) for name in options} & set(declared)
+        option = getattr(evaluator, "metrics", None)  # of users' evaluators it may be anything
+        named = option if isinstance(option, list | tuple) else ()
+        chosen = {suite.metrics.full_name(label, name) for name in named} & set(declared)
         names |= chosen or (set() if names & set(declared) else set(declared[:1]))
     rate = [PASS_RATE] if suite.checked or limits or PASS_RATE in names else []
     return [name for name in result.metrics if name in names] + rate
 
 
-def approved_changes(judged: JudgedSuite, *, cases: bool) -> Changes | None:
+def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: bool) -> Changes | None:
     """Return what changed since the approval; ``None`` if nothing is known of the cases that were approved.
 
     Args:
         judged: The suite.
+        compared: The metrics that comparisons are about.
         cases: Whether to return the approved cases, too.
     """
     from pytest_llmeval.gates.statistics.compare import metric_changes
@@ -261,9 +266,9 @@ def approved_changes(judged: JudgedSuite, *, cases: bool) -> Changes | None:
     if approved is None or not approved.pairing.common:
         return None
     suite, pairing = measured.suite, approved.pairing
-    names = [name for name in compared_metrics(suite, measured.result) if name in pairing.table.owner]
+    names = [name for name in compared if name in pairing.table.owner]
     clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
-    confidence = _CONFIDENCE if suite.confidence is None else suite.confidence
+    confidence = _confidence(suite)
     decided = gate_verdicts(judged.gates)
     everything = pairing.everything()
     changes = metric_changes(pairing, everything, names, decided, confidence=confidence, cluster_by=clusters)

@@ -100,7 +100,7 @@ class Batched:
         self._answered.add(own)
         block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
         place = (*own[:-1], block[0].id)
-        if place not in self._tasks or self._tasks[place].task.cancelled():
+        if place not in self._tasks or self._tasks[place].is_cancelled:
             unrecorded = [each for each in block if not self.recorded.holds(job, each)]
             first = structs.replace(job.loaded, case=block[0])
             whole = structs.replace(job, loaded=first, block=unrecorded)

@@ -242,6 +242,11 @@ class SharedTask(Generic[_T]):
         self.task = asyncio.ensure_future(work)
         self._waiting = 0
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was cancelled, or will be: whoever comes now needs another."""
+        return self.task.cancelled() or (not self.task.done() and self.task.cancelling() > 0)
+
     async def result(self) -> _T:
         """Return the result of the task.
 

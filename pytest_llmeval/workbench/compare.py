@@ -154,7 +154,7 @@ def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], 
         *_table(by_metric, options),
         *(
             [f"{counted(more, 'more metric')}: --metric NAME"]
-            if (more := len(evaluator.metrics) - len(by_metric)) > 0 and options.metric is None
+            if (more := len(set(evaluator.metrics) - by_metric.keys())) > 0 and options.metric is None
             else []
         ),
         *(f"{name}: no longer has a value" for name in vanished),

@@ -53,7 +53,7 @@ _DOCUMENTS = (
     *("gold_ids", "gold_id", "gold_documents", "gold_document", "gold_document_ids", "gold_doc_ids", "gold_doc_id"),
     *("gold_docs", "gold_doc", "gold_sources", "gold_source", "expected_ids", "expected_documents", "expected_sources"),
     *("relevant_ids", "relevant_documents", "relevant_docs", "relevant_doc_ids", "document_ids", "document_id"),
-    *("doc_ids", "doc_id", "source_ids", "source_id", "sources", "source", "文档编号", "相关文档", "来源"),
+    *("doc_ids", "doc_id", "source_ids", "source_id", "文档编号", "相关文档"),
 )
 _DOCUMENT_KEYS = ("id", "doc_id", "document_id", "source_id", "docno", "_id", "source", "url", "path")
 _SEPARATORS = (";", "|", ",")
@@ -200,7 +200,12 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
 def id_separator(file: QuestionFile, column: str) -> str:
     """Return the text between the ids in the cells of a column; empty if each cell is one id, or a list."""
     texts = [each for each in file.values(column) if isinstance(each, str) and not each.lstrip().startswith("[")]
-    return next((mark for mark in _SEPARATORS if any(mark in each for each in texts)), "")
+    return next((mark for mark in _SEPARATORS if any(mark in each for each in texts) and _splits(texts, mark)), "")
+
+
+def _splits(texts: Sequence[str], mark: str) -> bool:
+    """Return whether a mark is between ids: a comma may also be part of a title."""
+    return mark != "," or not any(re.search(r"\s", part.strip()) for each in texts for part in each.split(mark))
 
 
 def _first(names: Sequence[str], known: Sequence[str]) -> str:

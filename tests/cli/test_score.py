@@ -82,6 +82,19 @@ def test_predictions_of_a_file_are_scored_in_processes(capsys: pytest.CaptureFix
     assert report()["suites"][0]["groups"] == alone["suites"][0]["groups"]
 
 
+def test_processes_get_no_target_of_a_suite() -> None:
+    """Nothing is asked: what cannot be sent to another process, such as a lambda, stays here."""
+    code = """if True:
+        import pytest_llmeval as ev
+
+        CASES = [{"id": "a", "input": "q", "expected": "x", "prediction": "x"}]
+        qa = ev.suite("qa", cases=CASES, evaluators=["text"], target=ev.named(lambda q: q, name="echo"))
+    """
+    Path("test_qa.py").write_text(code, encoding="utf-8")
+    assert main(["score", "test_qa.py::qa", "--executor=processes:1", "--report=run.json"]) == 0
+    assert report()["suites"][0]["metrics"]["f1"]["value"] == 1
+
+
 def test_a_suite_is_scored_on_a_dask_cluster() -> None:
     assert main(["score", "s.eval.yaml", "--report=run.json"]) == 1
     alone = report()

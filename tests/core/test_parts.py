@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import MISSING, Case, Parts, expression_fault
+from pytest_llmeval.core.case import MISSING, Case, Parts, expression_fault, record_in
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.evaluator import Evaluator, Reads
 from pytest_llmeval.core.views import Reading
@@ -226,3 +226,16 @@ def test_the_fault_of_an_expression_has_its_place(expression: str, place: int, f
 @pytest.mark.parametrize("expression", ["a", "a.b[].c", "length(a)", "trace[?type=='tool']", "@", "{a: a, b: b}"])
 def test_an_expression_that_parses_has_no_fault(expression: str) -> None:
     assert expression_fault(expression) is None
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"answer": {"n": 3, "unit": "kg"}, "n": 1},
+        {"answer": 'Send {"n": 2} to it', "n": 1},
+        {"answer": {"unit": "kg"}, "n": 1, "unit": "kg"},
+    ],
+)
+def test_an_answer_that_shares_fields_with_its_record_is_not_the_record(record: Any) -> None:
+    assert record_in(record, record) == record
+    assert record_in({"answer": record, "usage": {}}, record) == record

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from project import run_import, write_source
 
 from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import ImportOptions
+from pytest_llmeval.exchange.contract import ImportOptions, LeftOutError
 from pytest_llmeval.exchange.promptfoo.tests import assertion_of_cell
 
 
@@ -128,3 +128,20 @@ def test_a_test_with_a_threshold_passes_by_the_weighted_mean_of_its_scores(
         answer = "".join(letters)
         assert met(check, answer) is (float(mean(assertions, answer)) >= threshold), answer
     assert "near: assert-set" not in texts
+
+
+@pytest.mark.parametrize(
+    ("cell", "listed"),
+    [
+        ('"C:\\\\", b', ["C:\\", "b"]),
+        ('"say \\"hi\\"", b', ['say "hi"', "b"]),
+        ('"' + "\\\\" * 200 + '"', ["\\" * 200]),
+    ],
+)
+def test_backslashes_in_lists_are_read_in_linear_time(cell: str, listed: list[str]) -> None:
+    assert assertion_of_cell(f"contains-any: {cell}")["value"] == listed
+
+
+def test_a_quotation_of_backslashes_without_an_end_is_refused_in_linear_time() -> None:
+    with pytest.raises(LeftOutError, match="has a quotation"):
+        assertion_of_cell('contains-any: "' + "\\" * 200 + '"x')

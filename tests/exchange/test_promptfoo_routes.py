@@ -8,6 +8,7 @@ from project import write_source
 
 from pytest_llmeval.exchange.commands import import_source
 from pytest_llmeval.exchange.contract import ImportedSuite, ImportOptions
+from pytest_llmeval.exchange.promptfoo.assertions import GRADER
 
 HOST = "https://llm.example.org/v1"
 RUBRIC = {"type": "llm-rubric", "value": "is short"}
@@ -99,3 +100,21 @@ def test_recorded_answers_are_not_judged_by_the_default_in_place_of_their_grader
     assert source is not None
     assert source.suite is not None
     assert "judge" not in source.suite.settings
+
+
+@pytest.mark.parametrize(
+    ("grader", "judge"),
+    [
+        ("openai:chat:other", {"model": "openai:other"}),
+        ({"text": "openai:chat:other", "embedding": "openai:embedding:small"}, {"model": "openai:other"}),
+        (None, {"model": GRADER}),
+    ],
+)
+def test_recorded_answers_are_judged_by_their_grader(tmp_path: Path, grader: Any, judge: dict[str, str]) -> None:
+    case = {"vars": {}, "assert": [RUBRIC], "options": {"provider": grader}}
+    result = {"provider": {"id": "a"}, "vars": {}, "response": {"output": "x"}, "success": True, "testCase": case}
+    write_source(tmp_path, "suite.json", {"results": {"version": 3, "results": [result]}})
+    source = import_source("promptfoo", tmp_path / "suite.json", "suite.json", ImportOptions())
+    assert source is not None
+    assert source.suite is not None
+    assert source.suite.settings["judge"] == judge

@@ -211,10 +211,12 @@ def test_the_size_of_noise_is_no_drop() -> None:
 @pytest.mark.parametrize("size", [6, 9, 12])
 def test_no_sentence_says_that_no_drop_is_found_next_to_one_that_is_established(size: int) -> None:
     """A drop that was found is possible, also where even the largest is found in fewer than 80 of 100 runs."""
+    established = []
     for good in range(size + 1):
         for left in range(good + 1):
             there = [1] * good + [0] * (size - good)
             here = [1] * left + [0] * (size - left)
             found = judge(gate(0), run(here), run(there))
-            if "is established" in found.reason:
-                assert "no drop" not in found.reason, found.reason
+            established += [found.reason] if " is established" in found.reason else []
+    assert established
+    assert [reason for reason in established if "no drop" in reason] == []

@@ -44,7 +44,7 @@ def agent(names):
 
 @capitals.test
 {mark}
-async def test_agent(case, agent{more}):
+async def test_agent(case, agent):
     case.score(await asyncio.wait_for(agent(case.input), 60))
 
 
@@ -65,7 +65,7 @@ SHELLS = {
 @pytest.mark.parametrize("plugin", SHELLS)
 def test_cases_of_an_async_test_run_together(project: "Project", plugin: str) -> None:
     mark, options = SHELLS[plugin]
-    project.write("test_capitals.py", TESTS.format(together=16, mark=mark, more=""))
+    project.write("test_capitals.py", TESTS.format(together=16, mark=mark))
     ran = project.run(*options, "-v", "-s", report="report.json")
     assert "calls 48 True" in ran.text, ran.text
     (suite,) = ran.report["suites"]
@@ -144,7 +144,7 @@ def test_async_fixtures_that_outlive_tests_are_shared_and_others_let_tests_run_a
 
 
 def test_workers_stops_and_reruns_of_failures_are_as_of_tests_that_run_alone(project: "Project") -> None:
-    project.write("test_capitals.py", TESTS.format(together=0, mark="", more=""))
+    project.write("test_capitals.py", TESTS.format(together=0, mark=""))
     alone = project.run("--llmeval-concurrency=1")
     for workers in (0, 2):
         together = project.run(workers=workers)
@@ -164,11 +164,45 @@ def test_workers_stops_and_reruns_of_failures_are_as_of_tests_that_run_alone(pro
 def test_a_test_that_hangs_meets_its_time_limit_and_the_others_pass(project: "Project") -> None:
     project.write(
         "test_capitals.py",
-        TESTS.format(together=0, mark="", more="").replace(
-            'raise ValueError("no answer")', "await asyncio.Event().wait()"
-        ),
+        TESTS.format(together=0, mark="").replace('raise ValueError("no answer")', "await asyncio.Event().wait()"),
     )
-    ran = project.run("-o", "timeout=3", "-v")
+    ran = project.run("-o", "timeout=6", "-v")
     (suite,) = ran.report["suites"]
     assert [each["id"] for each in suite["cases"] if each["outcome"] != "passed"] == ["c05", "c07"], ran.text
     assert "Timeout" in suite["cases"][5]["reason"]
+
+
+JUDGED = """\
+import asyncio
+
+import pytest
+
+import pytest_llmeval as ev
+
+CASES = [{"id": f"c{n}", "input": n, "expected": "Paris"} for n in range(8)]
+capitals = ev.suite("capitals", cases=CASES, evaluators=[ev.judge(mode="default_binary")])
+
+
+@pytest.fixture
+def judge_client():
+    class Yes:
+        name = "yes"
+
+        def complete(self, request):
+            return ev.JudgeReply("yes")
+
+    return Yes()
+
+
+@capitals.test(concurrency=4)
+async def test_judged(case):
+    for _ in range(3 + 400 * (case.input % 3)):
+        await asyncio.sleep(0)
+    case.score("Paris")
+"""
+
+
+def test_a_case_that_ends_after_the_turn_it_began_in_has_the_judge_of_the_present_turn(project: "Project") -> None:
+    project.write("test_judged.py", JUDGED)
+    ran = project.run()
+    assert ran.counts["passed"] == 8, ran.text

@@ -10,7 +10,7 @@ from pytest_llmeval.core.wording import width_of
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import LimitGate, parse_gate
-from pytest_llmeval.reports.form import CaseReport, RunReport, RunStart, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, RunReport, RunStart, SuiteReport, gate_verdicts
 from pytest_llmeval.reports.making import case_reports, suite_report
 from pytest_llmeval.reports.overview import brief, overview, rows_of, totals
 from pytest_llmeval.reports.tables import Line, TextTable, draw
@@ -155,3 +155,11 @@ def test_everything_has_tables_below_for_columns_without_room() -> None:
 
 def test_east_asian_characters_take_two_columns() -> None:
     assert [width_of(text) for text in ("abc", "東京", "e\u0301")] == [3, 4, 1]
+
+
+def test_a_gate_on_groups_does_not_decide_about_the_metric_over_all_cases() -> None:
+    of_groups = GateResult("drop(f1) <= 0.02 by topic", "undecided", 0.0, 0.02, "few")
+    of_group = GateResult("drop(f1) <= 0.02 by topic", "failed", 0.5, 0.02, "fell", fallen=("a",))
+    of_all = GateResult("drop(f1) <= 0.02", "failed", 0.5, 0.02, "fell", fallen=("a",))
+    assert gate_verdicts([of_groups, of_group]) == {}
+    assert gate_verdicts([of_groups, of_all]) == {"f1": "declined"}

@@ -3,15 +3,17 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
 
 import pytest_llmeval as ev
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.run.finishing import compared_metrics
 
 CASES = [{"id": "a", "input": "France", "expected": "Paris"}, {"id": "b", "input": "Japan", "expected": "Tokyo"}]
 CAPITALS = {"France": "Paris", "Japan": "Tokyo"}
@@ -258,3 +260,24 @@ def test_a_file_says_that_its_objects_are_not_in_it(tmp_path: Path) -> None:
 def test_a_case_outside_of_tests_says_how_it_is_scored() -> None:
     with pytest.raises(LlmevalError, match=r"case 'a': score is for the fixture case .* pytest_llmeval\.score"):
         ev.Case[str, str]("a", input="France", expected="Paris").score("Paris")
+
+
+def test_an_evaluator_of_users_may_have_metrics_of_any_kind() -> None:
+    @dataclass(frozen=True)
+    class Own(ev.Evaluator):
+        metrics: None = None
+        name: ClassVar = "own"
+
+        def describe(self) -> list[ev.Metric]:
+            return [ev.Metric("share")]
+
+        def measure(self, case: ev.Case) -> ev.Observation:
+            return ev.Observation({"right": float(case.prediction == case.expected), "n": 1.0})
+
+        def summarize(self, sums: Any) -> Any:
+            return {"share": sums["right"] / sums["n"]}
+
+    declared = suite(evaluators=[Own()])
+    result = declared.run(answer)
+    assert result.metrics["share"].value == 1.0
+    assert compared_metrics(declared.load(), result) == ["share"]

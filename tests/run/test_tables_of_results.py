@@ -172,7 +172,7 @@ def test_a_printed_result_is_a_bounded_table_with_gates() -> None:
     assert text.splitlines()[:2] == ["capitals", "3 cases: 2 passed, 1 errored; pass rate 0.6667"]
     assert text.splitlines()[2].split() == ["metric", "value", "interval", "mean", "scored", "undef", "err", "miss"]
     assert "errored b: RuntimeError: no <b>answer</b>" in text
-    assert "gate FAILED" in text or "gate UNDECIDED" in text or "gate PASSED" in text
+    assert "gate FAILED" in text
 
     def many(_: Any) -> dict[str, float]:
         return {f"k{number}" * 40: 1 for number in range(300)}

@@ -16,7 +16,7 @@ import pytest
 from servers import PATIENCE
 
 from pytest_llmeval.services import background as module
-from pytest_llmeval.services.background import Background, Pending, ThisThread, caught, in_thread, together
+from pytest_llmeval.services.background import Background, Pending, SharedTask, ThisThread, caught, in_thread, together
 
 
 @pytest.fixture
@@ -343,3 +343,25 @@ def test_a_loop_that_is_blocked_does_not_block_the_thread_that_gives_way(
     assert not blocked.is_done
     free.set()
     assert blocked.result()
+
+
+def test_who_comes_while_a_shared_task_is_being_cancelled_needs_another() -> None:
+    async def ends_slowly() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(9):
+                await asyncio.sleep(0)
+
+    async def cancels() -> list[bool]:
+        shared = SharedTask(ends_slowly())
+        waiting = asyncio.ensure_future(shared.result())
+        await asyncio.sleep(0)
+        seen = [shared.is_cancelled]
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        seen += [shared.task.done(), shared.is_cancelled]
+        await asyncio.wait([shared.task])
+        return [*seen, shared.is_cancelled]
+
+    assert asyncio.run(cancels()) == [False, False, True, True]

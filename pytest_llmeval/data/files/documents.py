@@ -199,8 +199,8 @@ def _nowhere() -> FilePlace | None:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: visiting the growing data again and again costs more than reading it."""
+def collector_paused() -> Iterator[None]:
+    """Pause the garbage collector: visiting data that grows, again and again, costs more than making it."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -228,7 +228,7 @@ class Document:
 
     @cached_property
     def _places(self) -> FilePlace | None:
-        with _collector_paused():
+        with collector_paused():
             return self._find_places()
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> tuple[int, int]:
@@ -278,7 +278,7 @@ def read_document(path: Path, display_path: str) -> Document:
     from pytest_llmeval.data.files.yaml import load_yaml
 
     faults = FaultLog(display_path)
-    with _collector_paused():
+    with collector_paused():
         data, place = load_yaml(text, faults)
     faults.check()
     if data is None:
@@ -288,7 +288,7 @@ def read_document(path: Path, display_path: str) -> Document:
 
 def _json_document(text: str, display_path: str, depth: int) -> Document:
     faults = FaultLog(display_path)
-    with _collector_paused():
+    with collector_paused():
         try:
             data = JsonParser(faults).parse(text)
         except RejectedError:

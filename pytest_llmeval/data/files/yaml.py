@@ -103,7 +103,6 @@ def _unknown_tag(tag: str) -> str:
 
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
@@ -335,11 +334,7 @@ class _Builder:
 
 def _joined(text: str) -> str:
     """Return a text with one character for each surrogate pair, which JSON escapes in halves."""
-    return (
-        text
-        if text.isascii()
-        else _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
-    )
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _place(event: Any) -> FilePlace:

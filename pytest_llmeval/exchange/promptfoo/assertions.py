@@ -90,7 +90,8 @@ _OTHER_TYPES = frozenset(
 )
 _DATA_KEYS = frozenset({"const", "default", "enum", "examples"})
 _ESCAPED = re.compile(r'(?:\\(?=["\\])|"(?="))(.)')
-_LISTED = re.compile(rf'"((?:\\["\\]|""|[^"])*)"(?:[{SPACES}]*(?=,|\Z))|([^",][^,]*)')
+_CLOSING = rf'"[{SPACES}]*(?=,|\Z)'
+_LISTED = re.compile(rf'"((?:\\["\\]|""|[^"\\]|\\(?!["\\])|\\(?={_CLOSING}))*){_CLOSING}|([^",][^,]*)')
 _OTHERWISE = "a registered check (register_check)"
 
 

@@ -21,7 +21,13 @@ from pytest_llmeval.exchange.contract import (
 )
 from pytest_llmeval.exchange.promptfoo.assertions import AssertionReader, Outcome
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles, ImportedPrompt, PromptReader
-from pytest_llmeval.exchange.promptfoo.providers import ImportedModel, ProviderReader, grader_of
+from pytest_llmeval.exchange.promptfoo.providers import (
+    ImportedModel,
+    ProviderReader,
+    embeddings_of,
+    grader_of,
+    text_grader,
+)
 from pytest_llmeval.exchange.promptfoo.results import import_results, is_results
 from pytest_llmeval.exchange.promptfoo.tests import Noted, TestReader, TestRow, is_reached_always, together
 from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
@@ -456,24 +462,12 @@ class _ConfigImport:
 
 def _embeddings(row: TestRow) -> Any:
     """Return the provider of embeddings that a test names; ``None`` if it names none."""
-    value = row.judge.value if row.judge is not None else None
-    if isinstance(value, Mapping):
-        return value.get("embedding", value if _is_embedding(value.get("id")) else None)
-    return value if _is_embedding(value) else None
+    return embeddings_of(row.judge.value) if row.judge is not None else None
 
 
 def _grader(row: TestRow) -> Any:
     """Return the provider that grades the texts of a test; ``None`` if it names none."""
-    value = row.judge.value if row.judge is not None else None
-    if isinstance(value, Mapping) and isinstance(value.get("text"), str | Mapping):
-        return value["text"]
-    return value if _embeddings(row) is None else None
-
-
-def _is_embedding(identifier: Any) -> bool:
-    return isinstance(identifier, str) and bool(
-        {"embedding", "embeddings", "sentence-similarity"} & {*identifier.split(":")}
-    )
+    return text_grader(row.judge.value) if row.judge is not None else None
 
 
 def _system_name(label: str, known: Mapping[str, Any]) -> str:

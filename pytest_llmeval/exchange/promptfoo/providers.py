@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import excerpt
+from pytest_llmeval.data.files.validation import adapter
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath, each_of
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
@@ -188,6 +189,26 @@ def model_of(identifier: str) -> tuple[dict[str, Any], str]:
     if scheme in _FRAMEWORK:
         return {"model": f"pydantic-ai:{_FRAMEWORK[scheme]}:{name}"}, "asked through pydantic-ai, an extra"
     raise LeftOutError(f"there is no client for {scheme}; write a target: python: MODULE:FUNCTION, http or command")
+
+
+def embeddings_of(value: Any) -> Any:
+    """Return the provider of embeddings in the provider of a test's options; ``None`` for none."""
+    if isinstance(value, Mapping):
+        return value.get("embedding", value if _is_embedding(value.get("id")) else None)
+    return value if _is_embedding(value) else None
+
+
+def text_grader(value: Any) -> Any:
+    """Return the provider that grades texts in the provider of a test's options; ``None`` for none."""
+    if isinstance(value, Mapping) and isinstance(value.get("text"), str | Mapping):
+        return value["text"]
+    return value if embeddings_of(value) is None else None
+
+
+def _is_embedding(identifier: Any) -> bool:
+    return isinstance(identifier, str) and bool(
+        {"embedding", "embeddings", "sentence-similarity"} & {*identifier.split(":")}
+    )
 
 
 def grader_of(value: Any) -> tuple[dict[str, Any], str]:
@@ -381,10 +402,10 @@ def _refuse_code(entry: Mapping[str, Any]) -> None:
 
 def _spec_fault(settings: Mapping[str, Any]) -> str | None:
     """Return the fault of the settings of a model, if any."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        TypeAdapter(JudgeSpec).validate_json(json.dumps(settings), strict=True)
+        adapter(JudgeSpec).validate_json(json.dumps(settings), strict=True)
     except FieldsError as error:
         return str(error)
     except ValidationError as error:

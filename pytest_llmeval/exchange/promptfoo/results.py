@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,13 +12,15 @@ from pytest_llmeval.exchange.contract import (
     ImportedSource,
     ImportedSuite,
     ImportOptions,
+    LeftOutError,
     SourceLedger,
     SourcePath,
     as_list,
     as_mapping,
 )
-from pytest_llmeval.exchange.promptfoo.assertions import GRADER, AssertionReader
+from pytest_llmeval.exchange.promptfoo.assertions import AssertionReader
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
+from pytest_llmeval.exchange.promptfoo.providers import grader_of, text_grader
 
 _ANEW = "verdicts and figures are computed anew from the answer"
 _PARTS: Final = {
@@ -86,7 +89,7 @@ class _ResultReader:
         variables = as_mapping(result.get("vars"))
         test = as_mapping(result.get("testCase"))
         asserts = as_list(test.get("assert"))
-        self.assertions.grader = as_mapping(test.get("options")).get("provider")
+        self._read_grader(text_grader(as_mapping(test.get("options")).get("provider")))
         key = json.dumps([variables, asserts], sort_keys=True)
         checks = self._checks(asserts, variables, (*path, "testCase", "assert"))
         case = self.cases.get(key)
@@ -101,6 +104,13 @@ class _ResultReader:
             return
         answers[case["id"]] = _prediction(response)
         self._note(result, path)
+
+    def _read_grader(self, grader: Any) -> None:
+        """Take the grader of a result, which is the judge of the suite if no result before needs another."""
+        self.assertions.grader = grader
+        if grader is not None and not self.judged:
+            with suppress(LeftOutError):  # what it grades is not imported, with this reason
+                self.assertions.judge = grader_of(grader)[0]
 
     def _checks(self, asserts: Sequence[Any], variables: Mapping[str, Any], path: SourcePath) -> list[dict[str, Any]]:
         """Return the checks that the assertions of a result become."""
@@ -139,7 +149,7 @@ class _ResultReader:
                 name: self._recorded(number, answers) for number, (name, answers) in enumerate(self.answers.items(), 1)
             }
         if self.judged:
-            self.suite.settings["judge"] = {"model": GRADER}
+            self.suite.settings["judge"] = self.assertions.judge
         if not any("checks" in case for case in self.suite.cases):
             self.suite.settings["checks"] = [{"not_empty": True}]
             text = "check not_empty: a blank answer fails here, and passes there"

@@ -213,7 +213,7 @@ class TestReader:
             elif column == "__providerOutput":
                 row.prediction = cell or None
             elif column == "__threshold":
-                row.threshold = Noted(float(cell), path, ledger) if _NUMBER.fullmatch(cell) else None
+                row.threshold = Noted(float(cell.strip(SPACES)), path, ledger) if _NUMBER.fullmatch(cell) else None
             elif column.startswith("__metadata:"):
                 row.labels[column.partition(":")[2]], text = cell, "a label"
             elif not column.startswith("__"):

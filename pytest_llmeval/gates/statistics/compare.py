@@ -16,7 +16,7 @@ from pytest_llmeval.gates.statistics.inference import (
     doubts,
     held_interval,
     held_tails,
-    holm,
+    holm_of_tested,
     witnessed_tail,
 )
 from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
@@ -121,9 +121,9 @@ class Comparison:
             for name, each in self.metrics.items()
             if name not in _USAGE and (each.errored or not each.value is each.baseline is None)
         ]
-        tested = [each for each in decisive if each.p_value is not None]
-        adjusted = zip(tested, holm([each.p_value or 0.0 for each in tested]), strict=True)
-        verdicts = {each.verdict for each, p_value in adjusted if p_value <= 1 - self.confidence}
+        adjusted = holm_of_tested([each.p_value for each in decisive])
+        tested = [(each, p_value) for each, p_value in zip(decisive, adjusted, strict=True) if p_value is not None]
+        verdicts = {each.verdict for each, p_value in tested if p_value <= 1 - self.confidence}
         if "declined" in verdicts:
             return "declined"
         if not tested or len(tested) < len(decisive):
@@ -306,13 +306,13 @@ def metric_changes(
         cluster_by: The label whose cases are drawn together.
     """
     compared = differences(pairing, rows, names, confidence=confidence, cluster_by=cluster_by)
-    adjusted = holm([1.0 if each.p_value is None else each.p_value for each in compared.values()])
+    adjusted = holm_of_tested([each.p_value for each in compared.values()])
     changes = {}
     for (name, each), p_value in zip(compared.items(), adjusted, strict=True):
         verdict = each.verdict
         if each.difference is None:
             verdict = "undecided"
-        elif not each.difference or (verdict != "undecided" and p_value > 1 - confidence):
+        elif not each.difference or (verdict != "undecided" and (p_value is None or p_value > 1 - confidence)):
             verdict = "not_significant"
         changes[name] = MetricChange(
             decided.get(name, verdict),
@@ -321,7 +321,7 @@ def metric_changes(
             each.difference,
             each.low,
             each.high,
-            None if each.p_value is None else p_value,
+            p_value,
             each.cases,
             statistics.get(name, "value"),
             each.detectable,
@@ -424,14 +424,15 @@ def compare_systems(
         if system != reference:
             pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics, abstained=abstained)
             comparisons[system] = _against(pairing, names, confidence, cluster_by)
-    tested = [each for row in comparisons.values() for each in row.values() if each.difference.p_value is not None]
-    adjusted = dict(zip(map(id, tested), holm([each.difference.p_value or 0.0 for each in tested]), strict=True))
+    cells = [(system, name) for system, row in comparisons.items() for name in row]
+    p_values = [comparisons[system][name].difference.p_value for system, name in cells]
+    adjusted = dict(zip(cells, holm_of_tested(p_values), strict=True))
     rows = [
         SystemRow(
             system,
             result,
             {
-                name: Against(each.difference, adjusted.get(id(each)), each.wins, each.ties, each.losses)
+                name: Against(each.difference, adjusted[system, name], each.wins, each.ties, each.losses)
                 for name, each in comparisons.get(system, {}).items()
             },
         )

@@ -108,15 +108,21 @@ def _explaining(labels: Mapping[str, Mapping[str, str]], worse: Mapping[str, flo
     """
     every = Counter(pair for own in labels.values() for pair in own.items())
     inside = Counter(pair for case in worse for pair in labels[case].items())
-    draws = math.comb(len(labels), len(worse))
+    draws = _log_comb(len(labels), len(worse))
     tails = []
     for pair, count in inside.items():
         if count > 1 and 2 * count >= len(worse):
             size, most = every[pair], min(every[pair], len(worse))
-            ways = (math.comb(size, n) * math.comb(len(labels) - size, len(worse) - n) for n in range(count, most + 1))
-            tails.append((sum(ways) / draws, pair))
+            others = len(labels) - size
+            counts = range(max(count, len(worse) - others), most + 1)
+            ways = (_log_comb(size, n) + _log_comb(others, len(worse) - n) for n in counts)
+            tails.append((math.fsum(math.exp(each - draws) for each in ways), pair))
     tail, pair = min(tails, default=(1.0, ("", "")))
     return pair if tail * len(every) <= _BY_CHANCE else None
+
+
+def _log_comb(items: int, drawn: int) -> float:
+    return math.lgamma(items + 1) - math.lgamma(drawn + 1) - math.lgamma(items - drawn + 1)
 
 
 class FarChanges(NamedTuple):
@@ -406,6 +412,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
         adjusted[place] = largest
     return adjusted
+
+
+def holm_of_tested(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return adjusted p-values as `holm` does, over those that exist; what was not tested stays ``None``."""
+    adjusted = iter(holm([each for each in p_values if each is not None]))
+    return [None if each is None else next(adjusted) for each in p_values]
 
 
 def hochberg(p_values: Sequence[float]) -> list[float]:

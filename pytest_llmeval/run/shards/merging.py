@@ -110,7 +110,10 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
         if not any(place.is_relative_to(each) for each in folders):
             return False
         tracked = commit_files(root)
-        return place not in tracked if tracked is not None else root.resolve() not in folders
+        if tracked is not None:
+            return place not in tracked
+        own = root.resolve()  # without git, what lies in it is a file of the checkout
+        return any(place.is_relative_to(each) for each in folders - {own})
 
     for shard in shards:
         for suite in shard.origin.suites:

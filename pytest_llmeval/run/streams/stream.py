@@ -298,7 +298,7 @@ def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Ite
             f"{key.display_path}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
         )
     # Workers need what a case is compared with, not the other cases.
-    bare = structs.replace(suite, cases=(), systems={}, files={})
+    bare = structs.replace(suite, cases=(), systems={}, files={}, objects={})
     return in_order(_SuiteBlock(bare, key, suite.total), _whole_blocks(suite), executor, _IN_FLIGHT)
 
 

@@ -269,10 +269,11 @@ def read_pair_file(path: Path, faults: FaultLog, *, predicted: bool = False) -> 
 
 
 def _begins_a_step(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        return _HEADER.fullmatch(lines.readline(100)) is not None
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as lines:
+            return _HEADER.fullmatch(lines.readline(100)) is not None
+    except OSError:
+        return False  # who reads it says why
 
 
 Form: TypeAlias = Literal["internal", "official", "text", "step2", "step2-gold"]

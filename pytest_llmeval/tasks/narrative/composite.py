@@ -135,7 +135,6 @@ _PARTS = {
 }
 """The metrics whose mean is the score of a component."""
 
-_POOLED = "Components, pooled over all stories"
 _RELATIONSHIP_SCORES = {"pairs": "relationship_f1", "labelled": "labelled_f1"}
 _FIELD_ACCURACIES = tuple(f"action_{name}_accuracy" for name in ("category", "type", "context", "status", "function"))
 

@@ -82,7 +82,10 @@ def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | 
             data = load_json(path, display_path, depth=1).data
             rows = [(1, each) for each in (data if isinstance(data, list) else [data])]
         else:
-            rows = list(read_jsonl(path, display_path, []))
+            faults: list[Fault] = []
+            rows = list(read_jsonl(path, display_path, faults))
+            if faults:
+                return None  # without a line, those after it would be other queries' replies
     except SuiteError:
         return None
     replies: list[tuple[int, Any]] = []

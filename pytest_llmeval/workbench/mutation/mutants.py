@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
@@ -24,10 +24,6 @@ from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.plan.form import RunPlan
 from pytest_llmeval.workbench.plan.making import plan_cases
-
-if TYPE_CHECKING:
-    pass
-
 
 _MOST_NEIGHBOURS: Final = 20
 """Cases from which a mutant takes something: all of them would take quadratic time."""

@@ -175,3 +175,12 @@ def test_a_missing_file_is_a_fault() -> None:
     cases, faults = load(TrecSource("qrels", predictions="runn"))
     assert [case.prediction for case in cases] == [MISSING, MISSING]
     assert [fault.partition(" (")[0] for fault in faults] == ["runn  found no readable file"]
+
+
+def test_a_reply_that_cannot_be_read_moves_no_other_to_its_query() -> None:
+    write("q.jsonl", *({"query_id": each, "query": each, "positives": []} for each in ("b", "a", "c")))
+    write("r.jsonl", [{"fact": "x"}], "{broken", [], ["noise"])
+    cases, faults = load(CaseRetrievalSource("q.jsonl", predictions="r.jsonl"))
+    assert [case.prediction for case in cases] == [MISSING] * 3
+    assert faults
+    assert faults[0].startswith("r.jsonl:")
