@@ -190,9 +190,7 @@ def comment_text(
     return sheet.text
 
 
-_SIGNIFICANT = (
-    "Significant at the suite's confidence, by default 95 %, by Holm's method over the metrics that it gates or names."
-)
+_SIGNIFICANT = "Significant at the suite's confidence, by Holm's method over the metrics that it gates or names."
 _COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
 
 

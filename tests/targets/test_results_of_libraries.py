@@ -148,7 +148,7 @@ def test_objects_of_the_same_names_elsewhere_and_other_mappings_stay_what_they_a
 
 
 def test_a_broken_result_is_the_error_of_its_case() -> None:
-    with pytest.raises(PredictionError, match="the target returned Response, expected text or JSON data"):
+    with pytest.raises(PredictionError, match="the returned Response cannot be read"):
         json_like(foreign("openai", "Response", output=None))
 
 
