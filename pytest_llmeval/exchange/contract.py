@@ -315,7 +315,7 @@ def read_records(
             read_csv(path, display_path, faults, delimiter="\t" if suffix == ".tsv" else ",")
         )
     elif suffix == ".parquet":
-        rows = [(0, row) for row in _read_parquet(path, display_path)]
+        rows = [(0, row) for row in read_parquet(path, display_path)]
     elif suffix == ".jsonl":
         rows = list(read_jsonl(path, display_path, faults))
     else:
@@ -360,7 +360,12 @@ def records_ledger(display_path: str, lines: Sequence[int], rows: Sequence[Mappi
     return SourceLedger(display_path, columns, line_of)
 
 
-def _read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
+def read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
+    """Return the rows of a Parquet file.
+
+    Raises:
+        SuiteError: It cannot be read, or pyarrow is not installed.
+    """
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:

@@ -1,0 +1,119 @@
+"""The record of results: its form, its schema and its faults."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.exchange.readers import read_results, results_of
+from pytest_llmeval.exchange.results import FIELDS, ResultRow, results_schema
+
+ROWS = [
+    ResultRow("a", "accuracy", 1, labels={"topic": "tax"}, cost=0.5, latency=2, system="with"),
+    ResultRow("a", "accuracy", 0.25, repeat=2, labels={"topic": "tax"}, system="with"),
+    ResultRow("01", "accuracy", error="rate limit", signature=""),
+    ResultRow("01", error="crashed", repeat=2),
+    ResultRow("b", "accuracy", abstained="no claim", suite="other"),
+]
+
+
+def data_of(row: ResultRow) -> dict[str, object]:
+    data = {name: getattr(row, name) for name in ("case", *FIELDS)}
+    return {name: value for name, value in data.items() if value not in (None, "", {})}
+
+
+def cells_of(row: ResultRow) -> dict[str, object]:
+    data = data_of(row)
+    labels = data.pop("labels", {})
+    assert isinstance(labels, dict)
+    return data | {f"label.{name}": value for name, value in labels.items()}
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
+    lines = written(tmp_path / "rows.jsonl", *(json.dumps(data_of(row)) for row in ROWS))
+    listed = written(tmp_path / "rows.json", json.dumps([data_of(row) for row in ROWS]))
+    columns = ["case", *(name for name in FIELDS if name not in ("case", "labels")), "label.topic"]
+    cells = [[str(cells_of(row).get(name, "")) for name in columns] for row in ROWS]
+    table = written(tmp_path / "rows.csv", *(",".join(line) for line in [columns, *cells]))
+    assert read_results(lines, "rows.jsonl") == read_results(listed, "rows.json") == ROWS
+    assert read_results(table, "rows.csv") == ROWS == results_of([cells_of(row) for row in ROWS])
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([cells_of(row) for row in ROWS])
+    assert results_of(frame) == ROWS == results_of(ROWS)
+    pytest.importorskip("pyarrow")
+    frame.to_parquet(tmp_path / "rows.parquet")
+    assert read_results(tmp_path / "rows.parquet", "rows.parquet") == ROWS
+
+
+def test_rows_fit_the_published_schema() -> None:
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(results_schema())
+    assert [each for row in ROWS for each in validator.iter_errors(data_of(row))] == []
+    for wrong in ({"case": "a", "metric": "m"}, {"case": "a", "score": 1}, {"case": "a", "metric": "m", "score": "1"}):
+        assert not validator.is_valid(wrong), wrong
+    both = {"case": "a", "metric": "m", "score": 1, "error": "rate limit"}
+    assert not validator.is_valid(both)
+    assert validator.is_valid({**both, "error": None})
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('{"case": "a", "metric": "m"}', "rows.jsonl:1:1  found none of score, error and abstained, expected exactly"),
+        ('{"case": "a", "metric": "m", "score": 0, "error": "x"}', "found score and error of score, error and"),
+        ('{"case": "a", "metric": "m", "score": "1"}', "1:1  score: found the text '1', expected a finite number"),
+        ('{"case": "a", "metric": "m", "score": 1e999}', "rows.jsonl:1:"),
+        ('{"case": "", "metric": "m", "score": 1}', "case: found the text '', expected a text without control"),
+        ('{"case": "a", "score": 1}', "found no metric, expected the name of one"),
+        ('{"case": "a", "metric": "m", "score": 1, "scores": 1}', "unknown field 'scores'"),
+        ('{"case": "a", "metric": "m", "score": 1, "repeat": 1.5}', "repeat: found the number 1.5, expected a whole"),
+        ('{"case": "a", "metric": "m", "score": 1, "cost": -1}', "cost: found the number -1, expected a number of at"),
+        ('{"case": "a", "metric": "m", "score": 1, "labels": {"a": []}}', "labels: found a mapping with 'a', expected"),
+        ('{"case": "a", "metric": "m", "error": " "}', "error: found the text ' ', expected a text that is not empty"),
+    ],
+)
+def test_faults_name_the_place_and_what_was_expected(tmp_path: Path, line: str, fault: str) -> None:
+    good = '{"case": "z", "metric": "m", "score": 1}'
+    with pytest.raises(SuiteError) as caught:
+        read_results(written(tmp_path / "rows.jsonl", line, good), "rows.jsonl")
+    assert fault in str(caught.value)
+
+
+def test_a_row_is_said_once_and_a_metric_is_computed_in_one_way(tmp_path: Path) -> None:
+    row = '{"case": "a", "metric": "m", "score": 1}'
+    with pytest.raises(SuiteError) as caught:
+        read_results(
+            written(
+                tmp_path / "rows.jsonl",
+                row,
+                "",
+                row,
+                '{"case": "b", "metric": "m", "score": 1, "signature": "v2"}',
+                "7",
+            ),
+            "rows.jsonl",
+        )
+    first, second, third = str(caught.value).splitlines()
+    assert (
+        "rows.jsonl:3:1  case: found case 'a', metric 'm', repeat 1 twice, expected it once (first in line 1)" in first
+    )
+    assert "rows.jsonl:4:1  signature: found 'v2', expected ''" in second
+    assert "rows.jsonl:5:1  found the number 7, expected an object" in third
+    with pytest.raises(SuiteError, match=r"\[1\]\.case: found case 'a'.* twice"):
+        results_of([json.loads(row)] * 2)
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="found no results of a known form, expected rows with case"):
+        read_results(written(tmp_path / "rows.jsonl", '{"id": 1}'), "rows.jsonl")
+    with pytest.raises(SuiteError, match="found an empty file"):
+        read_results(written(tmp_path / "rows.jsonl"), "rows.jsonl")
+    with pytest.raises(SuiteError, match="found no result, expected at least one"):
+        read_results(written(tmp_path / "rows.csv", "case,metric,score"), "rows.csv", "results")
+    with pytest.raises(LlmevalError, match="found the columns id, expected case, metric and one of score"):
+        results_of([{"id": 1}])
