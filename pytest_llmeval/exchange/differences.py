@@ -25,7 +25,8 @@ class VerdictDifference:
     Attributes:
         text: The reason.
         direction: Stricter: such an answer can pass there and fail here.
-        example: An answer that decides otherwise, as JSON; empty if that depends on a judge, a model or a price.
+        example: An answer that decides otherwise, as JSON; empty if that depends on a judge, a model, a price or a
+            service.
     """
 
     text: str

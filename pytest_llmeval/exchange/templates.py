@@ -80,6 +80,15 @@ def filled(text: str, values: Mapping[str, Any], depth: int = 0) -> str:
     return rewritten(text, value_of)
 
 
+def filled_once(text: str, values: Mapping[str, Any]) -> str:
+    """Return a text with the values of its plain names, which are no templates themselves.
+
+    Raises:
+        TemplateError: As `filled`.
+    """
+    return filled(text, values, _DEEPEST)
+
+
 def plain_text(value: Any) -> str:
     """Return a scalar as templates write it."""
     if value is None:

@@ -9,6 +9,7 @@ from project import write_source
 from pytest_llmeval.exchange.commands import import_source
 from pytest_llmeval.exchange.contract import ImportedSuite, ImportOptions
 from pytest_llmeval.exchange.promptfoo.assertions import GRADER
+from pytest_llmeval.targets.messages import fill
 
 HOST = "https://llm.example.org/v1"
 RUBRIC = {"type": "llm-rubric", "value": "is short"}
@@ -118,3 +119,82 @@ def test_recorded_answers_are_judged_by_their_grader(tmp_path: Path, grader: Any
     assert source is not None
     assert source.suite is not None
     assert source.suite.settings["judge"] == judge
+
+
+def service(**config: Any) -> dict[str, Any]:
+    base = {"method": "POST", "body": {"q": "{{prompt}}"}, "transformResponse": "json.choices[0]?.text"}
+    return {"id": "https://rag.example.org/ask", "config": {**base, **config}}
+
+
+def test_an_http_provider_is_a_target_that_sends_the_same(tmp_path: Path) -> None:
+    provider = service(
+        headers={"X-Client": "a", "Authorization": "{{ env.RAG_TOKEN }}"},
+        queryParams={"v": "1 2"},
+        body={"messages": [{"role": "user", "content": "{{prompt}}"}], "raw": "{{a}}", "n": 3, "mixed": "<{{a}}>"},
+        validateStatus="status >= 200 && status < 300",
+    )
+    tests = [{"vars": {"a": "b"}}, {"vars": {"a": "[1]"}}]
+    suite, texts = imported(tmp_path, prompts=["Say {{a}}"], providers=[provider], tests=tests)
+    request = suite.settings["target"]["http"].pop("request")
+    assert suite.settings["target"]["http"] == {
+        "url": "https://rag.example.org/ask?v=1+2",
+        "method": "POST",
+        "headers": {"X-Client": "a"},
+        "headers_from_env": {"Authorization": "RAG_TOKEN"},
+        "response": "choices.0.text",
+        "timeout": 300,
+    }
+    assert [fill(request, [case["input"]]) for case in suite.cases] == [
+        {"messages": [{"role": "user", "content": "Say b"}], "raw": "b", "n": 3, "mixed": "<b>"},
+        {"messages": [{"role": "user", "content": "Say [1]"}], "raw": [1], "n": 3, "mixed": "<[1]>"},
+    ]
+    assert "near: provider https://rag.example.org/ask: target http" in texts
+    assert "not imported" not in texts
+
+
+def test_http_providers_next_to_models_and_prompts_are_systems(tmp_path: Path) -> None:
+    get = service(method="GET", queryParams={"q": "{{a}}"}, body=None)
+    several = {"prompts": ["{{a}}", "say {{a}}"], "providers": ["openai:small", {**get, "label": "rag"}, service()]}
+    suite, _ = imported(tmp_path, **several)
+    systems = suite.settings["systems"]
+    assert [name for name in systems if "http" in systems[name]] == [
+        "rag/prompt-1",
+        "rag/prompt-2",
+        "https://rag.example.org/ask/prompt-1",
+        "https://rag.example.org/ask/prompt-2",
+    ]
+    assert systems["rag/prompt-2"]["http"]["request"] == {"q": {"$input": "a"}}
+    assert systems["https://rag.example.org/ask/prompt-2"]["http"]["request"] == {"q": {"$input": "prompt"}}
+    assert suite.cases[0]["input"] == {"a": "b", "prompt": "say b"}
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({"url": "https://{{env.HOST}}/ask"}, "its url has a template"),
+        ({"url": "https://me:pw@rag.example.org"}, "it cannot be a target here: http.url"),
+        ({"headers": {"Authorization": f"Bearer {LITERAL}"}}, "expected this header under headers_from_env"),
+        ({"headers": {"Authorization": "Bearer {{env.KEY}}"}}, "its header Authorization decides"),
+        ({"headers": {"Content-Type": "text/plain"}}, "it sends text/plain"),
+        ({"queryParams": {"api_key": LITERAL}}, "its queryParams have a key"),
+        ({"queryParams": {"q": "{{a}}"}}, "only a GET request fills"),
+        ({"auth": {"type": "bearer", "token": LITERAL}}, "its auth decides"),
+        ({"tls": {"rejectUnauthorized": False}}, "its tls decides"),
+        ({"request": "POST /ask HTTP/1.1\nHost: x\n\n{{prompt}}"}, "its request decides"),
+        ({"method": "DELETE"}, "its method is DELETE"),
+        ({"body": "q={{prompt}}"}, "its body is no JSON"),
+        ({"body": {"q": "{{ prompt | upper }}"}}, "the template code"),
+        ({"body": {"q": "{{ env.KEY }}"}}, "{{ env.KEY }}"),
+        ({"body": {"q": "fixed"}}, "found no {$input: ...}"),
+        ({"transformResponse": "json.items.length"}, "changes answers by code"),
+        ({"transformResponse": "text.trim()"}, "changes answers by code"),
+    ],
+)
+def test_an_http_provider_that_cannot_be_had_exactly_is_refused(
+    tmp_path: Path, config: dict[str, Any], why: str
+) -> None:
+    suite, texts = imported(tmp_path, providers=[service(**config)])
+    assert not {"target", "systems"} & suite.settings.keys()
+    assert suite.cases[0]["input"] == {"a": "b"}
+    assert why in texts
+    assert LITERAL not in texts

@@ -411,7 +411,11 @@ class _ConfigImport:
     def _write_settings(self) -> None:
         """Write the settings of the suite."""
         settings = self.suite.settings
-        if systems := self._systems():
+        systems = self._systems()
+        if len(systems) == 1 and not any(each.label for each in self.provider_reader.services):
+            (only,) = systems.values()
+            settings.update({"target": only} if "http" in only else {"systems": systems})
+        elif systems:
             settings["systems"] = systems
         if self.judged:
             settings["judge"] = self.assertions.judge
@@ -441,9 +445,31 @@ class _ConfigImport:
                     entry["system_prompt"] = system or self._system_file(model, len(systems) + 1)
                 label = prompt.label or f"prompt-{number}"
                 systems[_system_name(f"{model.label}/{label}" if prompts[1:] else model.label, systems)] = entry
+        systems |= self._services(systems)
         if models and not prompts:
             for model in models:
                 model.ledger.lost(model.path, f"provider {model.identifier}", "none of the prompts is imported")
+        return systems
+
+    def _services(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Return each HTTP provider with each prompt as a system."""
+        systems: dict[str, Any] = {}
+        inputs = [case["input"] for case in self.suite.cases]
+        prompts = self.prompt_reader.prompts
+        for service in self.provider_reader.services:
+            kind = f"provider {service.identifier}"
+            for number, prompt in enumerate(prompts or [None], 1):
+                if prompt is not None and service.prompts is not None and prompt.label not in service.prompts:
+                    continue
+                name = service.label or service.identifier
+                if prompt is not None and prompts[1:]:
+                    name += f"/{prompt.label or f'prompt-{number}'}"
+                try:
+                    target = service.target(None if prompt is None else prompt.source, inputs)
+                except LeftOutError as error:
+                    service.ledger.lost(service.path, kind, str(error))
+                    continue
+                systems[_system_name(name, {**known, **systems})] = target
         return systems
 
     def _prompt_files(self, number: int, prompt: ImportedPrompt) -> tuple[str, str]:

@@ -152,12 +152,14 @@ class ImportedPrompt:
         user: Text of the user's message.
         system: Text of the instructions.
         names: Its variables.
+        source: The whole as the source has it.
     """
 
     label: str
     user: str
     system: str = ""
     names: Sequence[str] = ()
+    source: str = ""
 
 
 @dataclass
@@ -290,7 +292,7 @@ def _prompt(text: str, label: str) -> ImportedPrompt:
     written = {key: rewritten(part, lambda name: f"{{{{ input.{name} }}}}") for key, part in parts.items()}
     if not written["user"].strip():
         raise LeftOutError("it is blank")
-    return ImportedPrompt(label, written["user"], written.get("system", ""), list(names))
+    return ImportedPrompt(label, written["user"], written.get("system", ""), list(names), text)
 
 
 def _content(content: Any) -> str:

@@ -11,6 +11,7 @@ from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.validation import adapter
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath, each_of
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
+from pytest_llmeval.exchange.promptfoo.services import SCHEMES, ImportedService, read_service
 from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
 from pytest_llmeval.judge.spec import JudgeSpec
 
@@ -169,7 +170,9 @@ def model_of(identifier: str) -> tuple[dict[str, Any], str]:
     if scheme == "adaline":
         raise LeftOutError("texts would not go through the gateway of adaline; name its model")
     if scheme in ("http", "https"):
-        raise LeftOutError("write a target with http: {url, body, response}, or a function")
+        raise LeftOutError(
+            "it is a service, and names no body here; write a target with http: {url, request, response}"
+        )
     if scheme in ("file", "exec", "python", "ruby", "golang", "package") or model.startswith("//"):
         raise LeftOutError(
             "it is code or a service of its own; write a target: python: MODULE:FUNCTION, http or command"
@@ -270,10 +273,12 @@ class ProviderReader:
     Attributes:
         files: Files of the configuration.
         models: The imported models.
+        services: The imported services.
     """
 
     files: ConfigFiles
     models: list[ImportedModel] = field(default_factory=list)
+    services: list[ImportedService] = field(default_factory=list)
 
     def read(self, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
         """Read ``providers``: one, or a list."""
@@ -306,6 +311,9 @@ class ProviderReader:
         name = str(entry.get("id", ""))
         kind = f"provider {name}"
         try:
+            if name.partition(":")[0] in SCHEMES:
+                self._service(entry, path, ledger)
+                return
             settings, differs = model_of(name)
             _refuse_code(entry)
             _refuse_other_routes(entry)
@@ -317,17 +325,28 @@ class ProviderReader:
         model = ImportedModel(str(label or name), settings, name, own, ledger)
         for key, value in entry.items():
             place = (*path, key)
-            if key == "label":
-                ledger.same(place, "label", "the name of the system")
-            elif key == "config" and isinstance(value, Mapping):
+            if key == "config" and isinstance(value, Mapping):
                 for option, each in value.items():
                     self._option(model, option, each, (*place, option), ledger)
-            elif key == "prompts" and isinstance(value, list):
-                model.prompts = [str(each) for each in value]
-                ledger.same(place, "prompts of a provider", "the system is combined with these only")
-            elif key != "id":
-                ledger.lost(place, f"provider {key}", _LEFT_OUT.get(key, "a model has no such setting here"))
+            else:
+                _setting(model, key, value, place)
         self._keep(model, differs)
+
+    def _service(self, entry: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> None:
+        """Keep an HTTP provider, if it can be had exactly.
+
+        Raises:
+            LeftOutError: It cannot.
+        """
+        if "transform" in entry:
+            _refuse_code(entry)
+        service = read_service(entry, path, ledger)
+        for key, value in entry.items():
+            if key != "config":
+                _setting(service, key, value, (*path, key))
+        service.path = (*path, "id") if path[-1:] != (entry["id"],) else path
+        ledger.same(service.path, f"provider {entry['id']}", "target http", service.differences)
+        self.services.append(service)
 
     def _option(self, model: ImportedModel, option: str, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
         """Note one option of a model, and set it if it can be."""
@@ -364,6 +383,18 @@ class ProviderReader:
             f"{text}; {differs}" if differs else text,
         )
         self.models.append(model)
+
+
+def _setting(provider: ImportedModel | ImportedService, key: str, value: Any, path: SourcePath) -> None:
+    """Note a setting next to the options of a provider."""
+    ledger = provider.ledger
+    if key == "label":
+        ledger.same(path, "label", "the name of the system")
+    elif key == "prompts" and isinstance(value, list):
+        provider.prompts = [str(each) for each in value]
+        ledger.same(path, "prompts of a provider", "the system is combined with these only")
+    elif key != "id":
+        ledger.lost(path, f"provider {key}", _LEFT_OUT.get(key, "a system has no such setting here"))
 
 
 def _settings_of(option: str, value: Any) -> dict[str, Any]:
