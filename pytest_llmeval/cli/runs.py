@@ -168,7 +168,9 @@ def add_score(parser: ArgumentParser) -> None:
         "1 if a case or a gate failed."
     )
     parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
-    predictions = OPTIONS["predictions"]._replace(help="predictions by id of case, JSONL or JSON")
+    predictions = OPTIONS["predictions"]._replace(
+        help="predictions by id of case, JSONL or JSON, or what --llmeval-predictions of pytest has recorded"
+    )
     parser.add_argument(
         "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
     )
@@ -221,13 +223,17 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     from pytest_llmeval.run.score import loaded_data_settled
     from pytest_llmeval.run.streams.stream import open_executor, run_predicted, with_answers
     from pytest_llmeval.suite.suite import SuiteKey
+    from pytest_llmeval.targets.recordings import Recordings, holds_recordings
 
     try:
         suite = checkout.read(path)
     except SuiteError as error:
         say(notes(path, error.faults), error=True)
         raise
-    if options.predictions is not None:
+    recordings = None
+    if options.predictions is not None and holds_recordings(options.predictions):
+        recordings = Recordings.open(options.predictions, "replay")
+    elif options.predictions is not None:
         suite = with_answers(suite, options.predictions)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
@@ -238,7 +244,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     with loaded_data_settled(), open_executor(options.executor) as executor:
         for name in suite.systems or [""]:
             key = SuiteKey(str(path), file, variant=name)
-            for part in run_predicted(suite.for_variant(name), key, executor):
+            for part in run_predicted(suite.for_variant(name), key, executor, recordings):
                 run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
     return run
 

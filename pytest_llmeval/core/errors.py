@@ -127,6 +127,13 @@ class BudgetError(LlmevalError):
     """The budget of the run is spent; the case was not judged."""
 
 
+class CutShortError(LlmevalError):
+    """The run ended before all that a case needs had been answered."""
+
+    def __init__(self) -> None:
+        super().__init__("the run was cut short")
+
+
 class MissingDataError(LlmevalError):
     """Language data that a metric needs is not installed; the message names the command that installs it."""
 

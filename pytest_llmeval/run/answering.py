@@ -138,7 +138,11 @@ class Answering:
         return answer
 
     async def answer(
-        self, job: Job, pending: "PendingAnswer | None" = None, here: ThisThread | None = None
+        self,
+        job: Job,
+        pending: "PendingAnswer | None" = None,
+        here: ThisThread | None = None,
+        cut_off: list[CaseAnswer] | None = None,
     ) -> CaseAnswer:
         """Return the answer; many of these run at a time.
 
@@ -146,26 +150,35 @@ class Answering:
             job: The case.
             pending: What `at_once` returned, if that was no answer.
             here: Where a plain target is called; ``None``: in a thread of its own.
+            cut_off: Gets what has been paid for of an answer whose judges or opponents are cancelled.
         """
         if pending is not None:
-            return await self._judged(pending)
+            return await self._judged(pending, cut_off)
         answer = CaseAnswer(job.case, origin="run" if job.case.prediction is MISSING else "given")
         try:
             answer.case = answer_to(job, await self._chain_for(job, here)(job))
         except asyncio.CancelledError:
+            answer.case = self.opponents.own(job) or answer.case
+            if cut_off is not None and answer.case.prediction is not MISSING:
+                cut_off.append(answer)
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
             answer.error = error
             self._conversations.add_spoken(job, answer)
             return answer
         self._conversations.add_spoken(job, answer)
-        return await self._judged(PendingAnswer(answer, self.askings(job, answer.case)))
+        return await self._judged(PendingAnswer(answer, self.askings(job, answer.case)), cut_off)
 
-    async def _judged(self, pending: "PendingAnswer") -> CaseAnswer:
+    async def _judged(self, pending: "PendingAnswer", cut_off: list[CaseAnswer] | None) -> CaseAnswer:
         judges = self.judges
         if judges is None:
             return pending.answer
-        await together([each.ask(judges) for each in pending.questions.values()])
+        try:
+            await together([each.ask(judges) for each in pending.questions.values()])
+        except asyncio.CancelledError:
+            if cut_off is not None:
+                cut_off.append(pending.complete())
+            raise
         return pending.complete()
 
     def askings(self, job: Job, case: Case) -> dict[str, Asking]:
@@ -279,6 +292,14 @@ class Opponents:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
             return error
+
+    def own(self, job: Job) -> Case | None:
+        """Return the answer to a case's own question, if it has come while its opponents have not answered."""
+        shared = self._tasks.get(_answer_place(job))
+        if shared is None or not shared.task.done() or shared.task.cancelled():
+            return None
+        answer = shared.task.result()
+        return None if isinstance(answer, BaseException) else answer
 
     def known(self, job: Job) -> dict[str, Any] | None:
         """Return the opponents' answers to a case; ``None`` where one must be asked for."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import ITSELF, MISSING, Case, Itself, NoAnswer
-from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
+from pytest_llmeval.core.errors import CutShortError, JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import APPROVED
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.execute import (
@@ -30,6 +30,8 @@ from pytest_llmeval.services.background import Activity, Background, OwnThread, 
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    import asyncio
+
     from pytest_llmeval.baselines.files import ApprovedAnswers
     from pytest_llmeval.baselines.runs import KnownFailures
     from pytest_llmeval.judge.clients import AsyncJudge
@@ -51,7 +53,14 @@ _FAR = 8
 _TURNS_TO_START = 3
 """Turns of the event loop until a next case has called its target; scored before, a case would hold it up."""
 
-_NO_PREDICTION: Final = "no prediction: expected one in the suite, its predictions or --predictions"
+_NO_TARGET: Final = (
+    "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its source or of "
+    "llmeval score, or 'target' to the suite, or define llmeval_target in a conftest.py"
+)
+_NOT_CALLED: Final = (
+    "no prediction, and llmeval score calls no target: record predictions by pytest --llmeval "
+    "--llmeval-predictions=FILE, and score them by --predictions FILE"
+)
 
 
 class Signals(Struct, frozen=True):
@@ -76,6 +85,15 @@ class FromFixtures(Struct, frozen=True):
 
     target: "Target | None" = None
     judge: "OwnJudge | None" = None
+
+
+async def _cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
+    """Cancel tasks, and return when they have ended."""
+    import asyncio
+
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @dataclass
@@ -197,12 +215,18 @@ class CaseRunner:
         return execution
 
     def run_recorded(self, loaded: LoadedCase) -> Execution:
-        """Run one case of a suite without judges by the prediction that it carries; without one, it is errored."""
+        """Run one case of a suite without judges by the prediction that it carries, or that is recorded for it."""
         if is_skipped(loaded.case):
             return skipped(loaded.case)
-        none = CaseAnswer(loaded.case, PredictionError(_NO_PREDICTION))
-        answers = self._own_answers(loaded) or [none] * loaded.suite.repeats.times
-        return as_expected(self._scored(loaded, answers))
+        return as_expected(self._scored(loaded, self._own_answers(loaded) or self._replayed(loaded)))
+
+    def _replayed(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
+        """Return the recorded answers to a case, or why there are none."""
+        if self.recordings is None:
+            none = CaseAnswer(loaded.case, PredictionError(_unanswerable(loaded.suite) or _NOT_CALLED))
+            return [none] * loaded.suite.repeats.times
+        jobs = self.jobs(loaded, FromFixtures(), EarlyCalls())
+        return [answer for job in jobs if isinstance(answer := self.answering.at_once(job), CaseAnswer)]
 
     async def stream(
         self,
@@ -212,7 +236,8 @@ class CaseRunner:
         """Run cases of a suite on the running event loop, several at a time.
 
         If the waiting task is cancelled, no further call is made, those under way are cancelled, and the cases that
-        have their answers are yielded before the cancellation goes on. Evaluators run in one thread of their own.
+        have their answers are yielded before the cancellation goes on, as are those that have some of what they need:
+        they did not run, and their cost counts. Evaluators run in one thread of their own.
 
         Yields:
             Position and execution of each case, as soon as it has run.
@@ -225,6 +250,7 @@ class CaseRunner:
         finished: asyncio.Queue[asyncio.Task[Execution] | None] = asyncio.Queue()
         tasks: dict[asyncio.Task[Execution], int] = {}
         scoring: set[int] = set()
+        parts: dict[int, list[CaseAnswer]] = {}
         thread = OwnThread("llmeval-score")
         to_come = iter(enumerate(cases))
         most = self._most_at_a_time(cases[0].suite) if cases else 0
@@ -234,7 +260,9 @@ class CaseRunner:
             loaded = cases[place]
             if is_skipped(loaded.case):
                 return skipped(loaded.case)
-            answers = self._own_answers(loaded) or await self._answers_here(loaded, fixtures)
+            parts[place] = []
+            answers = self._own_answers(loaded) or await self._answers_here(loaded, fixtures, parts[place])
+            del parts[place]
             scoring.add(place)
             finished.put_nowait(None)  # the next case need not wait for the score of this one
             for _ in range(_TURNS_TO_START):
@@ -261,11 +289,15 @@ class CaseRunner:
                 await asyncio.wait(answered)
             for task in answered:
                 yield tasks.pop(task), self._concluded(task.result())
+            await _cancelled(tasks)
+            for place, paid in parts.items():
+                for each in paid:
+                    each.error = CutShortError()
+                if paid:
+                    yield place, self._scored(cases[place], paid)
             raise
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _cancelled(tasks)
             thread.end()
 
     def _concluded(self, execution: Execution) -> Execution:
@@ -277,16 +309,25 @@ class CaseRunner:
         own = suite.target.concurrency if suite.target is not None else None
         return max(min(own or self.options.concurrency, self.options.concurrency), self._batched(suite))
 
-    async def _answers_here(self, loaded: LoadedCase, fixtures: FromFixtures) -> Sequence[CaseAnswer]:
-        """Return the answers to a case, for which the calls are made on the running event loop."""
-        return await together([self._answer_here(job) for job in self.jobs(loaded, fixtures, EarlyCalls())])
+    async def _answers_here(
+        self, loaded: LoadedCase, fixtures: FromFixtures, parts: list[CaseAnswer]
+    ) -> Sequence[CaseAnswer]:
+        """Return the answers to a case, for which the calls are made on the running event loop.
 
-    async def _answer_here(self, job: Job) -> CaseAnswer:
+        Args:
+            loaded: The case.
+            fixtures: What the user's fixtures give.
+            parts: Gets the answers of repeats as they come, and of those that are cut off what has been paid for.
+        """
+        return await together([self._answer_here(job, parts) for job in self.jobs(loaded, fixtures, EarlyCalls())])
+
+    async def _answer_here(self, job: Job, parts: list[CaseAnswer]) -> CaseAnswer:
         known = self.answering.at_once(job)
-        if isinstance(known, CaseAnswer):
-            return known
-        job.prepare(asks_target=known is None)
-        return await self.answering.answer(job, known)
+        if not isinstance(known, CaseAnswer):
+            job.prepare(asks_target=known is None)
+            known = await self.answering.answer(job, known, cut_off=parts)
+        parts.append(known)
+        return known
 
     def _own_answers(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
         """Return the answers of a case that carries its prediction and requires no judge."""
@@ -385,6 +426,13 @@ class CaseRunner:
                 self.recordings.close()
 
 
+def _unanswerable(suite: Suite) -> str:
+    """Return why nobody answers the cases of a suite that have no prediction; empty if somebody does."""
+    if suite.system and suite.target is None and suite.model is None:
+        return f"the system {suite.system!r} has no prediction for this case"
+    return _NO_TARGET if suite.model is None and (suite.target is None or suite.target.is_for_fixture) else ""
+
+
 @dataclass(frozen=True)
 class OpponentJobs:
     """Who else must answer a case.
@@ -451,13 +499,8 @@ class SuiteTargets:
         Raises:
             PredictionError: The suite has none, or it cannot be loaded.
         """
-        if suite.system and suite.target is None and suite.model is None:
-            raise PredictionError(f"the system {suite.system!r} has no prediction for this case")
-        if suite.model is None and (suite.target is None or suite.target.is_for_fixture):
-            raise PredictionError(
-                "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its "
-                "source, or 'target' to the suite, or define llmeval_target in a conftest.py"
-            )
+        if reason := _unanswerable(suite):
+            raise PredictionError(reason)
         if suite.place not in self._targets:
             try:
                 self._targets[suite.place] = self._connect(suite)

@@ -11,7 +11,15 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case, answer_print
 from pytest_llmeval.core.codec import normalized
-from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError, format_error, in_its_turn, origin
+from pytest_llmeval.core.errors import (
+    BudgetError,
+    CutShortError,
+    LlmevalError,
+    PredictionError,
+    format_error,
+    in_its_turn,
+    origin,
+)
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
@@ -432,7 +440,7 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
         error: Why.
         secrets: Names of environment variables whose values the reason does not show.
     """
-    if isinstance(error, BudgetError):
+    if isinstance(error, BudgetError | CutShortError):
         return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
     reason = str(error) if isinstance(error, PredictionError) else format_error(error)
     reason = in_its_turn(error, reason)

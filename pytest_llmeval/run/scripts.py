@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.errors import CutShortError, LlmevalError
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files.places import display_path, own_file
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 PredictionsFile: TypeAlias = bool | str | Path
 """A file of recorded predictions; ``True`` for the suite's own, ``False`` for none."""
 
-_CUT_SHORT: Final = "the run was cut short"
 _CONFIGURATION: Final = (
     *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
     *("pyproject.toml", "tox.ini", "setup.cfg", "setup.py"),
@@ -158,7 +157,7 @@ class ScriptRun:
         options = _options(suite)
         recordings = self._recordings(root, options.run)
         runner = CaseRunner(options, recordings)
-        run = RunRecord(ended=_CUT_SHORT)
+        run = RunRecord(ended=str(CutShortError()))
         executions: list[Execution] = []
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
         stream = runner.stream(loaded, FromFixtures(target, _Judge(own_judge)))

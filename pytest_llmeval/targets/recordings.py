@@ -135,6 +135,17 @@ class Recordings:
                 self._by_input.setdefault((*place[:2], each["input"], place[3]), each)
         return self._by_input.get((suite, variant, digest, repeat))
 
+    def of_cases(self, suite: str, variant: str, cases: Iterable[Case], repeats: int) -> "Recordings":
+        """Return the recordings of some cases alone, which another process can have."""
+        rows = {}
+        for case in cases:
+            for repeat in range(repeats):
+                place = suite, variant, case.id, repeat
+                row = self._row(*place[:2], case, repeat) or self._rows.get(place)
+                if row is not None:
+                    rows[place] = dict(row)
+        return Recordings(self.path, self.mode, None, rows)
+
     def rows_of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
         """Yield all rows of a suite or of one variant of it, whatever the mode."""
         yield from (row for place, row in self._rows.items() if place[:2] == (suite, variant))
@@ -203,6 +214,15 @@ class Recordings:
 
         rewrite(self.path, merged)
         return NotRecorded(_cases(unreadable), _cases(secret))
+
+
+def holds_recordings(path: Path) -> bool:
+    """Return whether the first line of a file is a recording, and not a prediction by the id of its case alone."""
+    try:
+        with path.open("rb") as file:
+            return _is_recording(_parsed(file.readline(MAX_LINE_BYTES)))
+    except OSError:
+        return False
 
 
 def _read_rows(path: Path) -> RecordedRows:

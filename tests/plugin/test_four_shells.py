@@ -1,4 +1,4 @@
-"""One suite in several shells: pytest, workers, `run` and `arun` give the same records of its cases."""
+"""One suite in several shells: pytest, workers, `run`, `arun` and ``llmeval score`` give the same records."""
 
 import json
 import os
@@ -40,8 +40,13 @@ import sys
 
 import msgspec
 from test_capitals import capitals
+from pytest_llmeval.cli import main
 
-result = asyncio.run(capitals.arun(progress=False)) if sys.argv[1:] == ["arun"] else capitals.run(progress=False)
+if sys.argv[1:] == ["arun"]:
+    result = asyncio.run(capitals.arun(progress=False))
+else:
+    result = capitals.run(progress=False, record="recorded.jsonl")
+    main(["score", "test_capitals.py::capitals", "--predictions=recorded.jsonl", "--report=score.json"])
 print(json.dumps({
     "records": json.loads(msgspec.json.encode(result.records)),
     "gates": [[each.gate, each.outcome, each.value, each.reason] for each in result.gates],
@@ -50,10 +55,11 @@ print(json.dumps({
 
 
 def _untimed(records: Any) -> str:
-    """Return records as JSON, without what is measured in seconds, and with the labels that the suite has."""
+    """Return records as JSON, without what is measured in seconds or recorded, and with the labels of the suite."""
     labels = {f"c{n}": {"half": str(n % 2)} for n in range(8)}
     rows = [{"labels": labels[each["id"]], **each} for each in records]
-    untimed = [{name: each for name, each in row.items() if name not in ("s", "target_s")} for row in rows]
+    left_out = ("s", "target_s", "recordings")
+    untimed = [{name: each for name, each in row.items() if name not in left_out} for row in rows]
     return json.dumps(untimed, sort_keys=True)
 
 
@@ -73,7 +79,7 @@ def test_records_are_the_same_in_every_shell(project: "Project") -> None:
     for shell in ("run", "arun"):
         done = run_python(["-c", SCRIPT, shell], {**os.environ, "PYTHONPATH": str(project.path)}, project.path)
         assert done.code == 0, done.err
-        scripted[shell] = json.loads(done.out)
+        scripted[shell] = json.loads(done.out.splitlines()[-1])
         scripted[shell]["records"] = _untimed(scripted[shell]["records"])
     assert kept[0] == kept[2]
     assert scripted["run"] == scripted["arun"]
@@ -81,3 +87,18 @@ def test_records_are_the_same_in_every_shell(project: "Project") -> None:
     (suite,) = ran.report["suites"]
     gates = [[each[name] for name in ("gate", "outcome", "value", "reason")] for each in suite["gates"]]
     assert gates == scripted["run"]["gates"]
+    # No target is called by `llmeval score`: what it raised is not known, that there is no answer is.
+    (scored,) = json.loads((project.path / "score.json").read_text(encoding="utf-8"))["suites"]
+    called, replayed = _settled(suite), _settled(scored)
+    for each, reason in ((called, "ValueError: no answer"), (replayed, "case 'c3' is not recorded in recorded.jsonl")):
+        without = each["cases"]["c3"]
+        assert reason in without.pop("reason")
+        assert reason in without.pop("details")["errors"]["prediction"]
+    assert replayed == called
+
+
+def _settled(suite: dict[str, Any]) -> dict[str, Any]:
+    """Return a suite of a report without times, without money, and without the texts that are optional."""
+    left_out = ("duration_s", "target_latency_s", "input", "expected", "prediction")
+    cases = {row["id"]: {name: each for name, each in row.items() if name not in left_out} for row in suite["cases"]}
+    return {**suite, "cases": cases, "usage": None, "money": None}

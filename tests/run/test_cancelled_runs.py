@@ -129,6 +129,12 @@ def test_a_cancelled_run_begins_no_call_and_loses_no_answer(kind: str, stuck: st
     # All answers that came are recorded, also those of cases that were not scored.
     rows = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len([row for row in rows if row["prediction"]["answer"].startswith("Paris")]) == calls.ended["target"]
+    # Their cost is known too, also of those whose judge, opponent or other repeat was cut off.
+    spent = [each.cost_usd for record in suite.last_result.records for each in record.target_usage]
+    assert spent == [0.5] * calls.ended["target"]
+    if stuck == "judge":
+        costs = [case.cost_usd for case in suite.last_result.cases if case.outcome == "not_run"]
+        assert 0.5 in costs
 
 
 @pytest.mark.parametrize("kind", ["targets", "systems", "judges"])

@@ -32,6 +32,7 @@ from pytest_llmeval.run.score import Evaluators, by_name, measure_each, normaliz
 from pytest_llmeval.run.streams.partial import CaseResultWriter, PartialResult
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.targets.recordings import Recordings
 
 MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 
@@ -282,13 +283,16 @@ def with_answers(suite: Suite, path: Path) -> Suite:
     return structs.replace(suite, cases=tuple(cases.values()))
 
 
-def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Iterator[SuitePart]:
+def run_predicted(
+    suite: Suite, key: SuiteKey, executor: Executor | None, recordings: Recordings | None = None
+) -> Iterator[SuitePart]:
     """Yield the results of all cases in blocks.
 
     Args:
         suite: As one system answers it.
         key: What results are gathered under.
         executor: Measures blocks; ``None`` for this process.
+        recordings: Answers the cases that carry no prediction.
 
     Raises:
         LlmevalError: An evaluator asks a judge, or the executor lost its workers.
@@ -299,7 +303,12 @@ def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Ite
         )
     # Workers need what a case is compared with, not the other cases.
     bare = structs.replace(suite, cases=(), systems={}, files={}, objects={})
-    return in_order(_SuiteBlock(bare, key, suite.total), _whole_blocks(suite), executor, _IN_FLIGHT)
+    place = key.display_path, key.variant
+    blocks = (
+        (block, recordings and recordings.of_cases(*place, block, suite.repeats.times))
+        for block in _whole_blocks(suite)
+    )
+    return in_order(_SuiteBlock(bare, key, suite.total), blocks, executor, _IN_FLIGHT)
 
 
 def _whole_blocks(suite: Suite) -> Iterator[list[Case]]:
@@ -325,7 +334,8 @@ class _SuiteBlock:
     key: SuiteKey
     total: int
 
-    def __call__(self, cases: Sequence[Case]) -> SuitePart:
-        suite, runner = structs.replace(self.suite, cases=tuple(cases)), CaseRunner()
+    def __call__(self, block: tuple[Sequence[Case], Recordings | None]) -> SuitePart:
+        cases, recordings = block
+        suite, runner = structs.replace(self.suite, cases=tuple(cases)), CaseRunner(recordings=recordings)
         done = [runner.run_recorded(LoadedCase(suite, case, self.key)) for case in cases]
         return SuitePart.from_executions(self.key, self.total, done, secrets=suite.secret_variables)
