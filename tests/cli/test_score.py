@@ -127,7 +127,7 @@ def test_a_case_without_prediction_is_an_error(capsys: pytest.CaptureFixture[str
     assert main(["score", "asked.eval.yaml", "--predictions=answers.jsonl", "--report=run.json"]) == 1
     cases = {case["id"]: case for case in report()["suites"][0]["cases"]}
     assert [cases[name]["outcome"] for name in ("france", "italy", "japan")] == ["passed", "errored", "errored"]
-    assert "no prediction: expected one in the suite" in capsys.readouterr().out
+    assert "no prediction and no target" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
