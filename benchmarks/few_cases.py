@@ -25,6 +25,11 @@ from pytest_llmeval.scoring.table import Table
 
 LEVEL = 0.05
 POWER_SIZES, POWER_DROPS = (50, 100, 200), (0.05, 0.1, 0.2)
+EARLIER_POWER = {
+    "0 and 1": ((0.05, 0.13, 0.45), (0.13, 0.32, 0.84), (0.19, 0.57, 0.98)),
+    "continuous": ((0.25, 0.74, 1.00), (0.46, 0.96, 1.00), (0.77, 1.00, 1.00)),
+}
+"""What `proven_drop` found before luck was graded: ``python benchmarks/tables.py power`` in a checkout of 6c11a43d."""
 
 Array = np.ndarray
 Scores = tuple[Array, Array]
@@ -198,8 +203,10 @@ def powers(simulations: int, seed: int) -> Iterator[Row]:
     for rule in ("proven_drop", "proven_safe"):
         for kind in ("0 and 1", "continuous"):
             for size in POWER_SIZES:
-                found = (power(kind, size, drop, rule, simulations, seed) for drop in POWER_DROPS)
-                yield (f"`{rule}`", kind, size, *found)
+                found = [power(kind, size, drop, rule, simulations, seed) for drop in POWER_DROPS]
+                earlier = EARLIER_POWER[kind][POWER_SIZES.index(size)] if rule == "proven_drop" else ()
+                both = [(now, Estimated(was, 0.0, 2)) for now, was in zip(found, earlier, strict=False)]
+                yield (f"`{rule}`", kind, size, *(both or found))
 
 
 ALIKE_SIZES, ALIKE_GATES = (3, 5, 8, 10, 20, 50, 200), (1, 2, 10, 100)

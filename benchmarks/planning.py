@@ -121,17 +121,21 @@ def _judged(rng: np.random.Generator, size: int, labelled: int) -> Array:
     return np.array([np.quantile(each.reshape(RESAMPLES, CHUNK), (0.025, 0.975), axis=0) for each in values])
 
 
+WATCHED_DROPS = {50: (0.2, 0.3), 100: (0.15, 0.2), 200: (0.1, 0.15), 1000: (0.05, 0.08)}
+"""By the number of cases, one drop that a single run often misses, and one that it finds."""
+
+
 @table(
     "anytime",
     "statistics.md",
     ("cases", "true drop", "begins with run", "single test", "anytime: 1 run", "3 runs", "10 runs"),
     simulations=400,
-    quick=100,
+    quick=40,
 )
 def anytime(simulations: int, seed: int) -> Iterator[Row]:
     """Drops that begin with some run: found by the single test of the first bad run, and by rule anytime."""
-    for size in (200, 1000):
-        for drop in (0.1, 0.15) if size < 1000 else (0.05, 0.08):
+    for size, drops in WATCHED_DROPS.items():
+        for drop in drops:
             for begins in (1, 10, 30):
                 looks = _history(size, drop, begins, begins + 9, simulations, seed)
                 found = _weighed(looks, begins)
@@ -142,22 +146,29 @@ def anytime(simulations: int, seed: int) -> Iterator[Row]:
 @table("watched", "statistics.md", ("cases", "single tests", "anytime"), simulations=400, quick=100)
 def watched(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm."""
-    for size in (50, 200, 1000):
+    for size in (50, 100, 200, 1000):
         looks = _history(size, 0.0, 1, 50, simulations, seed)
         yield (size, share(_single(looks).any(axis=0), 2), share(_weighed(looks, 1)[-1], 2))
+
+
+COMMITTED_SIZES = (50, 100, 200)
 
 
 @table(
     "commits",
     "statistics.md",
-    ("answers that a commit changes", "single tests, 200 cases", "anytime, 50 cases", "anytime, 200 cases"),
+    (
+        "answers that a commit changes",
+        "single tests, 200 cases",
+        *(f"anytime, {size} cases" for size in COMMITTED_SIZES),
+    ),
     simulations=400,
     quick=30,
 )
 def commits(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm, where most answers stay what they were in the run before."""
     for changed in (1.0, 0.3, 0.1, 0.05, 0.02):
-        looks = {size: _history(size, 0.0, 1, 50, simulations, seed, changed) for size in (50, 200)}
+        looks = {size: _history(size, 0.0, 1, 50, simulations, seed, changed) for size in COMMITTED_SIZES}
         single = share(_single(looks[200]).any(axis=0), 2)
         yield (f"{changed:.0%}", single, *(share(_weighed(each, 1)[-1]) for each in looks.values()))
 
