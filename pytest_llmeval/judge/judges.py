@@ -47,6 +47,7 @@ class SuiteJudges:
         options: Of the run.
         background: Where calls are made.
         activity: Of this process.
+        has_others: Whether other processes take part in the run.
     """
 
     options: JudgeOptions
@@ -57,7 +58,7 @@ class SuiteJudges:
     _users: "dict[Path, JudgePanel]" = field(default_factory=dict)
     _clients: "dict[tuple[Path, int], tuple[Any, AsyncJudge]]" = field(default_factory=dict)
     _embeddings: "dict[tuple[Path, str, str], JudgePanel]" = field(default_factory=dict)
-    _has_others: bool = False
+    has_others: bool = False
 
     @cached_property
     def owner(self) -> str:
@@ -286,7 +287,7 @@ class SuiteJudges:
 
     def snapshot(self) -> Snapshot:
         """Return what the processes of the run do, as far as they have shown it."""
-        if not self._has_others:
+        if not self.has_others:
             return self.activity.snapshot()
         if not self.options.cache.coordination.exists():
             return Snapshot()
@@ -297,7 +298,7 @@ class SuiteJudges:
 
     def enlist(self) -> str:
         """Return the id of the run, for another process that takes part in it."""
-        self._has_others = True
+        self.has_others = True
         return self.options.run
 
     def bury(self, worker: str) -> None:
@@ -312,7 +313,7 @@ class SuiteJudges:
         Args:
             whole_run: Whether the run ends, not only this process.
         """
-        shared = self._has_others and self.options.cache.coordination.exists()
+        shared = self.has_others and self.options.cache.coordination.exists()
         if "_working" not in vars(self) and not shared:
             return
         if whole_run and (self._working.is_coordinated or shared):

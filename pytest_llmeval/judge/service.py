@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
@@ -133,6 +134,9 @@ _SETTLING_S = 1.0
 _within: "ContextVar[CallLimit | None]" = ContextVar("_within", default=None)
 """Whose slot the current task or thread holds."""
 
+_turn: "ContextVar[int | None]" = ContextVar("_turn", default=None)
+"""The turn of the case that the current task answers."""
+
 
 class SharedSlots(Protocol):
     """The slots that all processes of a run share."""
@@ -154,8 +158,9 @@ class SharedSlots(Protocol):
 class CallLimit:
     """A limit on concurrent calls, halved on a rate limit and raised by one after a window of good calls.
 
-    Calls are admitted in the order in which they ask: the case in front must not wait for those that come after it.
-    All methods but `within` run in one event loop.
+    The calls of a case are admitted before those of the cases that began later, so that cases end in their order: a run
+    that is cut off has paid for few unfinished ones. Other calls are admitted in the order in which they ask. All
+    methods but `within` run in one event loop.
 
     Attributes:
         ceiling: What the user allows, as far as the limit of open files does.
@@ -170,7 +175,9 @@ class CallLimit:
     _in_use: int = 0
     _good: int = 0
     _settled_at: float = 0.0
-    _waiting: "deque[asyncio.Future[int | None]]" = field(default_factory=deque)
+    _waiting: "list[tuple[int, int, asyncio.Future[int | None]]]" = field(default_factory=list)
+    """A heap: turn, arrival, and what a call waits for."""
+    _arrivals: "count[int]" = field(default_factory=count)
     _idle: list[int] = field(default_factory=list)
     _exchange: "asyncio.Handle | None" = None
 
@@ -194,7 +201,8 @@ class CallLimit:
     async def take(self) -> int | None:
         """Wait for one of the calls in flight; return what to give back."""
         turn: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        arrival, own = next(self._arrivals), _turn.get()
+        heappush(self._waiting, (arrival if own is None else own, arrival, turn))
         self._admit()
         try:
             return await turn
@@ -202,6 +210,15 @@ class CallLimit:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self.give_back(turn.result())  # handed on before the call was given up
             raise
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """Let the calls that are made in here be those of one case, whose turn is before that of later ones."""
+        token = _turn.set(next(self._arrivals))
+        try:
+            yield
+        finally:
+            _turn.reset(token)
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -229,15 +246,15 @@ class CallLimit:
     def _let_in(self) -> None:
         """Let those in who wait, as far as there are places; slots of this process are handed on inside it."""
         while self._room() and (self.shared is None or self._idle):
-            turn = self._waiting.popleft()
+            turn = heappop(self._waiting)[-1]
             self._in_use += 1
             self.activity.in_flight += 1
             turn.set_result(None if self.shared is None else self._idle.pop())
 
     def _room(self) -> int:
         """Return how many of those who wait may come in."""
-        while self._waiting and self._waiting[0].done():  # given up
-            self._waiting.popleft()
+        while self._waiting and self._waiting[0][-1].done():  # given up
+            heappop(self._waiting)
         return max(0, min(len(self._waiting), self.current - self._in_use))
 
     def _exchange_soon(self, shared: SharedSlots) -> None:
@@ -255,7 +272,7 @@ class CallLimit:
             if waiting := self._room():
                 self._idle.extend(shared.take(waiting))
         except LlmevalError as error:
-            for turn in self._waiting:
+            for *_, turn in self._waiting:
                 if not turn.done():
                     turn.set_exception(error)
             return
@@ -387,7 +404,7 @@ class JudgeService:
             finally:
                 seconds = round(time.perf_counter() - started, 3)  # rounded as in the store
                 cost = cost_usd(juror.price, usage)
-                self.limit.activity.spend(cost)
+                self.limit.activity.spend((usage.input_tokens or 0) + (usage.output_tokens or 0), cost)
                 self.store.settle(reservation, usage, cost)
         self.limit.succeeded()
         call = JudgeCall(question.key, True, usage.input_tokens, usage.output_tokens, cost, seconds)

@@ -265,6 +265,8 @@ class Run:
         self.finished = finish_run(self.record, terms, self.suites(session), mode, recordings=recordings)
         self.shortfalls += self.finished.shortfalls
         self.notes += self.finished.notes
+        if self.record.broken and (line := self.runner.calls_line()):
+            self.notes.append(line)
         emit(session, [verdict_report(*each) for each in self.finished.verdicts])
         rerun_last_failed(self.config, self._fallen())
 

@@ -12,6 +12,7 @@ from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, SnapshotVer
 from pytest_llmeval.reports.form import OUTCOMES, Changes, StopReport, SuiteReport, count_text
 from pytest_llmeval.reports.tables import Line, TextTable
 from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
+from pytest_llmeval.services.background import Snapshot
 
 MOST_LINES = 3
 """Findings listed for each of the worst cases."""
@@ -338,6 +339,25 @@ def money_lines(money: Money | None) -> Iterator[str]:
     saved = ", ".join(f"{_usd(amount)} by {name}" for name, amount in ways.items() if amount != 0)
     line = f"money: {_usd(money.spent.total)} USD spent{f' ({spent})' if spent else ''}"
     yield f"{line}; saved: {saved or '0'}; a full run: {_usd(money.full)}"
+
+
+def calls_line(activity: Snapshot, *, complete: bool) -> str:
+    """Return what a run that was cut off has paid for, finished cases or not; nothing without calls.
+
+    Args:
+        activity: The activity of its processes.
+        complete: Whether that is all of it; workers report theirs twice a second.
+
+    Example:
+        >>> calls_line(Snapshot(judge_calls=155, judge_tokens=51200, cost_usd=0.12, target_calls=60), complete=True)
+        'calls before the run ended: judges 155 (51,200 tokens, 0.1200 USD), targets 60'
+    """
+    used = [f"{activity.judge_tokens:,} tokens"] if activity.judge_tokens else []
+    used += [f"{_usd(activity.cost_usd)} USD"] if activity.cost_usd is not None else []
+    usage = f" ({', '.join(used)})" if used else ""
+    parts = [f"judges {activity.judge_calls}{usage}"] if activity.judge_calls else []
+    parts += [f"targets {activity.target_calls}"] if activity.target_calls else []
+    return f"calls before the run ended: {'' if complete else 'at least '}{', '.join(parts)}" if parts else ""
 
 
 def _usd(amount: float | None) -> str:

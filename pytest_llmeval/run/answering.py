@@ -152,8 +152,12 @@ class Answering:
             here: Where a plain target is called; ``None``: in a thread of its own.
             cut_off: Gets what has been paid for of an answer whose judges or opponents are cancelled.
         """
-        if pending is not None:
-            return await self._judged(pending, cut_off)
+        with self.limit.in_turn():
+            if pending is not None:
+                return await self._judged(pending, cut_off)
+            return await self._answered(job, here, cut_off)
+
+    async def _answered(self, job: Job, here: ThisThread | None, cut_off: list[CaseAnswer] | None) -> CaseAnswer:
         answer = CaseAnswer(job.case, origin="run" if job.case.prediction is MISSING else "given")
         try:
             answer.case = answer_to(job, await self._chain_for(job, here)(job))

@@ -139,6 +139,12 @@ class CaseRunner:
         """Return what the processes of the run do, as far as they have shown it."""
         return self.judges.snapshot() if "judges" in vars(self) else self.activity.snapshot()
 
+    def calls_line(self) -> str:
+        """Return what a run that was cut off has paid for; nothing without calls."""
+        from pytest_llmeval.reports.overview import calls_line
+
+        return calls_line(self.snapshot(), complete="judges" not in vars(self) or not self.judges.has_others)
+
     @cached_property
     def _prefetch(self) -> "Prefetch":
         """What calls targets and judges, which runs of recorded predictions never do."""

@@ -395,6 +395,7 @@ class AskTarget:
             BaseException: Whatever the target raises.
         """
         target, cases = job.target.load(), job.cases
+        self.limit.activity.target_calls += 1
         if isinstance(target, BatchTarget):
             predictions = await target.answer([each.input if job.messages is None else job.messages for each in cases])
         else:

@@ -432,6 +432,9 @@ class Snapshot(NamedTuple):
         retries: Attempts that were repeated.
         cost_usd: Of calls with a known price; ``None`` where there was none.
         waits: What a call waits for, such as its next attempt.
+        judge_calls: Calls of judges and simulated users that were made, those that were cut off included.
+        judge_tokens: Tokens of those that said so.
+        target_calls: Calls of targets that were made.
     """
 
     total: int = 0
@@ -440,6 +443,9 @@ class Snapshot(NamedTuple):
     retries: int = 0
     cost_usd: float | None = None
     waits: str = ""
+    judge_calls: int = 0
+    judge_tokens: int = 0
+    target_calls: int = 0
 
     @classmethod
     def of_all(cls, parts: Iterable[Self]) -> Self:
@@ -453,6 +459,9 @@ class Snapshot(NamedTuple):
             sum(each.retries for each in every),
             sum(costs) if costs else None,
             next((each.waits for each in every if each.waits), ""),
+            sum(each.judge_calls for each in every),
+            sum(each.judge_tokens for each in every),
+            sum(each.target_calls for each in every),
         )
 
 
@@ -464,15 +473,21 @@ class Activity(Struct):
     in_flight: int = 0
     retries: int = 0
     cost_usd: float | None = None
+    judge_calls: int = 0
+    judge_tokens: int = 0
+    target_calls: int = 0
     _waits: dict[object, str] = {}
 
     def snapshot(self) -> Snapshot:
         """Return the present counts; of several calls that wait, the one that began last is shown."""
-        waits = list(self._waits.values())
-        return Snapshot(self.total, self.done, self.in_flight, self.retries, self.cost_usd, waits[-1] if waits else "")
+        waits = next(reversed(self._waits.values()), "")
+        calls = self.judge_calls, self.judge_tokens, self.target_calls
+        return Snapshot(self.total, self.done, self.in_flight, self.retries, self.cost_usd, waits, *calls)
 
-    def spend(self, usd: float | None) -> None:
-        """Add the cost of a call, if it is known."""
+    def spend(self, tokens: int, usd: float | None) -> None:
+        """Add a call of a judge: its tokens and cost, as far as they are known."""
+        self.judge_calls += 1
+        self.judge_tokens += tokens
         if usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + usd
 

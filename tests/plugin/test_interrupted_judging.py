@@ -5,13 +5,14 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from judges import shown_to
+from judges import ClaimJudge, case, shown_to
 from running import WITHOUT_UNUSED, Started, wait_for_group
-from servers import PATIENCE, Call, Sent, reply
+from servers import PATIENCE, Answer, Call, Sent, reply
 
 if TYPE_CHECKING:
     from judges import Judged
@@ -53,21 +54,42 @@ threading.Thread(target=watch, daemon=True).start()
 interrupt that arrives in the callback of a weak reference, and pytest has code of its own that takes none."""
 
 
+YES = reply("yes")
+
+
 class Stuck:
     """Answers the first calls, and no others before `over` is set."""
 
-    def __init__(self) -> None:
+    def __init__(self, answered: int, answer: Answer) -> None:
         self.over = threading.Event()
+        self._answered, self._answer = answered, answer
 
     def __call__(self, call: Call) -> Sent:
-        if call.number > ANSWERED:
+        if call.number > self._answered:
             self.over.wait(PATIENCE)
-        return reply("yes")(call)
+        return self._answer(call)
 
 
-def _interrupted(judged: "Judged", with_signal: signal.Signals, *, workers: int) -> str:
-    """Run pytest until it waits for calls that are under way; end it, and return what it printed."""
-    stuck = Stuck()
+def _interrupted(
+    judged: "Judged",
+    with_signal: signal.Signals,
+    *,
+    workers: int,
+    replies: int = ANSWERED,
+    answer: Answer = YES,
+    finished: Callable[[Sequence[Call]], Iterable[str]] = lambda calls: (shown_to(each)["answer"] for each in calls),
+) -> str:
+    """Run pytest until it waits for calls that are under way; end it, and return what it printed.
+
+    Args:
+        judged: The project.
+        with_signal: Sent to all processes of the run.
+        workers: Of xdist.
+        replies: How many calls are answered.
+        answer: How.
+        finished: Returns the cases that these calls finish.
+    """
+    stuck = Stuck(replies, answer)
     judged.server.script(stuck)
     judged.project.write("conftest.py", WATCH)
     line = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "-pno:cacheprovider", "--llmeval-concurrency=4"]
@@ -77,8 +99,8 @@ def _interrupted(judged: "Judged", with_signal: signal.Signals, *, workers: int)
     run = Started([*line, "s.eval.yaml"], os.environ, judged.project.path, said, said, workers=workers, group=True)
     try:
         # Of the last calls answered the replies may still be on their way when as many more have arrived.
-        judged.server.wait_for_calls(ANSWERED + 4)
-        answered = [shown_to(call)["answer"] for call in judged.server.calls[:ANSWERED]]
+        judged.server.wait_for_calls(replies + 4)
+        answered = finished(judged.server.calls[:replies])
         judged.project.write("answered.new", " ".join(answered)).rename(judged.project.path / "answered.txt")
         _wait_for(lambda: len(list(judged.project.path.glob("waits.*"))) == max(workers, 1))
         os.killpg(run.pid, with_signal)
@@ -151,6 +173,28 @@ def test_a_killed_run_is_taken_up_where_it_ended(suite: "Judged", workers: int) 
     again = suite.project.run(workers=workers)
     assert (again.code, again.counts) == (0, {"passed": 20})
     assert suite.asked() == dict.fromkeys(sorted({*WORDS} - {*kept}), 1)
+
+
+def test_ctrl_c_leaves_finished_cases_and_says_what_was_paid(judged: "Judged") -> None:
+    """Each case takes two calls, one after the other, and many cases are asked about at a time."""
+    judge, replies = ClaimJudge(), 40
+
+    def answer(call: Call) -> Sent:
+        return reply(judge.reply(*(each["content"] for each in call.body["messages"])))(call)
+
+    def finished(calls: Sequence[Call]) -> Iterable[str]:
+        asked = Counter(match for each in calls for match in {*re.findall(r"w\d\d", each.prompt)})
+        return [word for word, times in asked.items() if times == 2]
+
+    words = [f"w{number:02}" for number in range(40)]
+    rows = [case(word) | {"prediction": {"answer": f"{word}.", "contexts": [f"{word}."]}} for word in words]
+    judged.suite("s.eval.yaml", rows, evaluators=[{"claims": {"metrics": ["faithfulness"]}}])
+    said = _interrupted(judged, signal.SIGINT, workers=0, replies=replies, answer=answer, finished=finished)
+    ended = re.search(r"cases: (\d+) passed, (\d+) not run", said)
+    assert ended is not None
+    # Four calls are under way, so at least this many cases have both of theirs.
+    assert int(ended[1]) >= replies // 2 - 6
+    assert f"calls before the run ended: judges {replies + 4} ({replies * 15} tokens)" in said
 
 
 def test_ctrl_c_ends_a_bulk_suite_with_what_it_had(suite: "Judged") -> None:
