@@ -339,6 +339,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "compare",
             "decide",
             "doctor",
+            "guard",
             "export mlflow",
             "history",
             "html",

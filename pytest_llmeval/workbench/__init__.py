@@ -11,6 +11,7 @@ COMMANDS = {
     "compare": "compare two JSON reports",
     "decide": "apply changed thresholds and gates to a report",
     "doctor": "say what would keep a run from working, and what it would cost",
+    "guard": "list what a pull request asks less of: limits, cases, checks, judges",
     "history": "print the last runs and approvals of a suite, or draw them",
     "init": "write a first suite, a CI workflow and settings for a project",
     "judge": "measure what another judge would change",

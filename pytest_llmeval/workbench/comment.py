@@ -14,6 +14,7 @@ from pytest_llmeval.baselines.comparable import moment_of
 from pytest_llmeval.cli.console import refuse_input, say, write_text
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, seconds
+from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.reports.form import OUTCOMES, CaseReport, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
@@ -47,6 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("report", type=Path, metavar="RUN", help="JSON report of the run")
     parser.add_argument("--baseline", type=Path, metavar="BASE", help="JSON report of the run to compare with")
+    parser.add_argument("--guard", type=Path, metavar="FILE", help="include this table, which llmeval guard -o wrote")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this file, not to standard output")
     parser.add_argument(
         "--repository",
@@ -64,7 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _comment(options: Namespace) -> int:
     code = 0
     baseline, absent = None, ""
-    refuse_input(options.output, options.report, options.baseline)
+    refuse_input(options.output, options.report, options.baseline, options.guard)
     try:
         run = read_report(options.report)
     except SuiteError as error:
@@ -85,7 +87,8 @@ def _comment(options: Namespace) -> int:
         repository = repository._replace(url=options.repository)
     commits = [options.commit or "", run.run.commit or ""]
     links = source_links(repository, commits, [suite.path for suite in run.suites])
-    _write(comment_text(run, baseline, absent, links), options.output)
+    guard = "" if options.guard is None else read_text(options.guard, str(options.guard), "a table", _SPACE)
+    _write(comment_text(run, baseline, absent, links, guard.strip()), options.output)
     return code
 
 
@@ -132,7 +135,11 @@ def failure_text(faults: Sequence[object]) -> str:
 
 
 def comment_text(
-    run: RunReport, baseline: RunReport | None = None, absent: str = "", links: SourceLinks = NO_LINKS
+    run: RunReport,
+    baseline: RunReport | None = None,
+    absent: str = "",
+    links: SourceLinks = NO_LINKS,
+    guard: str = "",
 ) -> str:
     """Return the comment on a run.
 
@@ -141,6 +148,7 @@ def comment_text(
         baseline: The run to compare with, if there is one.
         absent: Why there is none.
         links: Where files and commits are on the web.
+        guard: What the pull request asks less of, as Markdown.
     """
     comparison = compare_runs(run, baseline) if baseline is not None else None
     changes = approved_comparison(run) if comparison is None else comparison
@@ -172,6 +180,8 @@ def comment_text(
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
 
+    if guard:
+        sheet.add(guard)
     passed = [each for each in verdicts if each[0] == "passed"]
     sheet.fold_table("More gates" if open_gates else "Gates", _JUDGED, [*more_gates, *passed], _verdict)
     sheet.fold_items("More faulty files", more_faults, _item)

@@ -2,7 +2,6 @@
 
 import ast
 import configparser
-import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.services.git import GitError, run_git
 
 _ROOTS: Final = (".", "src")
 """Folders of a project that modules are imported from."""
@@ -208,15 +208,6 @@ class Project:
 
     def _git(self, *arguments: str) -> str:
         try:
-            done = subprocess.run(  # noqa: S603 (fixed arguments)
-                ["git", *arguments],  # noqa: S607 (git is found where the user's shell finds it)
-                cwd=self.folder,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=10,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
+            return run_git(self.folder, *arguments).strip()
+        except GitError:
             return ""
-        return done.stdout.strip()

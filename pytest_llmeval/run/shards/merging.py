@@ -1,6 +1,5 @@
 """Merging the files of shards: refusing what does not belong together, and putting the rest together."""
 
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -26,10 +25,10 @@ from pytest_llmeval.run.checkout import (
 from pytest_llmeval.run.run_record import Item, RunRecord
 from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint, shard_of
 from pytest_llmeval.run.stages import collected_records
+from pytest_llmeval.services.git import GitError, run_git
 from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order, stopping
 
 _LISTED = 5
-_PATIENCE_S = 60
 _NAMED = 100
 
 
@@ -144,14 +143,11 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
 
 def _tracked(root: Path) -> frozenset[Path] | None:
     """Return the files that the commit in a folder has; ``None`` where there is no repository."""
-    command = ["git", "-C", str(root), "ls-files", "-z", "--", "*.py", "*.eval.*"]
     try:
-        done = subprocess.run(command, capture_output=True, check=True, timeout=_PATIENCE_S)  # noqa: S603 (git)
-    except (OSError, subprocess.SubprocessError):
+        names = run_git(root, "ls-files", "-z", "--", "*.py", "*.eval.*")
+    except GitError:
         return None
-    return frozenset(
-        (root / name).resolve() for name in done.stdout.decode("utf-8", "surrogateescape").split("\0") if name
-    )
+    return frozenset((root / name).resolve() for name in names.split("\0") if name)
 
 
 def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
