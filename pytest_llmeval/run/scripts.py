@@ -1,5 +1,6 @@
 """Runs of declared suites in scripts and notebooks: the engine and the stages of pytest's runs, without pytest."""
 
+import asyncio
 import sys
 import uuid
 import warnings
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
+from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import CutShortError, LlmevalError
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.core.wording import printable
@@ -27,6 +29,7 @@ from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import RunScope, RunTerms, collect, judges_of
+from pytest_llmeval.scoring.resample import draw_ahead
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -161,6 +164,8 @@ class ScriptRun:
         executions: list[Execution] = []
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
         stream = runner.stream(loaded, FromFixtures(target, _Judge(own_judge)))
+        if any(each.prediction is MISSING for each in suite.cases):  # while the first calls are under way
+            asyncio.get_running_loop().run_in_executor(None, draw_ahead, len(suite.cases))
         try:
             with _progress_bar(len(suite.cases), suite.name, progress) as bar:
                 async for _, execution in stream:

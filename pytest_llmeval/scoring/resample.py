@@ -84,6 +84,14 @@ def resampled_totals(
     return _products(matrix, resamples, copy)
 
 
+def draw_ahead(cases: int) -> None:
+    """Draw the weights of a set of cases while nothing else is to be done, so that its intervals take less time."""
+    resamples = resample_count(cases)
+    if cases * resamples <= _MOST_DRAWS:
+        _kept_weights(cases, resamples, SEED)
+    _libraries()
+
+
 def _type_of_totals(matrix: "NDArray[Any]") -> "type[np.signedinteger[Any]] | None":
     """Return the integers that hold all totals of a wide matrix of few whole numbers; ``None`` for other matrices."""
     import numpy as np
