@@ -277,7 +277,7 @@ def test_tutorial_leads_from_nothing_to_a_gated_pull_request(tmp_path: Path) -> 
 
 
 def test_rag_tutorial_leads_from_an_empty_folder_to_a_comment_in_ten_commands(tmp_path: Path) -> None:
-    follow(RAG_TUTORIAL, tmp_path, written="evals/questions.eval.yaml")
+    follow(RAG_TUTORIAL, tmp_path, written="tests/evals/questions.eval.yaml")
     typed = [line for each in blocks(RAG_TUTORIAL) if each.language == "sh" for line in each.text.splitlines()]
     typed += [line for each in blocks(RAG_TUTORIAL) for line in each.text.splitlines() if line.startswith("$ ")]
     assert len(typed) <= 10

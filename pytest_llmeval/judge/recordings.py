@@ -26,6 +26,10 @@ _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 """Characters that a review hides, that reverse text there, or that cannot be written as UTF-8."""
 
 
+NOT_RECORDED = "no recorded verdict"
+"""The words of the error of a question whose verdict is not recorded."""
+
+
 def judgements_of(asking: Path) -> Path:
     """Return the file that holds the judgements which a suite or a Python test file asked for."""
     return own_file(asking, "judgements.jsonl")

@@ -15,6 +15,7 @@ from pytest_llmeval.judge.asking import JurorQuestion, JurorVerdict
 from pytest_llmeval.judge.contract import JudgeReply, Message, Usage, Verdict
 from pytest_llmeval.judge.options import Budget, JudgeMode
 from pytest_llmeval.judge.questions.replies import read_text
+from pytest_llmeval.judge.recordings import NOT_RECORDED
 from pytest_llmeval.judge.service import CallLimit, JudgeOffError, cost_usd
 from pytest_llmeval.judge.spec import Price
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
@@ -352,7 +353,7 @@ def _stored(question: JurorQuestion, entry: StoredJudgement, where: str, *, fres
 def _miss(question: JurorQuestion) -> str:
     why = question.juror.recordings.nearest(question.case, question.components())
     return (
-        f"case {question.case!r}: no recorded verdict of mode {question.question.mode.name!r} "
+        f"case {question.case!r}: {NOT_RECORDED} of mode {question.question.mode.name!r} "
         f"({why}); run once with --llmeval-judge=record"
     )
 

@@ -1,6 +1,7 @@
 """The end of a run, without pytest: its record becomes suites, verdicts, files and the report."""
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -417,6 +418,7 @@ def persist(judged: Judged, scope: RunScope, *, recordings: "Recordings | None" 
         *_note_history(judged, run, root, scope.stamp),
         *record_predictions(judged, run, recordings),
         *_record_judgements(judged, run, root, renews=scope.terms.judge == "refresh"),
+        *(_unrecorded(judged, root) if scope.terms.judge == "replay" else ()),
     ):
         notes.append(line)
         if failed:
@@ -483,6 +485,22 @@ def _complete(judged: Judged) -> set[tuple[str, str]]:
         for each in judged.suites
         if each.measured.ran == each.collected.total and not each.key.test
     }
+
+
+def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
+    """Say for each file how many cases lack recorded verdicts, and how to record what is missing."""
+    from pytest_llmeval.judge.recordings import NOT_RECORDED, judgements_of
+
+    lacking: Counter[str] = Counter()
+    for each in judged.suites:
+        for record in each.records:
+            errors = [record.errors, *(observation.errored for observation in record.observations.values())]
+            lacking[each.key.path] += any(NOT_RECORDED in error for every in errors for error in every.values())
+    for path, count in lacking.items():
+        if count:
+            display, file = (shlex.quote(display_path(each, root)) for each in (Path(path), judgements_of(Path(path))))
+            lack = f"{counted(count, 'case')} {'lacks' if count == 1 else 'lack'} recorded verdicts"
+            yield "", f"replay: {lack}: pytest --llmeval {display} --llmeval-judge=record, then commit {file}"
 
 
 def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bool) -> Iterator[tuple[str, str]]:

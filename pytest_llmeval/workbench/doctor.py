@@ -26,10 +26,11 @@ from pytest_llmeval.cli.suite_file import open_suite, suite_files
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, SuiteError
 from pytest_llmeval.core.wording import counted, seconds
-from pytest_llmeval.data.files.places import own_file
+from pytest_llmeval.data.files.places import display_path, own_file
 from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
 from pytest_llmeval.judge.spec import jurors_of
 from pytest_llmeval.services.secrets import proxy_for
+from pytest_llmeval.workbench.project import Project
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.spec import JudgeSpec
@@ -431,6 +432,44 @@ def _recordings(path: Path) -> Finding:
     return Finding("ok", f"{path}: {counted(len(judgements.entries), 'recorded verdict')}")
 
 
+_WORKFLOWS = (".github/workflows/*.yml", ".github/workflows/*.yaml", ".gitlab-ci.yml", "*.gitlab-ci.yml")
+_REPLAYS = "--llmeval-judge=replay"
+
+
+def ci_findings(suites: "Sequence[Suite]") -> Iterator[Finding]:
+    """Yield whether the workflows of the project that run suites have what their judges need: a key, or recordings."""
+    from pytest_llmeval.judge.clients import key_variable
+
+    files = dict.fromkeys(file for pattern in _WORKFLOWS for file in sorted(Path().glob(pattern)))
+    for file in files:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if "--llmeval" not in text:
+            continue
+        judged = [suite for suite in suites if suite.asks_judge]
+        if _REPLAYS in text:
+            yield from (_replayed(file, suite) for suite in judged)
+            continue
+        judges = (each for suite in judged for each in jurors_of(suite.judge) if each.provider not in (None, "fixture"))
+        for variable in filter(None, dict.fromkeys(map(key_variable, judges))):
+            if variable in text:
+                yield Finding("ok", f"{file} names {variable}, the key of a judge")
+            elif "gitlab" not in file.name:  # where each job gets all variables of the project
+                mend = f"pass it from the secrets, or add {_REPLAYS}: see the page Judges in CI"
+                yield Finding("warning", f"{file}: the run gets neither {variable} nor recorded verdicts", [mend])
+
+
+def _replayed(workflow: Path, suite: "Suite") -> Finding:
+    path = display_path(suite.path, Path.cwd())
+    recordings = display_path(own_file(suite.path, "judgements.jsonl"), Path.cwd())
+    if not Path(recordings).exists():
+        record = f"pytest --llmeval {shlex.quote(path)} {_REPLAYS.replace('replay', 'record')}"
+        return Finding("warning", f"{workflow} replays verdicts, and {recordings} does not exist", [record])
+    if Project(Path()).is_uncommitted(recordings):
+        text = f"{workflow} replays verdicts, and {recordings} has changes that are not committed"
+        return Finding("warning", text, [f"git add {shlex.quote(recordings)} && git commit"])
+    return Finding("ok", f"{workflow} replays the verdicts of {recordings}")
+
+
 _MOST_LISTED = 3
 
 
@@ -484,6 +523,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
         yield Finding("failing", fault, ["fix the name in the suite, or what keeps its module from being imported"])
     yield from model_findings(suites, plan, ask=ask)
     yield from stored_findings(files)
+    yield from ci_findings(suites)
     if sound:
         yield from (Finding("ok", f"a run would take: {line}") for line in plan.cost)
 

@@ -11,11 +11,12 @@ from typing import NamedTuple
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.judge.clients import key_variable
-from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.workbench.project import Project, TargetPlace, find_target
 from pytest_llmeval.workbench.rag import RagSuite, add_rag_arguments, rag_suite
 
-_SUITES = "evals"
+_SUITES = "tests/evals"
+"""A folder below ``tests``, which setuptools never takes for a package: one of its own at the top of a project would
+keep ``pip install -e .`` from finding the packages."""
 _IGNORED = (".llmeval/", "eval-baseline/", "eval-reports/")
 _REPORT = "eval-reports/report.json"
 _NEXT = (
@@ -30,7 +31,7 @@ _CONFTEST = '''\
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]{below}))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]{below}))
 '''
 
 
@@ -77,7 +78,7 @@ def _init(options: Namespace) -> int:
         for step in _steps(project, host, target, rag):
             say([_done(folder, step)])
         if rag is not None and rag.judge is not None:
-            say([_judge_in_ci(rag.judge, host)])
+            say([_judge_in_ci(rag, host)])
     except OSError as error:
         raise LlmevalError(f"{error.filename or folder}: not written: {error.strerror}") from None
     where = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
@@ -116,13 +117,14 @@ def _steps(project: Project, host: str, target: TargetPlace | None, rag: RagSuit
     paths = () if target is None else (target.root,)
     yield from _settings(project, paths)
     yield from _ignored(project)
-    yield from _workflow(project, host, None if rag is None else rag.judge)
+    yield from _workflow(project, host, rag)
 
 
 def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
     """Yield a step that makes modules importable: pytest's settings if there are none yet, or else a conftest."""
-    lines = ["[tool.pytest.ini_options]", "llmeval = true  # suites run without --llmeval, in editors too"]
-    lines += [f'pythonpath = ["{each}"]' for each in paths]
+    lines = ["[tool.pytest.ini_options]", *(f'pythonpath = ["{each}"]' for each in paths)]
+    if not paths:  # or else each run of the project's tests would call its application
+        lines.append("llmeval = true  # suites run without --llmeval, in editors too")
     settings = project.pytest_settings()
     added = project.added_to_pyproject("\n".join(lines)) if not settings.file else ""
     if added:
@@ -144,7 +146,7 @@ def _ignored(project: Project) -> Iterator[_Step]:
         yield _Step(".gitignore", left="it ignores all files of runs")
 
 
-def _workflow(project: Project, host: str, judge: JudgeSpec | None) -> Iterator[_Step]:
+def _workflow(project: Project, host: str, rag: RagSuite | None) -> Iterator[_Step]:
     place = ".github/workflows/evals.yml" if host == "github" else ".gitlab-ci.yml"
     root = project.repository
     if root is not None and root != project.folder.resolve():
@@ -157,26 +159,39 @@ def _workflow(project: Project, host: str, judge: JudgeSpec | None) -> Iterator[
     text = _template(f"{host}.yml").replace('"main"', json.dumps(project.branch))
     install = " ".join(["pip install", *project.requirements, _PACKAGE])
     text = text.replace(f"pip install {_PACKAGE}", install)
-    yield _Step(place, text if judge is None else _with_judge(text, judge))
+    yield _Step(place, text if rag is None or rag.judge is None else _with_judge(text, rag, host))
 
 
-def _with_judge(workflow: str, judge: JudgeSpec) -> str:
-    """Return a workflow that passes the key of a model to the run, or replays recorded verdicts if it has none."""
-    variable = key_variable(judge)
-    if variable is None:
+def _with_judge(workflow: str, rag: RagSuite, host: str) -> str:
+    """Return a workflow whose run replays recorded verdicts, or asks the judge: with its key, cache and a budget."""
+    if rag.replays:
         return workflow.replace("--llmeval-texts=all", "--llmeval-texts=all --llmeval-judge=replay", 1)
-    env = f"        env:\n          {variable}: ${{{{ secrets.{variable} }}}}\n"
-    return workflow.replace("      - name: Evaluate\n", f"      - name: Evaluate\n{env}", 1)
+    variable = None if rag.judge is None else key_variable(rag.judge)
+    parts = _template(f"{host}-judge.yml").replace("OPENAI_API_KEY", variable or "").split("---\n")
+    for marker, part in zip(_JUDGE_PARTS[host], parts, strict=True):
+        workflow = workflow.replace(marker, part + marker, 1)
+    options = f"--llmeval-texts=all --llmeval-judge=$JUDGE --llmeval-budget=calls={_MOST_CALLS * rag.cases}"
+    return workflow.replace("--llmeval-texts=all", options, 1)
 
 
-def _judge_in_ci(judge: JudgeSpec, host: str) -> str:
+_JUDGE_PARTS = {
+    "github": ("      - name: Evaluate\n", "        run: >-\n          pytest", "      - name: Compare\n"),
+    "gitlab": ("  before_script:\n", "    - >-\n      pytest"),
+}
+"""What stands behind each part of the template of a judge with a key."""
+_MOST_CALLS = 12
+"""Calls that claims of one question take at most: two texts are split and compared four times, each asked again."""
+
+
+def _judge_in_ci(rag: RagSuite, host: str) -> str:
     """Return the line that says what the workflow needs for a model that judges."""
-    variable = key_variable(judge)
-    if variable is None:
+    assert rag.judge is not None
+    model, variable = rag.judge.model, key_variable(rag.judge)
+    if rag.replays:
         record = f"pytest --llmeval {_SUITES} --llmeval-judge=record"
-        return f"judge    the workflow replays verdicts of {judge.model}: {record}, then commit {_SUITES}/__llmeval__"
+        return f"judge    the workflow replays verdicts of {model}: {record}, then commit {_SUITES}/__llmeval__"
     place = f"the CI/CD variable {variable}" if host == "gitlab" else f"the secret {variable}: gh secret set {variable}"
-    return f"judge    the workflow asks {judge.model}, and needs {place}"
+    return f"judge    the workflow asks {model}, and needs {place}"
 
 
 def _template(name: str) -> str:

@@ -206,6 +206,10 @@ class Project:
         current = self._git("symbolic-ref", "--short", "HEAD")
         return remote or ("master" if current == "master" else "main")
 
+    def is_uncommitted(self, name: str) -> bool:
+        """Return whether a file has changes that git does not have; false outside a repository."""
+        return bool(self._git("--no-optional-locks", "status", "--porcelain", "--ignored", "--", name))
+
     def _git(self, *arguments: str) -> str:
         try:
             return run_git(self.folder, *arguments).strip()

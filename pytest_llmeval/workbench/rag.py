@@ -13,6 +13,7 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.core.wording import as_line, counted, limit
 from pytest_llmeval.evaluators.answers import json_in
+from pytest_llmeval.judge.clients import key_variable
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.workbench.project import TargetPlace
 from pytest_llmeval.workbench.questions import (
@@ -52,12 +53,14 @@ class RagSuite(NamedTuple):
         cases: How many cases it has.
         approves: Whether its gates compare with an approved run.
         judge: The model that it asks; ``None`` if it asks none.
+        replays: Whether CI replays recorded verdicts; otherwise it asks the model, and has its key.
     """
 
     path: str
     text: str
     cases: int
     approves: bool
+    replays: bool
     judge: JudgeSpec | None = None
 
 
@@ -141,6 +144,12 @@ def add_rag_arguments(parser: ArgumentParser) -> None:
     )
     group.add_argument("--judge", metavar="PROVIDER:NAME", help="model that judges claims, such as openai:MODEL")
     group.add_argument("--judge-url", metavar="URL", help="address of a server with the interface of the provider")
+    group.add_argument(
+        "--judge-in-ci",
+        choices=("key", "replay"),
+        help="whether the workflow asks the judge, with its key, or replays verdicts that you record and commit; "
+        "default: key, if the model needs one",
+    )
     group.add_argument("--yes", action="store_true", help="call the target once, without asking, to see its answer")
 
 
@@ -187,7 +196,8 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
         say([f"         {judge.model} is not used: it would judge claims, and {why}"])
     text = "".join(f"{line}\n" for line in _lines(findings))
     model = judge if findings.claims and judge is not None and judge.provider != "fixture" else None
-    return RagSuite(path, text, len(file.rows), "max_drop" in text, model)
+    replays = model is not None and (key_variable(model) is None or options.judge_in_ci == "replay")
+    return RagSuite(path, text, len(file.rows), "max_drop" in text, replays, model)
 
 
 def _stem(path: Path) -> str:

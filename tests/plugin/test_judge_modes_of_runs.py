@@ -96,6 +96,9 @@ def test_a_miss_of_replay_names_case_mode_and_what_differs(judged: "Judged") -> 
     assert reasons["new"].startswith(
         "judge: JudgeError: case 'new': no recorded verdict of mode 'default_binary' (no verdict is recorded "
     )
+    file = "__llmeval__/s.judgements.jsonl"
+    record = f"pytest --llmeval s.eval.yaml --llmeval-judge=record, then commit {file}"
+    assert ran.text.count(f"replay: 2 cases lack recorded verdicts: {record}") == 1
     assert (ran.outcomes("s")["a"], ran.gates("s"), ran.code) == ("errored", {"judge_score >= 0": "failed"}, 1)
     other = judged.project.run(REPLAY, "--llmeval-judge-model=openai:n")
     assert "differs in the model (openai:n, recorded openai:m)" in _reasons(other)["b"]

@@ -85,6 +85,20 @@ def test_a_changed_reader_that_fails_on_stored_replies_costs_their_cases_only(po
     assert said in ran.text
 
 
+def test_passages_in_another_order_are_replayed_where_each_is_asked_about_alone(polite: Project) -> None:
+    asks = 'return [Question(MODE, {"answer": {1, 2} if case.id == "set" else case.prediction})]'
+    alone = 'return [Question(MODE, {"answer": each}) for each in case.prediction]'
+    polite.write(
+        "conftest.py", CONFTEST.replace(asks, alone).replace("(verdict,) = verdicts", "verdict, *_ = verdicts")
+    )
+    for mode, passages in (("record", ["one", "two", "three"]), ("replay", ["three", "one", "two"])):
+        cases = [{"id": "a", "prediction": passages}]
+        polite.write("polite.eval.json", json.dumps({"suite": "polite", "evaluators": ["polite"], "cases": cases}))
+        ran = polite.run(f"--llmeval-judge={mode}")
+        assert ran.outcomes("polite") == {"a": "passed"}
+        assert ran.suites["polite"]["usage"]["verdicts"] == 3
+
+
 def test_a_judge_client_that_cannot_judge_is_told_without_frames_of_the_plugin(polite: Project) -> None:
     polite.write("conftest.py", CONFTEST.replace("return lambda request: str(request)", "return str"))
     ran = polite.run()

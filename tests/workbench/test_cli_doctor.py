@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -290,3 +291,29 @@ def test_addresses_of_judges_and_systems_that_refuse_connections_are_failing(doc
     assert f"failing   judge openai:m at http://{address}/v1: {address} refuses connections\n" in text
     assert f"failing   target of t.eval.json[app]: {address} refuses connections\n" in text
     assert "failing   target of t.eval.json[other]: the host no-such-host.invalid is unknown\n" in text
+
+
+def test_workflows_without_key_and_verdicts_that_are_not_committed_are_warned_of(
+    doctor: Doctor, tmp_path: Path
+) -> None:
+    write(tmp_path, JUDGED)
+    workflow = tmp_path / ".github" / "workflows" / "evals.yml"
+    workflow.parent.mkdir(parents=True)
+    recordings = "__llmeval__/s.judgements.jsonl"
+    key = {"OPENAI_API_KEY": KEY}
+    workflow.write_text("run: pytest --llmeval", encoding="utf-8")
+    place = ".github/workflows/evals.yml"
+    assert (
+        f"warning   {place}: the run gets neither OPENAI_API_KEY nor recorded verdicts\n" in doctor(environment=key)[1]
+    )
+    workflow.write_text("run: pytest --llmeval\nenv: {OPENAI_API_KEY: x}", encoding="utf-8")
+    assert f"ok        {place} names OPENAI_API_KEY, the key of a judge\n" in doctor(environment=key)[1]
+    workflow.write_text("run: pytest --llmeval --llmeval-judge=replay", encoding="utf-8")
+    text = doctor(environment=key)[1]
+    assert f"warning   {place} replays verdicts, and {recordings} does not exist\n" in text
+    assert ": pytest --llmeval s.eval.json --llmeval-judge=record\n" in text
+    (tmp_path / recordings).parent.mkdir()
+    (tmp_path / recordings).touch()
+    assert f"ok        {place} replays the verdicts of {recordings}\n" in doctor(environment=key)[1]
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert f"{recordings} has changes that are not committed\n" in doctor(environment=key)[1]

@@ -15,7 +15,7 @@ from pytest_llmeval.cli import main
 Init = Callable[..., list[str]]
 
 APP = "async def answer(question, model='small'):\n    return f'You asked: {question}'\n\nLIMIT = 3\n"
-WRITTEN = [".github/workflows/evals.yml", ".gitignore", "evals/first.eval.yaml", "pyproject.toml"]
+WRITTEN = [".github/workflows/evals.yml", ".gitignore", "pyproject.toml", "tests/evals/first.eval.yaml"]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def evaluate(folder: Path, *arguments: str) -> str:
     dropped = ("PYTEST_", "GITHUB_", "CI", "COVERAGE_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     workers = 2 if "-n" in arguments else 0
-    command = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "evals", *arguments]
+    command = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "tests/evals", *arguments]
     done = run_python(command, environment, folder, workers=workers)
     assert done.code == 0, done.out + done.err
     return done.out.splitlines()[-1]
@@ -57,14 +57,14 @@ def git(folder: Path, *arguments: str) -> str:
 
 def test_an_empty_folder_gets_a_suite_that_passes_at_once(init: Init, tmp_path: Path) -> None:
     assert init() == [
-        "wrote    evals/first.eval.yaml",
+        "wrote    tests/evals/first.eval.yaml",
         "wrote    pyproject.toml",
         "wrote    .gitignore",
         "wrote    .github/workflows/evals.yml",
         "",
         "Next:",
-        "  pytest --llmeval evals",
-        "  pytest --llmeval evals --llmeval-report=eval-reports/report.json",
+        "  pytest --llmeval tests/evals",
+        "  pytest --llmeval tests/evals --llmeval-report=eval-reports/report.json",
         "  llmeval comment eval-reports/report.json",
     ]
     assert sorted(files(tmp_path)) == WRITTEN
@@ -85,9 +85,9 @@ def test_a_project_with_src_layout_and_settings_gets_a_conftest_and_passes(
     (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
     lines = init("--target", "shop.bot:answer")
     assert "left     pyproject.toml: it has settings of pytest" in lines
-    assert "wrote    evals/conftest.py" in lines
+    assert "wrote    tests/evals/conftest.py" in lines
     assert (tmp_path / "pyproject.toml").read_text(encoding="utf-8") == settings
-    assert "target: shop.bot:answer\n" in (tmp_path / "evals" / "first.eval.yaml").read_text(encoding="utf-8")
+    assert "target: shop.bot:answer\n" in (tmp_path / "tests" / "evals" / "first.eval.yaml").read_text(encoding="utf-8")
     assert "pip install -e . pytest-llmeval-suite\n" in files(tmp_path)[".github/workflows/evals.yml"]
     assert "3 passed in " in evaluate(tmp_path, *arguments)
 
@@ -101,8 +101,8 @@ def test_a_project_without_settings_gets_them_and_no_conftest(init: Init, tmp_pa
     assert "extended pyproject.toml" in init("--target", "my_app:answer")
     after = (tmp_path / "pyproject.toml").read_bytes()
     assert after.startswith(before + b"\r\n\r\n[tool.pytest.ini_options]\r\n")
-    assert tomllib.loads(after.decode())["tool"]["pytest"]["ini_options"] == {"llmeval": True, "pythonpath": [root]}
-    assert not (tmp_path / "evals" / "conftest.py").exists()
+    assert tomllib.loads(after.decode())["tool"]["pytest"]["ini_options"] == {"pythonpath": [root]}
+    assert not (tmp_path / "tests" / "evals" / "conftest.py").exists()
     assert "3 passed in " in evaluate(tmp_path)
 
 
@@ -112,7 +112,7 @@ def test_a_second_time_nothing_changes(init: Init, tmp_path: Path) -> None:
     lines = init()
     assert files(tmp_path) == before
     assert lines[:4] == [
-        "left     evals/first.eval.yaml: it exists",
+        "left     tests/evals/first.eval.yaml: it exists",
         "left     pyproject.toml: it has settings of pytest",
         "left     .gitignore: it ignores all files of runs",
         "left     .github/workflows/evals.yml: it exists",
@@ -121,8 +121,8 @@ def test_a_second_time_nothing_changes(init: Init, tmp_path: Path) -> None:
 
 def test_files_that_exist_are_left(init: Init, tmp_path: Path) -> None:
     before = {
-        "evals/first.eval.yaml": "mine",
-        "evals/conftest.py": "mine = 1\n",
+        "tests/evals/first.eval.yaml": "mine",
+        "tests/evals/conftest.py": "mine = 1\n",
         ".github/workflows/evals.yml": "mine",
         "my_app.py": APP,
         "pytest.ini": "[pytest]\n",
@@ -133,7 +133,7 @@ def test_files_that_exist_are_left(init: Init, tmp_path: Path) -> None:
     lines = init("--target", "my_app:answer")
     assert {name: text for name, text in files(tmp_path).items() if name != ".gitignore"} == before
     assert "left     pyproject.toml: pytest reads its settings from pytest.ini" in lines
-    assert "left     evals/conftest.py: it exists" in lines
+    assert "left     tests/evals/conftest.py: it exists" in lines
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_target_that_cannot_be_one_is_refused_before_anything_is_written(
     (tmp_path / "broken.py").write_text("def", encoding="utf-8")
     (line,) = init("--target", target, code=2)
     assert said in line
-    assert not (tmp_path / "evals").exists()
+    assert not (tmp_path / "tests" / "evals").exists()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_target_that_cannot_be_one_is_refused_before_anything_is_written(
 def test_whatever_takes_an_input_is_a_target(init: Init, tmp_path: Path, text: str) -> None:
     (tmp_path / "my_app").mkdir()
     (tmp_path / "my_app" / "__init__.py").write_text(text, encoding="utf-8")
-    assert "wrote    evals/first.eval.yaml" in init("--target", "my_app:answer.inner")
+    assert "wrote    tests/evals/first.eval.yaml" in init("--target", "my_app:answer.inner")
 
 
 def test_another_folder_is_made_and_named_in_the_commands(init: Init, tmp_path: Path) -> None:

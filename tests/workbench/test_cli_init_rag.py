@@ -60,7 +60,7 @@ def write_questions(path: Path, count: int, header: str = "id,question,ground_tr
 
 
 def suite_of(folder: Path, name: str = "questions") -> Any:
-    return yaml.safe_load((folder / "evals" / f"{name}.eval.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load((folder / "tests" / "evals" / f"{name}.eval.yaml").read_text(encoding="utf-8"))
 
 
 def command(folder: Path, *arguments: str) -> str:
@@ -77,7 +77,7 @@ def test_a_suite_from_questions_and_one_answer_is_good_and_passes(init: Command,
         "asked    my_app:answer: How long do refunds of kind 0 take?",
         'answered {"output": {"text": "It takes 30 days [1]."}, "hits": [{"body": "Refunds take 30 days."}]}',
         "         text: output.text; 1 passage",
-        "wrote    evals/questions.eval.yaml",
+        "wrote    tests/evals/questions.eval.yaml",
     ]
     assert (shop / "asked.txt").read_text(encoding="utf-8") == "'How long do refunds of kind 0 take?'\n"
     suite = suite_of(shop)
@@ -89,21 +89,21 @@ def test_a_suite_from_questions_and_one_answer_is_good_and_passes(init: Command,
         "labels": {"topic": "topic"},
     }
     assert suite["gates"] == ["pass_rate >= 0.9", {"metric": "f1", "max_drop": 0.02}]
-    validated = command(shop, "-m", "pytest_llmeval", "validate", "evals")
-    assert validated == "evals/questions.eval.yaml: no fault in 24 cases\n"
-    run = ("-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "evals")
+    validated = command(shop, "-m", "pytest_llmeval", "validate", "tests/evals")
+    assert validated == "tests/evals/questions.eval.yaml: no fault in 24 cases\n"
+    run = ("-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "tests/evals")
     assert "24 passed, 2 gates passed" in command(shop, *run, "--snapshot-update")
     assert "24 passed, 2 gates passed" in command(shop, *run)
 
 
 def test_every_line_that_is_a_choice_says_why(init: Command, shop: Path) -> None:
     init("questions.csv", "--yes", "--judge", "openai:some-model")
-    text = (shop / "evals" / "questions.eval.yaml").read_text(encoding="utf-8")
+    text = (shop / "tests" / "evals" / "questions.eval.yaml").read_text(encoding="utf-8")
     bare = [line for line in text.splitlines() if "#" not in line and not line.rstrip().endswith(":")]
     assert bare == [
         "suite: questions",
         "  format: csv",
-        '  path: "../questions.csv"',
+        '  path: "../../questions.csv"',
         "    labels: {topic: topic}",
         "  - claims: {metrics: [faithfulness, context_recall, factual_f1]}",
         "  - faithfulness >= 0.8",
@@ -117,7 +117,7 @@ def test_without_consent_nothing_is_called(init: Command, shop: Path) -> None:
     assert lines[1] == "         my_app:answer was not called; --yes calls it once, to see what its answers look like"
     assert not (shop / "asked.txt").exists()
     assert "parts" not in suite_of(shop)
-    assert "no fault" in command(shop, "-m", "pytest_llmeval", "validate", "evals")
+    assert "no fault" in command(shop, "-m", "pytest_llmeval", "validate", "tests/evals")
 
 
 @pytest.mark.parametrize(("typed", "asked"), [("y\n", True), ("n\n", False), ("\n", False)])
@@ -140,11 +140,11 @@ def test_on_a_terminal_the_user_is_asked(shop: Path, typed: str, asked: bool) ->
 
 
 def test_an_existing_suite_is_refused_before_anything_is_called(init: Command, shop: Path) -> None:
-    (shop / "evals").mkdir()
-    (shop / "evals" / "questions.eval.yaml").write_text("mine", encoding="utf-8")
+    (shop / "tests" / "evals").mkdir(parents=True)
+    (shop / "tests" / "evals" / "questions.eval.yaml").write_text("mine", encoding="utf-8")
     code, lines = init("questions.csv", "--yes")
     assert code == 2
-    assert lines[-1].startswith("evals/questions.eval.yaml: it exists, and nothing is overwritten")
+    assert lines[-1].startswith("tests/evals/questions.eval.yaml: it exists, and nothing is overwritten")
     assert not (shop / "asked.txt").exists()
     assert not (shop / "pyproject.toml").exists()
 
@@ -189,7 +189,7 @@ def test_what_cannot_be_meant_is_said(init: Command, shop: Path, arguments: tupl
     code, lines = init(*arguments)
     assert code == 2
     assert said in lines[-1]
-    assert not (shop / "evals").exists()
+    assert not (shop / "tests" / "evals").exists()
 
 
 def test_a_judge_and_passages_bring_claims(init: Command, shop: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_judge_and_passages_bring_claims(init: Command, shop: Path) -> None:
     suite = suite_of(shop)
     assert suite["evaluators"][1] == {"claims": {"metrics": ["faithfulness", "context_recall", "factual_f1"]}}
     assert suite["judge"] == {"model": "openai:qwen", "base_url": "http://localhost:8000/v1", "temperature": 0}
-    assert "no fault" in command(shop, "-m", "pytest_llmeval", "validate", "evals")
+    assert "no fault" in command(shop, "-m", "pytest_llmeval", "validate", "tests/evals")
 
 
 BOT = """\
@@ -224,7 +224,7 @@ def test_gold_ids_of_a_table_are_compared_with_those_of_an_answer(init: Command,
     options = {"k": 2, "metrics": ["recall", "mrr"], "separator": ";"}
     assert suite["evaluators"][1] == {"document_ids": options, True: "sources[].meta.uri"}  # YAML 1.1 reads on so
     assert suite["gates"][-1] == "recall@2 >= 0.5"
-    run = command(shop, "-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "evals", "-v")
+    run = command(shop, "-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "tests/evals", "-v")
     rows = {line.split()[0]: line.split()[1:] for line in run.splitlines() if line.startswith(("recall@2", "f1 "))}
     assert (rows["recall@2"][0], rows["recall@2"][-4:]) == ("1.0000", ["6", "1", "0", "0"])
     assert rows["f1"][-4:] == ["6", "1", "0", "0"]
@@ -239,11 +239,19 @@ def test_the_workflow_has_the_key_of_a_model_or_replays_and_says_which(init: Com
     assert f"judge    the workflow asks openai:some-model, and needs {secret}" in lines
     steps = yaml.safe_load((shop / WORKFLOW).read_text(encoding="utf-8"))["jobs"]["evaluate"]["steps"]
     (step,) = [each for each in steps if each.get("name") == "Evaluate"]
-    assert step["env"] == {"OPENAI_API_KEY": "${{ secrets.OPENAI_API_KEY }}"}
-    for written in (WORKFLOW, "evals/questions.eval.yaml"):
-        (shop / written).unlink()
+    assert step["env"]["OPENAI_API_KEY"] == "${{ secrets.OPENAI_API_KEY }}"
+    assert "--llmeval-judge=$JUDGE --llmeval-budget=calls=288 " in step["run"]
+    assert [each["with"]["path"] for each in steps if "verdicts" in each.get("name", "")] == [".llmeval"] * 2
+    (shop / WORKFLOW).unlink()
+    (shop / "tests/evals/questions.eval.yaml").unlink()
+    init("questions.csv", "--yes", "--judge", "openai:some-model", "--gitlab")
+    job = yaml.safe_load((shop / ".gitlab-ci.yml").read_text(encoding="utf-8"))["evals"]
+    assert [each["key"] for each in job["cache"]] == ["pip", "llmeval-$BASELINE", "verdicts"]
+    assert job["script"][0].startswith("JUDGE=auto; if ")
+    assert "--llmeval-judge=$JUDGE --llmeval-budget=calls=288 " in job["script"][1]
+    (shop / "tests/evals/questions.eval.yaml").unlink()
     _, lines = init("questions.csv", "--yes", "--judge", "openai:q", "--judge-url", "http://localhost:1/v1", "--github")
-    record = "pytest --llmeval evals --llmeval-judge=record, then commit evals/__llmeval__"
+    record = "pytest --llmeval tests/evals --llmeval-judge=record, then commit tests/evals/__llmeval__"
     assert f"judge    the workflow replays verdicts of openai:q: {record}" in lines
     steps = yaml.safe_load((shop / WORKFLOW).read_text(encoding="utf-8"))["jobs"]["evaluate"]["steps"]
     (step,) = [each for each in steps if each.get("name") == "Evaluate"]
@@ -279,7 +287,7 @@ def test_passages_of_the_file_reach_the_target_only_on_request(init: Command, sh
     _, lines = init("q.json")
     assert lines[1] == "         column contexts: not used; --contexts contexts passes it to the target"
     assert suite_of(shop, "q")["source"]["fields"] == {"input": "question"}
-    (shop / "evals" / "q.eval.yaml").unlink()
+    (shop / "tests" / "evals" / "q.eval.yaml").unlink()
     init("q.json", "--contexts", "contexts", "--yes", "--judge", "fixture:words")
     assert "{'question': 'How long?', 'contexts': ['Refunds take 30 days.']}" in (shop / "asked.txt").read_text()
     suite = suite_of(shop, "q")

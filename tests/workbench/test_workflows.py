@@ -183,4 +183,4 @@ def test_the_documentation_shows_the_workflow_that_is_written(host: str) -> None
 
 def test_both_hosts_run_the_suites_in_the_same_way() -> None:
     assert GITLAB["script"] == [step("Evaluate")["run"]]
-    assert re.search(r"--llmeval evals\b", step("Evaluate")["run"])
+    assert re.search(r"--llmeval tests/evals\b", step("Evaluate")["run"])
