@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, get_args
 
-from pytest_llmeval.core.results import MetricValue, metric_cells
+from pytest_llmeval.core.results import PASS_RATE, MetricValue, metric_cells
 from pytest_llmeval.core.wording import counted, interval, number, padded, printable, seconds, width_of
 from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, SnapshotVerdict
 from pytest_llmeval.reports.form import OUTCOMES, Changes, StopReport, SuiteReport, count_text
@@ -89,7 +89,8 @@ def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:
 
 
 def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
-    judged = list(dict.fromkeys(name for each in variants for name in each.gated))
+    # Whether cases passed is in their column.
+    judged = sorted(dict.fromkeys(name for each in variants for name in each.gated), key=lambda name: name == PASS_RATE)
     for place, suite in enumerate(variants):
         name = printable(f"  [{suite.variant}]" if place else suite.suite)
         passed = suite.counts["passed"]
@@ -102,28 +103,29 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
 def brief(row: OverviewRow, room: int) -> tuple[str, int]:
     """Return changes and metrics with gates, and the number of metrics that do not fit.
 
-    The first metric may lose decimals of its interval; the others are written in full or not at all.
+    Where there is no room for all, intervals lose decimals, or are left out: a value says more than another's interval.
     """
     values = {name: row.suite.find(name) for name in row.metrics}
     changes = "".join(f"{each}; " for each in _changes(row.suite, room))
-    room -= width_of(changes)
-    parts: list[str] = []
-    left = len(values)
-    for name, value in values.items():
-        forms = [f"{printable(name)} {form}" for form in _forms(value)]
-        fitting = (each for each in (forms[:1] if parts else forms) if width_of(", ".join([*parts, each])) <= room)
-        text = next(fitting, None)
-        if text is None:
+    room = max(0, room - width_of(changes))
+    forms = [[f"{printable(name)} {form}" for form in _forms(value)] for name, value in values.items()]
+    for level in range(_LEVELS):
+        parts = [each[min(level, len(each) - 1)] for each in forms]
+        texts = [", ".join(parts[:count]) for count in range(len(parts), -1, -1)]
+        text = next(each for each in texts if width_of(each) <= room)
+        left = texts.index(text)
+        if not left:
             break
-        parts.append(text)
-        left -= 1
-    text = ", ".join(parts)
     more = f"{text} +{left}".strip() if left else text
     return changes + (more if width_of(more) <= room else text), left
 
 
+_LEVELS = 3
+"""Forms of a value: with its interval, with a rounded interval, and without."""
+
+
 def _forms(value: MetricValue | None) -> Iterator[str]:
-    """Yield a value with its interval, with a rounded interval, and without."""
+    """Yield the forms of a value, the longest first."""
     if value is None:
         yield number(None)
         return
@@ -417,6 +419,20 @@ def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> Text
     counts = range(len(headers) - 1, _FIRST_COUNT - 1, -1)
     empty = [place for place in counts if all(row[place] == "0" for row in rows)]
     return TextTable("", headers, rows, spare=[*empty, _MEAN, *(place for place in counts if place not in empty), 2])
+
+
+_LEGEND = {
+    "undefined": "undef: no value whatever is answered",
+    "errored": "err: could not be measured",
+    "missing": "miss: did not run",
+}
+"""Counts of cases to what their column says."""
+
+
+def legend(metrics: Mapping[str, MetricValue]) -> str:
+    """Return the meaning of the columns of the table of metrics that count any cases; nothing without one."""
+    columns = (text for name, text in _LEGEND.items() if any(getattr(each, name) for each in metrics.values()))
+    return "; ".join(columns)
 
 
 def group_table(key: str, suite: SuiteReport) -> TextTable:

@@ -18,6 +18,7 @@ from pytest_llmeval.reports.overview import (
     change_lines,
     cluster_lines,
     group_table,
+    legend,
     listed_metrics,
     metric_notes,
     metric_table,
@@ -158,15 +159,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield Line(f"and {counted(table.left_out, 'row')} more")
         if table.note:
             yield Line(printable(table.note))
-    # One case has neither intervals nor means: its metrics would be a long list of single numbers.
-    few = _METRICS_OF_ONE if suite.total == 1 else None if verbosity else _METRICS
-    listed = listed_metrics(suite, most=None if everything else few, in_tables=everything)
-    if listed:
-        if suite.tables:
-            yield Line("")
-        yield from draw(metric_table(suite, listed), width, everything=everything)
-    if more := len(listed_metrics(suite)) - len(listed):
-        yield Line(f"{counted(more, 'more metric')}: -vv")
+    yield from _metrics(suite, verbosity, width)
     for key, groups in suite.groups.items():
         if verbosity:
             yield Line("")
@@ -182,6 +175,22 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     if verbosity:
         yield from _worst(suite, width)
         yield from _cases(suite, width, everything=everything)
+
+
+def _metrics(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
+    """Yield the table of metrics, with a legend for the counts that it has."""
+    everything = verbosity >= _EVERYTHING
+    # One case has neither intervals nor means: its metrics would be a long list of single numbers.
+    few = _METRICS_OF_ONE if suite.total == 1 else None if verbosity else _METRICS
+    listed = listed_metrics(suite, most=None if everything else few, in_tables=everything)
+    if listed:
+        if suite.tables:
+            yield Line("")
+        yield from draw(metric_table(suite, listed), width, everything=everything)
+        if columns := legend(listed):
+            yield Line(columns)
+    if more := len(listed_metrics(suite)) - len(listed):
+        yield Line(f"{counted(more, 'more metric')}: -vv")
 
 
 def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line]:

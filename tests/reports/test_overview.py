@@ -58,15 +58,18 @@ def test_systems_stand_below_each_other_with_the_same_metrics() -> None:
     ("room", "told"),
     [
         (80, "f1 0.8333 0.0000..1.0000, exact_match 0.5000 0.0945..0.9055"),
-        (40, "f1 0.8333 0.0000..1.0000 +1"),
-        (25, "f1 0.8333 0.0000..1.0000"),
-        (23, "f1 0.8333 0.00..1.00 +1"),
-        (15, "f1 0.8333 +1"),
+        (52, "f1 0.8333 0.00..1.00, exact_match 0.5000 0.09..0.91"),
+        (40, "f1 0.8333, exact_match 0.5000"),
+        (28, "f1 0.8333 +1"),
+        (12, "f1 0.8333 +1"),
+        (11, "f1 0.8333"),
         (4, "+2"),
     ],
 )
-def test_the_first_metric_keeps_its_interval_as_long_as_there_is_room(room: int, told: str) -> None:
-    (row,) = rows_of([suite(gates=["f1 >= 0.5", "exact_match >= 0.5"])])
+def test_all_metrics_of_gates_are_listed_before_their_intervals_and_the_pass_rate_last(room: int, told: str) -> None:
+    (row,) = rows_of([suite(gates=["pass_rate >= 0.5", "f1 >= 0.5", "exact_match >= 0.5"])])
+    assert row.metrics[-1] == "pass_rate"
+    row = row._replace(metrics=row.metrics[:-1])
     assert brief(row, room)[0] == told
 
 
