@@ -88,6 +88,9 @@ EXAMPLES: Mapping[str, Example] = {
         [{"fact": "d", "meta": _META}],
         [{"fact": "e", "meta": _META}],
     ),
+    "recorded": Example(
+        {"metrics": ["accuracy"]}, None, None, {"runs": [{"accuracy": 1}]}, {"runs": [{"accuracy": 0.5}]}
+    ),
     "segmentation": Example({}, _SENTENCES, [1, 5], [1, 5], [2, 8]),
     "text": Example({}, "Where did Bela paint the harbour?", "At Orrin Bay.", "At Orrin Bay.", "At the quay of Lumen."),
     "tools": Example({}, None, _CALL, _CALL, {"tool_calls": [{"name": "search", "arguments": {}}]}),

@@ -465,6 +465,10 @@ def _examined(
 
 
 def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
+    return _Baseline(measured.pairing) if measured.collected.baseline is not None else _approved_run(measured, keeper)
+
+
+def _approved_run(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
     settings = keeper.settings(measured.suite)
     if settings is None:
         return _Baseline(absent="there is no baseline: set 'snapshot: true' in the suite, and approve a run")

@@ -167,6 +167,7 @@ class CollectedSuite:
         known: Case id to limits and checks that the case is approved not to meet.
         reruns: Number of its items that failed and ran again.
         stop: Its early end; ``None`` if it ran to its end.
+        baseline: The records of the run that it is compared with, in place of the approved one.
     """
 
     key: SuiteKey
@@ -177,6 +178,7 @@ class CollectedSuite:
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reruns: int = 0
     stop: EarlyStop | None = None
+    baseline: Sequence[CaseRecord] | None = None
 
 
 @dataclass(frozen=True)
@@ -243,13 +245,18 @@ class MeasuredSuite:
 
     @cached_property
     def approved(self) -> ApprovedRun | None:
-        """The approved run; ``None`` if no scores are approved.
+        """The approved run, or the baseline in its place; ``None`` if no scores are approved.
 
         Raises:
             OSError: The statistics of its cases cannot be read.
             UnicodeDecodeError: As above.
             SuiteError: They, or the scores, are damaged.
         """
+        if self.collected.baseline is not None:
+            from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+
+            baseline = CaseStatistics.exact(self.collected.baseline)
+            return ApprovedRun(baseline, self.pair(baseline))
         scores = self.approved_scores
         if scores is None:
             return None

@@ -22,7 +22,7 @@ COMMANDS = {
     "html": ("reports:add_html", "write JSON reports as an HTML page"),
     "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
     "merge": ("runs:add_merge", "judge the shards of a run together"),
-    "schema": ("suite_file:add_schema", "print the JSON Schema of suite files, for editors"),
+    "schema": ("suite_file:add_schema", "print the JSON Schema of suite files, for editors, or of results"),
     "score": ("runs:add_score", "score the predictions of a suite, in processes or on a cluster"),
     "validate": ("suite_file:add_validate", "list every fault of suite files, without running them"),
 }

@@ -1,26 +1,20 @@
 """Suites of reports: those of one file, pairs from two reports, and their case scores prepared for comparisons."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.evaluators.recorded import RecordedScores
 from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing, matched_by_content
 from pytest_llmeval.reports.form import CaseReport, Changes, SuiteReport
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 SuitePairs: TypeAlias = Sequence[tuple[SuiteReport, SuiteReport]]
 Alone: TypeAlias = tuple[Sequence[SuiteReport], Sequence[SuiteReport]]
@@ -32,35 +26,6 @@ def results_of(suites: Sequence[SuiteReport], path: Path) -> list[SuiteReport]:
     named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
     longest = max((len(Path(suite.path).parts) for suite in named), default=0)
     return [suite for suite in named if len(Path(suite.path).parts) == longest]
-
-
-@dataclass(frozen=True)
-class RecordedScores(Evaluator):
-    """The mean of the case scores of a report.
-
-    Attributes:
-        metrics: Names of the metrics.
-        lower_is_better: Metrics for which lower is better.
-        ranges: Metric to its smallest and largest value; reports of earlier versions have none.
-    """
-
-    name = "recorded"
-    metrics: tuple[str, ...] = ()
-    lower_is_better: frozenset[str] = frozenset()
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    def describe(self) -> Sequence[Metric]:
-        """Return the metrics."""
-        ranges = {name: self.ranges.get(name, (None, None)) for name in self.metrics}
-        return [Metric(name, name not in self.lower_is_better, *ranges[name]) for name in self.metrics]
-
-    def measure(self, case: Case) -> Observation:
-        """Raise an error: scores are recorded, not measured."""
-        raise EvaluatorError(f"case {case.id!r}: scores are recorded, not measured")
-
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
-        """Return the means."""
-        return {name: sums[f"sum {name}"] / sums[f"cases {name}"] for name in self.metrics}
 
 
 class PairedScores(NamedTuple):

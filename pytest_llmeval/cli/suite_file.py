@@ -173,14 +173,20 @@ def _inputs(options: Namespace) -> int:
 
 
 def add_schema(parser: ArgumentParser) -> None:
-    """Set up ``llmeval schema``, which has no arguments."""
+    """Add the arguments."""
+    parser.description = "Print the JSON Schema of suite files, or that of the rows of a source."
+    parser.add_argument("source", nargs="?", metavar="SOURCE", help="a source with a published form, such as results")
     parser.set_defaults(run=_schema)
 
 
-def _schema(_options: Namespace) -> int:
+def _schema(options: Namespace) -> int:
     from pytest_llmeval.suite.schema import suite_schema
 
-    say(json.dumps(suite_schema(default_registry()), indent=2).split("\n"))
+    registry = default_registry()
+    schema = suite_schema(registry) if options.source is None else registry.source(options.source).row_schema()
+    if schema is None:
+        raise LlmevalError(f"found source {options.source!r}, expected one with a published form, such as results")
+    say(json.dumps(schema, indent=2).split("\n"))
     return 0
 
 

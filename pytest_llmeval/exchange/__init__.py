@@ -9,10 +9,12 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the commands."""
+    """Add the commands and the source."""
     registry.register_command(
         "export", f"{__name__}.commands:add_export_arguments", help="take a report to another tool"
     )
+    registry.register_command("gate", f"{__name__}.gate:add_arguments", help="judge the results of any runner")
     registry.register_command(
         "import", f"{__name__}.commands:add_arguments", help="make suites of the files of other tools"
     )
+    registry.register_source(f"{__name__}.result_suites:ResultsSource", "results")

@@ -132,10 +132,15 @@ class DropGate(ClaimGate):
         from pytest_llmeval.gates.statistics.drop_tests import drop_power, far_limit
 
         power = drop_power(evidence, self, metric)
-        if power.room <= self.max_drop or (power.decides and not power.scatters):
+        if power.room <= self.max_drop or (power.decides and not power.scatters) or self._rules_out(evidence):
             return False
         detectable = self._finds(evidence, metric)
         return detectable is None or detectable > far_limit(self, power)
+
+    def _rules_out(self, evidence: "Evidence") -> bool:
+        """Return whether the interval, of cases that suffice for one, excludes every drop beyond the limit."""
+        enough = evidence.estimate.units >= self.fewest_units
+        return enough and evidence.interval is not None and evidence.interval[1] <= self.max_drop
 
     def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
         from pytest_llmeval.gates.statistics.drop_tests import units_needed

@@ -110,7 +110,8 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
     contents, compared = contents_of(suite), compared_metrics(suite, result)
-    compares = stop is None and not judged.incomplete and scope.keeper.settings(suite)
+    has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
+    compares = stop is None and not judged.incomplete and has_baseline
     return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.display_path,
@@ -274,7 +275,8 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     everything = pairing.everything()
     changes = metric_changes(pairing, everything, names, decided, confidence=confidence, cluster_by=clusters)
     before = list(_cases(approved.statistics, suite, _answers(measured))) if cases else []
-    return Changes("approved scores", changes, confidence, list(_notes(pairing)), before)
+    label = "approved scores" if judged.collected.baseline is None else "baseline"
+    return Changes(label, changes, confidence, list(_notes(pairing)), before)
 
 
 def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
@@ -367,6 +369,7 @@ def finish_run(
     mode: SnapshotMode,
     *,
     recordings: "Recordings | None" = None,
+    baselines: Mapping[SuiteKey, Sequence[CaseRecord]] = {},
 ) -> Reported:
     """Turn the record of a run into verdicts, files and its report.
 
@@ -376,10 +379,11 @@ def finish_run(
         suites: Of the run.
         mode: The snapshot options.
         recordings: Predictions; ``None`` if they are not recorded.
+        baselines: The records that suites are compared with, in place of their approved runs.
     """
     stamp = Stamp(day_of(datetime.fromtimestamp(run.started, UTC)), head_commit(suites.root))
     keeper = Keeper(mode.read_only() if run.ended or run.uncollected else mode, terms.snapshots, suites.root)
-    scope = RunScope(run, terms, suites, keeper, stamp)
+    scope = RunScope(run, terms, suites, keeper, stamp, baselines)
     reported = report(judge(collect(scope), scope), scope)
     judged = reported.judged
     written = persist(judged, scope, recordings=recordings)

@@ -134,6 +134,7 @@ class RunScope(Struct, frozen=True):
         suites: Its suites.
         keeper: How snapshots are treated.
         stamp: Of approvals.
+        baselines: The records that suites are compared with, in place of their approved runs.
     """
 
     run: RunRecord
@@ -141,6 +142,7 @@ class RunScope(Struct, frozen=True):
     suites: Suites
     keeper: Keeper
     stamp: Stamp
+    baselines: Mapping[SuiteKey, Sequence[CaseRecord]] = {}
 
 
 class Collected(Struct, frozen=True):
@@ -249,7 +251,16 @@ def _gathered(scope: RunScope) -> Collected:
                 every = approves and suite.approve.failures
                 rows = [as_approved(each, each.unmet if every else known.get(each.id, ())) for each in rows]
             collected.append(
-                CollectedSuite(key, suite, rows, totals.get(key) or suite.total, judges, known, reruns[key])
+                CollectedSuite(
+                    key,
+                    suite,
+                    rows,
+                    totals.get(key) or suite.total,
+                    judges,
+                    known,
+                    reruns[key],
+                    baseline=scope.baselines.get(key),
+                )
             )
     return Collected(collected, faults)
 

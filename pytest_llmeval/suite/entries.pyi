@@ -882,6 +882,28 @@ def pairwise(
         ValueError: `against` names no opponent, or one twice; or `criteria` are blank.
     """
 
+def recorded(
+    *,
+    metrics: Sequence[str] = ...,
+    lower_is_better: Sequence[str] = ...,
+    ranges: Mapping[str, Sequence[Any]] = ...,
+    signatures: Mapping[str, str] = ...,
+    as_: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+) -> Entry:
+    """The mean over cases of scores that another program has computed, such as those of a source ``results``.
+
+    A case that ran several times has the mean of its runs, and counts once. An error in one of them is an error of the
+    case: it never counts as a score.
+
+    Args:
+        metrics: Names of the metrics.
+        lower_is_better: Metrics for which lower is better.
+        ranges: Metric to its smallest and largest value; without it, a metric has no bounds.
+        signatures: Metric to how it is computed.
+    """
+
 def retrieval(
     *,
     k: Sequence[int] = ...,
@@ -1510,6 +1532,7 @@ __all__ = [
     "pairwise",
     "pii",
     "quotes",
+    "recorded",
     "refusal",
     "regex",
     "retrieval",

@@ -200,6 +200,8 @@ class SystemReader(Struct, frozen=True):
         spec: PredictionsSpec | None = self.reader.check(PredictionsSpec, entry, place)
         if spec is None:
             return None
+        if self.source is not None and self.options is None:  # rows that Python passes
+            return SystemSpec(name, spec, source=replace(self.source, predictions=spec.predictions))  # type: ignore[call-arg]  # (as below)
         if self.source is not None and _takes_predictions(self.source):
             format_options = {key: value for key, value in self.options.items() if key != "format"}
             options = {**format_options, "predictions": spec.predictions}

@@ -246,6 +246,15 @@ class Document:
         place = self._places.find(path, key=key)
         return place.line, place.column
 
+    def under(self, key: str) -> "Document":
+        """Return the document of an object that has this data under a key."""
+
+        def places() -> FilePlace | None:
+            place = self._places
+            return None if place is None else FilePlace(place.line, place.column, {key: (place, place)})
+
+        return Document(self.file, {key: self.data}, places)
+
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> Fault:
         """Return a fault of the value (or key) at `path`."""
         line, column = self.locate(path, key=key)

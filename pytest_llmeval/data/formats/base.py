@@ -217,6 +217,11 @@ class Source(ABC):
     beyond_gold: ClassVar[Any] = MISSING
     """The prediction of a system for a case that ground truth lacks and that only another system names."""
 
+    @classmethod
+    def row_schema(cls) -> dict[str, Any] | None:
+        """Return the JSON Schema of a row of its files; ``None`` if none is published."""
+        return None
+
     @abstractmethod
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases, in the order of the data.

@@ -1,0 +1,438 @@
+"""The command ``llmeval gate``: a verdict on the results of any runner."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, structs, to_builtins
+
+from pytest_llmeval.baselines.files import score_file
+from pytest_llmeval.baselines.runs import SnapshotMode
+from pytest_llmeval.cli import main
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.options import add_options
+from pytest_llmeval.cli.runs import say_finished
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.wording import counted, unknown_name
+from pytest_llmeval.data.files.documents import Document, read_document
+from pytest_llmeval.exchange.readers import read_results
+from pytest_llmeval.exchange.result_suites import (
+    ResultRun,
+    ResultSuites,
+    metrics_of,
+    place_of,
+    run_of_results,
+    settings_of,
+    suite_of_results,
+    systems_of,
+    with_missing_metrics,
+)
+from pytest_llmeval.exchange.results import ResultRow
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+from pytest_llmeval.run.finishing import finish_run, write_run
+from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
+from pytest_llmeval.run.stages import Reported, RunTerms
+from pytest_llmeval.suite.suite import SuiteKey
+
+Word: TypeAlias = Literal["passed", "failed", "undecided"]
+"""The verdict on results."""
+
+CODES: Final[Mapping[Word, int]] = {"passed": 0, "failed": 1, "undecided": 2}
+"""GateVerdict to exit code; results that cannot be read are undecided as well."""
+
+_GATE: Final = (
+    "Judge the results of any runner: files in the form that 'llmeval schema results' prints, or those of other tools. "
+    "Without gates, the question is whether anything is worse than the baseline, and whether that could have been "
+    "seen. The exit code is 0 if the results pass, 1 if they fail, and 2 if that cannot be told: a gate is undecided, "
+    "cases are missing or errored, or there is no result."
+)
+_SETTINGS: Final = (".json", ".yaml", ".yml")
+_UNLIMITED: Final = 10**9
+_LISTED: Final = 3
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _GATE
+    parser.add_argument("results", nargs="+", type=Path, metavar="NEW", help="a file of results; several are one run")
+    parser.add_argument(
+        "--baseline", nargs="+", type=Path, metavar="OLD", default=(), help="results to compare with; default: approved"
+    )
+    parser.add_argument(
+        "--gates",
+        nargs="+",
+        metavar="GATE",
+        default=(),
+        help="gates such as 'accuracy >= 0.8', 'drop(accuracy) <= 0.05' or 'lift(accuracy) >= 0.1'; or a YAML or JSON "
+        "file with a list of gates, or with keys of a suite file such as gates, group_by and cluster_by",
+    )
+    parser.add_argument(
+        "--expect", type=Path, metavar="FILE", help="results, or a .txt with an id per line, whose cases must be there"
+    )
+    parser.add_argument("--format", default="", metavar="NAME", help="form of the files; default: by their content")
+    parser.add_argument(
+        "--lower-is-better", nargs="+", metavar="METRIC", default=(), help="metrics of which less is better"
+    )
+    parser.add_argument(
+        "--undecided", choices=("pass", "fail"), help="exit code 0 or 1 where a verdict is undecided; default: 2"
+    )
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON, and nothing else")
+    parser.add_argument("--comment", type=Path, metavar="FILE", help="write the comment for a pull request")
+    add_options(parser, "report", "snapshot-update", "rootdir", "verbose")
+    parser.set_defaults(run=_gate, code_of_faults=CODES["undecided"])
+
+
+class GateMode(SnapshotMode, frozen=True):
+    """The snapshot mode of the command."""
+
+    def command(self, argument: str, *, suites: bool = True) -> str:
+        """Return the command that approves results."""
+        del argument, suites
+        return "llmeval gate NEW --snapshot-update"
+
+
+class GateOptions(Struct, frozen=True):
+    """What decides the verdict on results.
+
+    Attributes:
+        settings: Keys of a suite file, among them gates.
+        lower_is_better: Metrics of which less is better.
+        approve: Whether the results are approved.
+    """
+
+    settings: Document
+    lower_is_better: Sequence[str] = ()
+    approve: bool = False
+
+
+class GateVerdict(Struct, frozen=True):
+    """The verdict on results.
+
+    Attributes:
+        word: ``passed``, ``failed`` or ``undecided``.
+        why: What decides it, a sentence each.
+        next_step: What to do.
+        missing: What is missing, counted and named.
+        errored: How many cases errored.
+        finished: The finished run, with its report.
+    """
+
+    word: Word
+    why: Sequence[str]
+    next_step: str
+    missing: Sequence[str]
+    errored: int
+    finished: Reported
+
+    def lines(self) -> Iterator[str]:
+        """Yield the verdict for people."""
+        yield from (f"missing: {each}" for each in self.missing)
+        head, *others = self.why
+        yield f"{self.word}: {head}"
+        yield from (f"  {each}" for each in others[:_LISTED])
+        if len(others) > _LISTED:
+            yield f"  ... and {len(others) - _LISTED} more"
+        yield f"next: {self.next_step}"
+
+    def data(self, code: int) -> dict[str, Any]:
+        """Return the verdict as JSON data."""
+        suites = [
+            {
+                "suite": each.base_name,
+                "system": each.variant,
+                "cases": each.total,
+                "metrics": {
+                    name: {key: getattr(metric, key) for key in _METRIC} for name, metric in each.metrics.items()
+                },
+                "gates": [to_builtins(gate) for gate in each.gates],
+                "snapshot": [to_builtins(verdict) for verdict in each.snapshot],
+            }
+            for each in self.finished.report.suites
+        ]
+        head = {"verdict": self.word, "exit_code": code, "why": list(self.why), "next": self.next_step}
+        return {**head, "errored": self.errored, "missing": list(self.missing), "suites": suites}
+
+
+_METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
+
+
+def _gate(options: Namespace) -> int:
+    root = (options.rootdir or Path.cwd()).resolve()
+    rows = _read(options.results, options.format)
+    baseline = _read(options.baseline, options.format)
+    expected = _expected(options.expect, options.format)
+    chosen = GateOptions(_settings(options.gates), options.lower_is_better, options.snapshot_update)
+    verdict = judge_results(rows, baseline, expected, chosen, root)
+    code = CODES[verdict.word]
+    if verdict.word == "undecided" and options.undecided:
+        code = CODES["passed" if options.undecided == "pass" else "failed"]
+    report = verdict.finished.report
+    written, missing, notes = write_run(report, options.report, root)
+    if options.comment is not None:
+        _comment(verdict, options.comment, root)
+        written = [*written, options.comment]
+    if options.json:
+        sys.stdout.write(f"{json.dumps(verdict.data(code), ensure_ascii=False, indent=2)}\n")
+    else:
+        say_finished(verdict.finished, options.verbose)
+        say(f"written to {each}" for each in written)
+        say(verdict.lines())
+    say([*notes, *missing], error=True)
+    return code or int(bool(missing))
+
+
+def _comment(verdict: GateVerdict, path: Path, root: Path) -> None:
+    """Write the comment by its command, which reads a report."""
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        write_run(verdict.finished.report, [report], root)
+        main(["comment", str(report), "-o", str(path)])
+
+
+def _read(paths: Sequence[Path], format_name: str) -> list[ResultRow]:
+    """Return the rows of files, which together are one run.
+
+    Raises:
+        SuiteError: Some cannot be read, or two have the same result.
+    """
+    faults: list[Fault] = []
+    first: dict[tuple[str, str, str, str, int], Path] = {}
+    rows = []
+    for path in dict.fromkeys(paths):
+        try:
+            of_file = read_results(path, str(path), format_name)
+        except SuiteError as error:
+            faults += error.faults
+            continue
+        for row in of_file:
+            key = (row.suite, row.case, row.metric, row.system, row.repeat)
+            if (other := first.setdefault(key, path)) != path:
+                named = f"case {row.case!r}, metric {row.metric!r}, repeat {row.repeat}"
+                faults.append(Fault(str(path), 0, 0, "case", f"found {named}, expected it once: {other} has it too"))
+        rows += of_file
+    if faults:
+        raise SuiteError(faults)
+    return rows
+
+
+def _expected(path: Path | None, format_name: str) -> list[ResultRow]:
+    """Return the rows that results must have; those of a list of ids have no metric.
+
+    Raises:
+        SuiteError: The file cannot be read.
+    """
+    if path is None or path.suffix != ".txt":
+        return [] if path is None else _read([path], format_name)
+    from pytest_llmeval.data.files.documents import read_text
+
+    ids = read_text(path, str(path), "an id of a case in each line").splitlines()
+    return [ResultRow(each.strip(), error="expected") for each in ids if each.strip()]
+
+
+def _settings(gates: Sequence[str]) -> Document:
+    """Return the settings that gates and files of them make.
+
+    Raises:
+        SuiteError: A file cannot be read, or is none of them.
+    """
+    files = [each for each in gates if each.endswith(_SETTINGS)]
+    listed = [each for each in gates if each not in files]
+    if len(files) > 1:
+        raise LlmevalError(f"--gates: found {len(files)} files, expected one at most")
+    if not files:
+        return settings_of("--gates", {"gates": listed} if listed else {})
+    document = read_document(Path(files[0]), files[0])
+    document = document.under("gates") if isinstance(document.data, list) else document
+    data = document.data
+    if not isinstance(data, Mapping):
+        raise SuiteError([document.fault((), "found no gates, expected a list of them, or keys of a suite file")])
+    settings = settings_of(files[0], data, document)
+    if not listed:
+        return settings
+    return settings_of(files[0], {**data, "gates": [*(data.get("gates") or ()), *listed]}, document)
+
+
+def judge_results(
+    rows: Sequence[ResultRow],
+    baseline: Sequence[ResultRow],
+    expected: Sequence[ResultRow],
+    options: GateOptions,
+    root: Path,
+) -> GateVerdict:
+    """Judge results.
+
+    Args:
+        rows: The results.
+        baseline: To compare with; empty: the approved ones.
+        expected: Rows whose cases, systems, metrics and repeats must be there.
+        options: Gates and settings.
+        root: The folder of approved scores and history.
+
+    Raises:
+        LlmevalError: There is nothing to judge by, or settings do not fit the results.
+    """
+    runs: list[ResultRun] = []
+    compared: dict[SuiteKey, Sequence[CaseRecord]] = {}
+    record = RunRecord()
+    for name in dict.fromkeys(row.suite for row in rows):
+        news, olds, musts = ([row for row in each if row.suite == name] for each in (rows, baseline, expected))
+        run, old = _run(news, olds, musts, options, root)
+        runs.append(run)
+        record.selected.add(str(run.suite.path))
+        for system, records in run.records.items():
+            key = run.key(system, root)
+            part = SuitePart(key, run.suite.total, records)
+            record.items[Item(key.display_path, system)] = ItemResult(part, "passed", 0.0)
+            if old is not None:
+                compared[key] = old.records.get(system, ())
+    suites = ResultSuites(root, {each.suite.path: each.suite for each in runs})
+    mode = GateMode(update=options.approve)
+    finished = finish_run(record, RunTerms(compares=True), suites, mode, baselines=compared)
+    gone = dict.fromkeys(row.suite for row in (*baseline, *expected))
+    lost = [f"no result of the suite {name!r}" for name in gone if name not in {row.suite for row in rows}]
+    missing = [*lost, *(each for run in runs for each in run.missing)]
+    return _verdict(finished, missing, approved=options.approve)
+
+
+def _run(
+    rows: Sequence[ResultRow],
+    baseline: Sequence[ResultRow],
+    expected: Sequence[ResultRow],
+    options: GateOptions,
+    root: Path,
+) -> tuple[ResultRun, ResultRun | None]:
+    """Return the run of a suite, and that of its baseline; ``None`` if the approved scores are the baseline."""
+    rows, baseline, expected = _named_alike(rows, baseline, expected)
+    _check_signatures(rows, baseline)
+    planned = [*expected, *baseline]
+    rows = with_missing_metrics(rows, planned)
+    metrics = metrics_of(rows)
+    if unknown := [each for each in options.lower_is_better if each not in metrics]:
+        raise LlmevalError("\n".join(unknown_name("metric", each, metrics) for each in unknown))
+    suite_of = partial(
+        suite_of_results, root=root, ranges=_ranges([*rows, *baseline]), lower_is_better=options.lower_is_better
+    )
+    ids = list(dict.fromkeys(row.case for row in planned))
+    settings = _completed(options, rows, root, has_baseline=bool(baseline))
+    suite = suite_of(rows, settings, expected=ids)
+    run = run_of_results(rows, suite, root, expected)
+    if not baseline:
+        return run, None
+    return run, run_of_results(baseline, suite_of(baseline, settings_of(settings.file, {})), root)
+
+
+def _named_alike(*parts: Sequence[ResultRow]) -> Iterator[Sequence[ResultRow]]:
+    """Yield rows; those of a single system, where the results have one system too, get its name.
+
+    A model or a version that is compared with another one has another name.
+    """
+    systems = systems_of(parts[0])
+    for each in parts:
+        if len(systems) == 1 and len(systems_of(each)) == 1:
+            yield [structs.replace(row, system=systems[0]) for row in each]
+        else:
+            yield each
+
+
+def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) -> None:
+    """Refuse to compare what was computed in two ways."""
+    now, before = ({row.metric: row.signature for row in each if row.score is not None} for each in (rows, baseline))
+    faults = [
+        f"{name}: computed as {now[name]!r}, in the baseline as {before[name]!r}: not comparable, run the baseline anew"
+        for name in now
+        if name in before and now[name] != before[name]
+    ]
+    if faults:
+        raise LlmevalError("\n".join(faults))
+
+
+def _ranges(rows: Iterable[ResultRow]) -> dict[str, tuple[float, float]]:
+    """Return the metrics whose scores all lie between 0 and 1: these are taken for their bounds."""
+    within: dict[str, bool] = {}
+    for row in rows:
+        if row.score is not None:
+            within[row.metric] = within.get(row.metric, True) and 0 <= row.score <= 1
+    return {name: (0.0, 1.0) for name, fits in within.items() if fits}
+
+
+def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, has_baseline: bool) -> Document:
+    """Return settings with the default question, if there are no gates, and with the approved scores, if any.
+
+    Raises:
+        LlmevalError: There is nothing to compare with.
+    """
+    systems = systems_of(rows)
+    keys = [SuiteKey(str(path := place_of(rows[0].suite, root)), path.name, variant=name) for name in systems]
+    if len(systems) == 1:
+        keys = [SuiteKey(str(path), path.name)]
+    data = dict(options.settings.data)
+    approved = options.approve or any(score_file(key).exists() for key in keys)
+    drops = any(isinstance(each, Mapping) and not each.get("against") for each in data.get("gates") or ())
+    data.setdefault("snapshot", (approved or drops) and not has_baseline)
+    if "gates" not in data:
+        among = len(systems) > 1 and not (approved or has_baseline)
+        if not (approved or has_baseline or among):
+            raise LlmevalError(
+                "found nothing to compare with, expected --baseline OLD, a gate such as "
+                f"--gates '{(metrics_of(rows) or ['score'])[0]} >= 0.8', or approved results: approve these with "
+                "--snapshot-update"
+            )
+        against = {"against": data.get("reference", systems[-1])} if among else {}
+        data["gates"] = [
+            {"metric": name, "max_drop": 0, "max_errors": _UNLIMITED, **against} for name in metrics_of(rows)
+        ]
+    return replace(options.settings, data=data)
+
+
+def _verdict(finished: Reported, missing: Sequence[str], *, approved: bool) -> GateVerdict:
+    report = finished.report
+    verdicts: list[GateResult | SnapshotVerdict] = []
+    for suite in report.suites:
+        verdicts += [*suite.gates, *suite.snapshot]
+    verdicts += [each for _, each in finished.verdicts if each not in verdicts]
+    cases = [case for suite in report.suites for case in suite.cases]
+    errored = sum(case.outcome == "errored" for case in cases)
+    failing = sum(case.outcome == "failed" for case in cases)
+    refused = [each for each in verdicts if each.outcome == "failed"]
+    unmeasured = [each for each in refused if isinstance(each, GateResult) and each.value is None]
+    failed = [_sentence(each) for each in refused if each not in unmeasured]
+    failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
+    open_ = [_sentence(each) for each in verdicts if each.outcome in ("undecided", "not_judged") or each in unmeasured]
+    open_ += [f"{counted(errored, 'case')} errored, so nothing is known of their scores"] if errored else []
+    open_ += [*missing, *finished.shortfalls]
+
+    def verdict(word: Word, why: Sequence[str], next_step: str) -> GateVerdict:
+        return GateVerdict(word, list(dict.fromkeys(why)), next_step, missing, errored, finished)
+
+    if failed:
+        return verdict("failed", failed, "look at the cases above; --report page.html shows each of them")
+    if approved and not open_:
+        return verdict("passed", ["the results are approved"], "compare later results: llmeval gate NEW")
+    if not verdicts:
+        return verdict("undecided", ["no gate was judged"], "name a gate, or compare with --baseline OLD")
+    if open_:
+        return verdict("undecided", open_, _next_step(missing, errored))
+    judged = [each for each in verdicts if isinstance(each, GateResult)]
+    of_all = f"{counted(len(judged), 'gate')} passed over {counted(len(cases), 'case')}"
+    return verdict("passed", [of_all, *map(_sentence, judged)], "nothing to do")
+
+
+def _next_step(missing: Sequence[str], errored: int) -> str:
+    if missing:
+        return "run what is missing, and judge all results together"
+    if errored:
+        return "run the cases that errored again"
+    return "add as many cases as the verdict says; --undecided pass accepts that it cannot be told"
+
+
+def _sentence(verdict: GateResult | SnapshotVerdict) -> str:
+    if isinstance(verdict, GateResult):
+        return f"{verdict.gate}: {verdict.headline}"
+    return f"snapshot {verdict.metric}: {verdict.reason}"

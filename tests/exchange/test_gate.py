@@ -1,0 +1,165 @@
+"""The command ``llmeval gate``: verdicts, exit codes, and what is missing."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.cli import main
+
+Rows = Iterable[dict[str, Any]]
+
+
+def scores(values: Sequence[float], metric: str = "accuracy", **more: Any) -> list[dict[str, Any]]:
+    return [{"case": f"c{n}", "metric": metric, "score": value, **more} for n, value in enumerate(values)]
+
+
+GOOD = scores([1] * 36 + [0] * 4)
+BAD = scores([1] * 16 + [0] * 24)
+
+
+@pytest.fixture(autouse=True)
+def _in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written(name: str, rows: Rows) -> str:
+    Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return name
+
+
+def gate(*arguments: str) -> int:
+    return main(["gate", *arguments])
+
+
+def verdict(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    code = gate(*arguments, "--json")
+    data: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert data["exit_code"] == code
+    return data
+
+
+def test_a_drop_fails_and_the_same_results_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    old = written("old.jsonl", GOOD)
+    assert gate(old, "--baseline", old) == 0
+    assert "passed: 1 gate passed over 40 cases\n" in capsys.readouterr().out
+    assert gate(written("new.jsonl", BAD), "--baseline", old) == 1
+    out = capsys.readouterr().out
+    assert "failed: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.4000 (limit 0). 20 cases worse" in out
+    assert out.splitlines()[-1].startswith("next: ")
+
+
+def test_lower_is_better_turns_the_question_around(capsys: pytest.CaptureFixture[str]) -> None:
+    files = written("old.jsonl", GOOD), written("new.jsonl", BAD)
+    assert gate(files[0], "--baseline", files[1], "--lower-is-better", "accuracy") == 1
+    assert gate(files[1], "--baseline", files[0], "--lower-is-better", "accuracy") == 0
+    assert gate(files[0], "--baseline", files[1], "--lower-is-better", "acuracy") == 2
+    assert "did you mean 'accuracy'?" in capsys.readouterr().err
+
+
+def test_errors_never_score(capsys: pytest.CaptureFixture[str]) -> None:
+    old = written("old.jsonl", GOOD)
+    limited = [*GOOD[:-1], {"case": "c39", "error": "rate limit"}]
+    data = verdict(capsys, written("new.jsonl", limited), "--baseline", old)
+    assert (data["verdict"], data["exit_code"], data["errored"]) == ("undecided", 2, 1)
+    assert data["suites"][0]["metrics"]["accuracy"]["value"] == 36 / 39
+    assert data["why"] == ["1 case errored, so nothing is known of their scores"]
+    worse = [*BAD[:-1], {"case": "c39", "error": "rate limit"}]
+    assert verdict(capsys, written("worse.jsonl", worse), "--baseline", old)["verdict"] == "failed"
+
+
+def test_what_is_missing_is_counted_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+    old = written("old.jsonl", [*GOOD, *scores([1] * 40, "tone")])
+    half = [*GOOD[2:], *scores([1] * 40, "tone")[3:]]
+    data = verdict(capsys, written("new.jsonl", half), "--baseline", old)
+    assert (data["verdict"], data["errored"]) == ("undecided", 1)
+    assert data["missing"] == ["no result for 2 of 40 cases: 'c0', 'c1'"]
+    assert "run what is missing" in data["next"]
+
+    Path("ids.txt").write_text("c0\nzebra\n", encoding="utf-8")
+    data = verdict(capsys, old, "--gates", "accuracy >= 0.5", "--expect", "ids.txt")
+    assert data["missing"] == ["no result for 1 of 41 cases: 'zebra'"]
+    twice = written("twice.jsonl", [*GOOD, *({**row, "repeat": 2} for row in GOOD)])
+    data = verdict(capsys, written("once.jsonl", GOOD), "--gates", "accuracy >= 0.5", "--expect", twice)
+    assert data["exit_code"] == 2
+    assert data["missing"][0].startswith("found 1 of 2 repeats for 40 of 40 cases: 'c0', ")
+    other = written("other.jsonl", [{**row, "suite": "other"} for row in GOOD])
+    data = verdict(capsys, twice, "--gates", "accuracy >= 0.5", "--expect", other)
+    assert data["missing"] == ["no result of the suite 'other'"]
+
+
+def test_too_few_cases_are_undecided_and_say_how_many_more(capsys: pytest.CaptureFixture[str]) -> None:
+    few = written("few.jsonl", GOOD[:4])
+    assert gate(few, "--baseline", few) == 2
+    assert "undecided: drop(accuracy) <= 0: cannot tell: 4 cases. 15 more would find" in capsys.readouterr().out
+    assert gate(few, "--baseline", few, "--undecided", "pass") == 0
+    assert gate(few, "--baseline", few, "--undecided", "fail") == 1
+
+
+def test_gates_stand_in_a_file_or_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    new = written("new.jsonl", GOOD)
+    assert gate(new, "--gates", "accuracy >= 0.8", "mean(accuracy) >= 0.8") == 0
+    assert gate(new, "--gates", "accuracy >= 0.95") == 1
+    Path("gates.yaml").write_text("- accuracy >= 0.8\n- acuracy >= 0.7\n", encoding="utf-8")
+    assert gate(new, "--gates", "gates.yaml") == 2
+    assert "gates.yaml:2:3  gates[1]: found the unknown metric 'acuracy'" in capsys.readouterr().err
+    Path("gates.yaml").write_text("group_by: [topic]\ncases: []\n", encoding="utf-8")
+    assert gate(new, "--gates", "gates.yaml", "accuracy >= 0.8") == 2
+    assert "gates.yaml:2:1  cases: found cases, expected none: results decide it" in capsys.readouterr().err
+
+
+def test_results_are_approved_and_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    new = written("new.jsonl", GOOD)
+    assert gate(new) == 2
+    assert "found nothing to compare with, expected --baseline OLD, a gate such as" in capsys.readouterr().err
+    assert gate(new, "--snapshot-update") == 0
+    assert "passed: the results are approved" in capsys.readouterr().out
+    assert Path("__llmeval__/results.scores.json").exists()
+    assert gate(new) == 0
+    assert gate(written("bad.jsonl", BAD)) == 1
+    assert "accuracy fell 0.9000 -> 0.4000" in capsys.readouterr().out
+
+
+def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(written("empty.jsonl", []), "--gates", "accuracy >= 0.8") == 2
+    assert "empty.jsonl  found an empty file" in capsys.readouterr().err
+    other = written("other.jsonl", [{**row, "signature": "v2"} for row in GOOD])
+    assert gate(other, "--baseline", written("old.jsonl", GOOD)) == 2
+    assert "accuracy: computed as 'v2', in the baseline as '': not comparable" in capsys.readouterr().err
+    assert gate("old.jsonl", "other.jsonl", "--gates", "accuracy >= 0.8") == 2
+    assert "found case 'c0', metric 'accuracy', repeat 1, expected it once: old.jsonl has it" in capsys.readouterr().err
+    errors = written("errors.jsonl", [{"case": "a", "metric": "m", "error": "crash"}])
+    assert gate(errors, "--baseline", errors) == 2
+
+
+def test_the_reports_of_runs_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    files = written("new.jsonl", BAD), written("old.jsonl", GOOD)
+    code = gate(files[0], "--baseline", files[1], "--report", "page.html", "--report", "r.json", "--comment", "c.md")
+    assert code == 1
+    assert "written to page.html" in capsys.readouterr().out
+    assert "accuracy fell 0.9000" in Path("c.md").read_text(encoding="utf-8")
+    report = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert report["suites"][0]["changes"]["against"] == "baseline"
+    assert "accuracy fell 0.9000" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_a_suite_reads_results(capsys: pytest.CaptureFixture[str]) -> None:
+    arms = [{**row, "system": system} for system, rows in (("a", GOOD), ("b", BAD)) for row in rows]
+    written("new.jsonl", arms)
+    suite = {
+        "source": {"format": "results", "path": "new.jsonl"},
+        "systems": {name: {"predictions": name} for name in "ab"},
+        "evaluators": [{"recorded": {"metrics": ["accuracy"]}}],
+        "gates": [{"metric": "accuracy", "min": 0.8, "system": "a"}],
+    }
+    Path("s.eval.json").write_text(json.dumps(suite), encoding="utf-8")
+    assert main(["score", "s.eval.json"]) == 0
+    assert main(["schema", "results"]) == 0
+    assert '"title": "Result of a case"' in capsys.readouterr().out
+    del suite["systems"]["b"], suite["gates"]
+    suite["systems"]["c"] = {"predictions": "c"}
+    Path("s.eval.json").write_text(json.dumps(suite), encoding="utf-8")
+    assert main(["score", "s.eval.json"]) == 1
+    assert "unknown system 'c'" in capsys.readouterr().err
