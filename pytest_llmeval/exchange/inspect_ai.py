@@ -1,13 +1,17 @@
 """Logs and datasets of inspect_ai: samples with targets, recorded outputs and scores."""
 
 import json
+import os
 import re
+import struct
+import sys
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
-from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
 from pytest_llmeval.exchange.contract import (
     CaseIds,
     Fate,
@@ -71,7 +75,7 @@ def import_inspect(path: Path, display_path: str, options: ImportOptions) -> Imp
         SuiteError: The file cannot be read, or it is neither.
     """
     if path.suffix.lower() == ".eval":
-        ledger = _read_eval(path, display_path)
+        ledger = SourceLedger(display_path, read_eval(path, display_path), lambda _: 0)
     elif path.suffix.lower() == ".json":
         ledger = read_source(path, display_path)
     else:
@@ -91,10 +95,14 @@ def _of_dataset(path: Path, display_path: str, options: ImportOptions) -> Import
     return source
 
 
-def _read_eval(path: Path, display_path: str) -> SourceLedger:
-    """Read a log in the packed form: a zip file with a header and a file for each sample."""
+def read_eval(path: Path, display_path: str) -> dict[str, Any]:
+    """Return a log in the packed form, a zip file with a header and a file for each sample, as a log in JSON has it.
+
+    Raises:
+        SuiteError: It cannot be read, or is too large.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(path) as archive, path.open("rb") as stream:
             names = [name for name in archive.namelist() if _SAMPLE_FILE.fullmatch(name)]
             size = sum(archive.getinfo(name).file_size for name in names)
             if size > _LARGEST:
@@ -102,17 +110,49 @@ def _read_eval(path: Path, display_path: str) -> SourceLedger:
             header = next((each for each in ("header.json", "_journal/start.json") if each in archive.namelist()), None)
             if header is None:
                 raise _fault(display_path, "found no header in it, expected a log of inspect_ai")
-            if archive.getinfo(header).file_size > _LARGEST_HEADER:  # zipfile unpacks no more than this says
+            if archive.getinfo(header).file_size > _LARGEST_HEADER:  # no more than this says is unpacked
                 message = f"found a header of more than {_LARGEST_HEADER >> 20} MiB, expected a log of inspect_ai"
                 raise _fault(display_path, message)
-            data = {"status": "started", **json.loads(archive.read(header))}
-            data["samples"] = [json.loads(archive.read(name)) for name in sorted(names, key=_order)]
-    except NotImplementedError:
-        message = "found a compression that this Python cannot read, expected a log in JSON: inspect log convert"
-        raise _fault(display_path, message) from None
-    except (OSError, ValueError, zipfile.BadZipFile, RecursionError) as error:
+            data = {"status": "started", **json.loads(_unpacked(archive, stream, header))}
+            data["samples"] = [json.loads(_unpacked(archive, stream, name)) for name in sorted(names, key=_order)]
+    except MissingExtraError as error:
+        raise _fault(display_path, str(error)) from None
+    except (OSError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
         raise _fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
-    return SourceLedger(display_path, data, lambda _: 0)
+    except (zipfile.BadZipFile, zlib.error, RecursionError) as error:
+        raise _fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
+    return data
+
+
+_ZSTANDARD: Final = 93
+"""The number of a compression that zipfile knows since Python 3.14, and logs have since 2026."""
+_LOCAL_HEADER: Final = struct.Struct("<26xHH")
+
+
+def _unpacked(archive: zipfile.ZipFile, stream: IO[bytes], name: str) -> bytes:
+    """Return the content of a file in a zip file.
+
+    Raises:
+        MissingExtraError: Its compression needs a library.
+        zipfile.BadZipFile: It is damaged.
+    """
+    info = archive.getinfo(name)
+    if info.compress_type != _ZSTANDARD or sys.version_info >= (3, 14):
+        return archive.read(name)
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingExtraError("a log compressed with Zstandard", "inspect", error) from error
+    stream.seek(info.header_offset)
+    stream.seek(sum(_LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))), os.SEEK_CUR)
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(stream.read(info.compress_size)) as reader:
+            content = reader.read(info.file_size + 1)
+    except zstandard.ZstdError as error:
+        raise zipfile.BadZipFile(f"{name}: {error}") from None
+    if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"Bad CRC-32 for file {name!r}")
+    return content
 
 
 def _order(name: str) -> list[str]:

@@ -109,7 +109,7 @@ def test_a_row_is_said_once_and_a_metric_is_computed_in_one_way(tmp_path: Path) 
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SuiteError, match="found no results of a known form, expected rows with case"):
+    with pytest.raises(SuiteError, match=r"expected results of one of promptfoo.* or rows with case"):
         read_results(written(tmp_path / "rows.jsonl", '{"id": 1}'), "rows.jsonl")
     with pytest.raises(SuiteError, match="found an empty file"):
         read_results(written(tmp_path / "rows.jsonl"), "rows.jsonl")

@@ -295,28 +295,29 @@ def read_document(path: Path, display_path: str) -> Document:
     return Document(display_path, data, lambda: place, text)
 
 
-def _json_document(text: str, display_path: str, depth: int) -> Document:
+def _json_document(text: str, display_path: str, depth: int, *, nan: bool = False) -> Document:
     faults = FaultLog(display_path)
     with collector_paused():
         try:
-            data = JsonParser(faults).parse(text)
+            data = JsonParser(faults, nan=nan).parse(text)
         except RejectedError:
             raise SuiteError(faults.listed()) from None
     return Document(display_path, data, lambda: scan_json(text, depth=depth), text)
 
 
-def load_json(path: Path, display_path: str, depth: int = MAX_DEPTH) -> Document:
+def load_json(path: Path, display_path: str, depth: int = MAX_DEPTH, *, nan: bool = False) -> Document:
     """Read a JSON file of any size.
 
     Args:
         path: The file.
         display_path: Its name in errors.
         depth: How many levels of lists and objects can be located; fewer cost less in large files.
+        nan: Accept NaN and infinities.
 
     Raises:
         SuiteError: The file cannot be read, or it is no strict JSON; the error has line and column.
     """
-    return _json_document(read_text(path, display_path, "JSON"), display_path, depth)
+    return _json_document(read_text(path, display_path, "JSON"), display_path, depth, nan=nan)
 
 
 def read_json(path: Path, display_path: str) -> Any:
@@ -337,19 +338,20 @@ def _lines(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
         offset += size
 
 
-def read_jsonl(path: Path, display_path: str, faults: list[Fault]) -> Iterator[tuple[int, Any]]:
+def read_jsonl(path: Path, display_path: str, faults: list[Fault], *, nan: bool = False) -> Iterator[tuple[int, Any]]:
     """Read a JSONL file line by line; blank lines are skipped.
 
     Args:
         path: The file.
         display_path: Its name in errors.
         faults: Gets the log. A bad line is skipped, the others survive.
+        nan: Accept NaN and infinities.
 
     Yields:
         Line number, counted from 1, and value of each good line.
     """
     log = FaultLog(display_path)
-    parser = JsonParser(log)
+    parser = JsonParser(log, nan=nan)
     any_text = False
     try:
         check_regular(path, display_path)

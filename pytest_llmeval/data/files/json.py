@@ -55,10 +55,15 @@ class JsonParser:
 
     Refuses more than the json module: NaN and infinities, duplicate keys, nesting above `MAX_DEPTH`,
     numbers that no reader could give back, and lone surrogates, which cannot be written as UTF-8.
+
+    Args:
+        faults: Where the faults are added.
+        nan: Accept NaN and infinities, which other tools write for scores that do not exist.
     """
 
-    def __init__(self, faults: FaultLog) -> None:
+    def __init__(self, faults: FaultLog, *, nan: bool = False) -> None:
         self._faults = faults
+        self._nan = nan
         self._suspect = False
         self._decode = json.JSONDecoder(
             object_pairs_hook=self._object,
@@ -98,12 +103,12 @@ class JsonParser:
             self._suspect = True
         return data
 
-    def _constant(self, _name: str) -> None:
-        self._suspect = True
+    def _constant(self, name: str) -> float:
+        return self._float(name)
 
     def _float(self, text: str) -> float:
         value = float(text)
-        if not math.isfinite(value):
+        if not math.isfinite(value) and not self._nan:
             self._suspect = True
         return value
 

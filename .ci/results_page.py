@@ -1,0 +1,93 @@
+"""Write docs/results-formats.md, the page of the formats of results: run it after a change of their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_llmeval.exchange.result_formats import FORMATS, ResultFormat, Scores
+
+PUBLISHED = Path(__file__).parents[1] / "docs/results-formats.md"
+_TOP = """# Formats of results
+
+Results of other runners are read as they are: files by their content, and objects in Python. Each table below says
+where a format has what a row of results needs. Paths have dots, `*` is each item of a list or object, and `$` is the
+whole file; of several paths, the first that is present counts.
+
+The rules are the same for all formats:
+
+- **A case is what the file calls it.** A name that the tool made of a position, such as `test_case_3` or `Case 4`, is
+  no id: the case is named by its content. A file with neither is refused.
+- **Repeats are not cases.** Results of the same case and system are its repeats, in the order of the file.
+- **Errors are not scores.** A result with an error has no score, even if the tool writes 0. A score that is null or not
+  finite is an error, unless the table says otherwise.
+- **Nothing is guessed.** A text, a list or `true` where a number belongs is a fault with its line and path, and the
+  file is refused. A file of no known format is refused with the list of formats.
+
+Results in a form of your own can be written as rows: `llmeval schema results` prints their schema.
+"""
+
+
+def text() -> str:
+    """Return the page."""
+    parts = [_TOP]
+    for name, table in FORMATS.items():
+        rows = "".join(f"| {field} | {where} |\n" for field, where in _rows(table) if where)
+        parts.append(
+            f"\n## {name}\n\n{table.written_by}. Made from: {table.read}.\n\n| row | file |\n|---|---|\n{rows}"
+        )
+    return "".join(parts)
+
+
+def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
+    yield "results", _codes(dict.fromkeys(path or "the file" for each in table.shapes.values() for path in each))
+    names = _paths(table.case)
+    made = f", unless it is made of the position (`{table.position}`)" if table.position else ""
+    content = f"content of {_paths(table.content)}" if table.content else ""
+    yield "case", "; else ".join(each for each in (f"{names}{made}" if names else "", content) if each)
+    yield "suite", _paths(table.suite)
+    yield "repeat", _paths(table.repeat) + (", counted from 0" if table.first == 0 else "")
+    first, *others = [*table.system, ""]
+    more = ", ".join(_paths(each) for each in others if each)
+    yield "system", _paths(first) + (f", and where they differ {more}" if more else "")
+    for each in table.scores:
+        metric = f"`{each.metric[1:].strip()}`" if each.metric.startswith("=") else ""
+        yield f"metric {metric}".strip(), _score(each)
+    yield "words", ", ".join(f"`{word}`: {value}" for word, value in table.codes.items())
+    yield "null", "abstained" if table.null == "abstained" else ""
+    yield "not finite", "abstained" if table.nan == "abstained" else ""
+    yield "error", _paths(table.error)
+    yield "cost", _paths(table.cost)
+    yield "latency", _paths(table.latency) + (" in milliseconds" if table.latency and table.unit < 1 else "")
+    yield "labels", _paths(table.labels)
+    code = (
+        (table.adapt.__doc__ or "").split("\n\n")[0].replace("\n", " ").replace("``", "`").strip()
+        if table.adapt is not None
+        else ""
+    )
+    yield "besides", code
+
+
+def _score(scores: Scores) -> str:
+    value = f"`{'.'.join(each for each in (scores.at, scores.value) if each)}`"
+    value = "" if scores.value == "none" else value
+    kind = {"verdict": ", true or false", "either": ", a number, true or false", "number": ""}[scores.kind]
+    if scores.metric.startswith("="):
+        named = ""
+    else:
+        named = "named by its key" if scores.metric == "@" else f"named by {_paths(scores.metric.partition(' | =')[0])}"
+    error = f"error {_paths(scores.error).replace('`.`', f'`{scores.at}`')}" if scores.error else ""
+    return "; ".join(each for each in (f"{value}{kind}" if value else f"`{scores.at}`", named, error) if each)
+
+
+def _codes(paths: dict[str, None]) -> str:
+    return ", ".join(f"`{path}`" if path != "the file" else path for path in paths)
+
+
+def _paths(spec: str) -> str:
+    paths = [each.strip() for each in spec.split("|")] if spec else []
+    return " or ".join({"@1": "key of the arm"}.get(each, f"`{each}`") for each in paths)
+
+
+if __name__ == "__main__":
+    PUBLISHED.write_text(text(), encoding="utf-8")

@@ -1,0 +1,582 @@
+"""Results of other runners: what each table reads, and what it refuses."""
+
+import copy
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project import script
+
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.exchange.readers import read_results, results_of
+from pytest_llmeval.exchange.result_formats import FORMATS
+from pytest_llmeval.exchange.results import ResultRow
+
+NAN = float("nan")
+
+FILES: dict[str, tuple[str, Any]] = {
+    "promptfoo": (
+        "results.json",
+        {
+            "results": {
+                "version": 3,
+                "prompts": [],
+                "results": [
+                    {
+                        "testIdx": n,
+                        "promptIdx": 0,
+                        "provider": {"id": "openai:gpt", "label": label},
+                        "prompt": {"raw": "Cost of {{n}}?", "label": "Cost of {{n}}?"},
+                        "vars": {"n": n // 2},
+                        "testCase": {"vars": {"n": n // 2}, "metadata": {"topic": "odd"}},
+                        "namedScores": {} if error == "429" else {"price": float(not error)},
+                        "score": 0 if error else 1,
+                        "success": not error,
+                        "error": error,
+                        "failureReason": {"": 0, "429": 2}.get(error, 1),
+                        "cost": 0.001,
+                        "latencyMs": 250,
+                    }
+                    for n, label, error in [
+                        (0, "a", ""),
+                        (1, "a", 'Expected output to contain "5"'),
+                        (2, "a", "429"),
+                        (3, "b", ""),
+                    ]
+                ],
+            },
+            "config": {"description": "shop"},
+        },
+    ),
+    "pydantic-evals": (
+        "report.json",
+        {
+            "name": "task",
+            "dataset_name": "shop",
+            "cases": [
+                {
+                    "name": f"{name} [{repeat}/2]",
+                    "source_case_name": name,
+                    "inputs": {"n": name},
+                    "metadata": {"topic": "odd"},
+                    "metrics": {"cost": 0.5},
+                    "scores": {"Short": {"name": "Short", "value": 0.25, "evaluator_version": None}},
+                    "assertions": {"Contains": {"name": "Contains", "value": repeat == 1}},
+                    "labels": {"tone": {"name": "tone", "value": "flat"}},
+                    "task_duration": 0.5,
+                    "evaluator_failures": [{"name": "Judge", "error_message": "APIError: 503"}],
+                }
+                for name in ("order-1", "Case 2")
+                for repeat in (1, 2)
+            ],
+            "failures": [
+                {"name": "order-3", "inputs": 3, "error_message": "RuntimeError: 429", "source_case_name": None}
+            ],
+            "analyses": [],
+            "report_evaluator_failures": [],
+        },
+    ),
+    "deepeval": (
+        "test_run.json",
+        {
+            "testCases": [
+                {
+                    "name": name,
+                    "input": f"What does order {number} cost?",
+                    "success": True,
+                    "metricsData": [
+                        {"name": "Exact", "score": 1.0, "success": True, "evaluationModel": "gpt-5.2"},
+                        {"name": "Faith", "score": None, "success": False, "error": "429 Too Many Requests"},
+                    ],
+                    "runDuration": 0.5,
+                    "order": number,
+                }
+                for number, name in enumerate(["order-1", "test_case_1"])
+            ],
+            "conversationalTestCases": [],
+            "testPassed": 0,
+        },
+    ),
+    "inspect-ai": (
+        "log.json",
+        {
+            "version": 2,
+            "status": "success",
+            "eval": {"task": "shop", "model": "openai/gpt"},
+            "results": {},
+            "samples": [
+                {
+                    "id": name,
+                    "epoch": epoch,
+                    "input": "What does it cost?",
+                    "metadata": {"topic": "odd", "tags": ["a"]},
+                    "total_time": 1.5,
+                    "scores": scores,
+                    "error": error,
+                }
+                for name, epoch, scores, error in [
+                    ("order-1", 1, {"includes": {"value": "C"}, "multi": {"value": {"a": 20, "b": True}}}, None),
+                    ("order-1", 2, {"includes": {"value": "I"}, "multi": {"value": [3, "yes"]}}, None),
+                    (7, 1, {"includes": {"value": NAN, "explanation": "no ground truth"}}, None),
+                    ("order-3", 1, {}, {"message": "RuntimeError('429')", "traceback": "..."}),
+                    ("order-4", 1, {}, None),
+                ]
+            ],
+        },
+    ),
+    "openai-evals": (
+        "output_items.json",
+        {
+            "object": "list",
+            "data": [
+                {
+                    "object": "eval.run.output_item",
+                    "id": f"outputitem_{number}",
+                    "eval_id": "eval_1",
+                    "status": "pass",
+                    "datasource_item_id": number,
+                    "datasource_item": {"question": f"What does order {number} cost?"},
+                    "results": results,
+                    "sample": {"model": "gpt-5.2", "error": error},
+                }
+                for number, results, error in [
+                    (1, [{"name": "Price-1d0a3b5c-0000-4000-8000-0123456789ab", "score": 1.0, "passed": True}], None),
+                    (2, [{"name": "Price-1d0a3b5c-0000-4000-8000-0123456789ab", "score": 0.5, "passed": False}], None),
+                    (3, [], {"code": "rate_limit_exceeded", "message": "429"}),
+                ]
+            ],
+        },
+    ),
+    "braintrust": (
+        "events.jsonl",
+        [
+            {
+                "id": f"span-{number}",
+                "span_id": f"span-{number}",
+                "root_span_id": "root",
+                "is_root": root,
+                "input": {"n": number // 2},
+                "scores": scores,
+                "error": error,
+                "metadata": {"topic": "odd", **more},
+                "metrics": {"estimated_cost": 0.5},
+            }
+            for number, root, scores, error, more in [
+                (2, True, {"acc": 1, "half": None}, None, {}),
+                (3, True, {"half": 0.5}, None, {"scorer_errors": {"acc": "RuntimeError: 503"}}),
+                (4, True, {}, "ValueError: 429", {}),
+                (5, False, {"acc": 0}, None, {}),
+            ]
+        ],
+    ),
+    "langsmith": (
+        "rows.json",
+        [
+            {
+                "run": {"id": f"run-{number}", "error": error, "inputs": {"n": number}, "total_cost": 0.5},
+                "example": {"id": f"example-{number}", "inputs": {"n": number}, "metadata": {"topic": "odd"}},
+                "evaluation_results": {
+                    "results": [
+                        {
+                            "key": "accuracy",
+                            "score": score,
+                            "value": None,
+                            "comment": "503",
+                            "extra": {"error": score is None},
+                        },
+                        {"key": "tone", "score": None, "value": "flat"},
+                    ]
+                },
+            }
+            for number, score, error in [(1, True, None), (2, None, None), (3, 0.0, "ValueError: 429")]
+        ],
+    ),
+    "ragas": (
+        "scores.csv",
+        "user_input,response,reference,exact_match,faithfulness\norder 1?,1,1,1.0,0.5\norder 2?,3,2,0.0,\n",
+    ),
+    "claude-plugin-eval": (
+        "aggregate-result.json",
+        {
+            "schemaVersion": 1,
+            "partial": False,
+            "suite": {"root": "/plugin", "threshold": 1, "plugins": [{"name": "greeter"}]},
+            "cases": [
+                {
+                    "name": "greets",
+                    "graders": [{"name": "skill-invoked", "type": "tool_used"}, {"name": "warm", "type": "llm"}],
+                    "arms": {
+                        arm: [
+                            {
+                                "score": score,
+                                "passed": score == 1,
+                                "costUsd": 0.5,
+                                "durationSeconds": 40,
+                                "error": error,
+                                "skippedPaidGraders": skipped,
+                                "graders": [
+                                    {"name": "skill-invoked", "passed": True, "withOnly": True, "scored": False},
+                                    {"name": "warm", "passed": score == 1, "scored": True, "explanation": said},
+                                ],
+                            }
+                            for score, error, skipped, said in runs
+                        ]
+                        for arm, runs in {
+                            "with": [
+                                (1, None, False, "judge votes: PASS PASS FAIL"),
+                                (0, "timed out after 120s", False, ""),
+                                (0, None, False, "rate limited by the API (429)"),
+                            ],
+                            "without": [(0.5, None, False, "judge votes: FAIL FAIL PASS"), (1, None, True, "matched")],
+                        }.items()
+                    },
+                }
+            ],
+        },
+    ),
+    "skill-creator": (
+        "benchmark.json",
+        {
+            "metadata": {"skill_name": "pdf"},
+            "runs": [
+                {
+                    "eval_id": 1,
+                    "configuration": configuration,
+                    "run_number": run,
+                    "result": {"pass_rate": rate, "total": total, "time_seconds": 40.5, "errors": 3},
+                    "expectations": [],
+                }
+                for configuration, run, rate, total in [
+                    ("with_skill", 1, 0.75, 4),
+                    ("with_skill", 2, 0.0, 0),
+                    ("without_skill", 1, 0.5, 4),
+                ]
+            ],
+            "run_summary": {},
+        },
+    ),
+    "vally": (
+        "results.jsonl",
+        [
+            {
+                "type": "trial-result",
+                "variant": variant,
+                "stimulus": "launch",
+                "trialIndex": trial,
+                "status": status,
+                "durationMs": 4000,
+                "gradeResult": {"name": "all", "passed": True, "score": 1, "details": [{"name": "file", "score": 0.5}]},
+                "trajectory": {"metadata": {"model": "m"}},
+            }
+            for variant, trial, status in [("skill", 0, "success"), ("skill", 1, "error"), ("none", 0, "success")]
+        ]
+        + [{"type": "run-summary"}],
+    ),
+    "harbor": (
+        "trials.json",
+        [
+            {
+                "task_name": "fix-git",
+                "trial_name": f"fix-git__{number}",
+                "source": "terminal-bench",
+                "agent_info": {"name": "terminus", "model_info": {"name": "m"}},
+                "agent_result": {"cost_usd": 0.5},
+                "verifier_result": {"rewards": {"reward": reward}},
+                "exception_info": {"exception_type": kind, "exception_message": "late"} if kind else None,
+                "reward_valid": valid,
+            }
+            for number, reward, kind, valid in [
+                (1, 1.0, None, True),
+                (2, 0.0, "AgentTimeoutError", True),
+                (3, 0.0, "ApiRateLimitError", False),
+            ]
+        ],
+    ),
+    "junit": (
+        "junit.xml",
+        (
+            '<testsuites><testsuite name="pytest" tests="4"><testcase classname="a.B" name="x" time="1,000.5"/>'
+            '<testcase classname="a.B" name="x" time="0.5"><failure message="no"/></testcase>'
+            '<testcase classname="a" name="y"><error message="fixture"/></testcase>'
+            '<testcase classname="a" name="z"><skipped message="later"/></testcase>'
+            '<testcase classname="a" name="w"><flakyFailure message="once"/></testcase></testsuite></testsuites>'
+        ),
+    ),
+    "ctrf": (
+        "ctrf.json",
+        {
+            "reportFormat": "CTRF",
+            "results": {
+                "tool": {"name": "jest"},
+                "tests": [
+                    {"name": name, "status": status, "duration": 500, "suite": ["cart"], "labels": {"p": 1}}
+                    for name, status in [("a", "passed"), ("b", "failed"), ("c", "skipped"), ("d", "other")]
+                ],
+            },
+        },
+    ),
+    "every-eval-ever": (
+        "instances.jsonl",
+        [
+            {
+                "schema_version": "0.3.0",
+                "evaluation_id": "gsm8k/m/1",
+                "model_id": "org/m",
+                "evaluation_name": "gsm8k",
+                "sample_id": f"gsm8k_{number}",
+                "input": {"raw": f"question {number}", "reference": []},
+                "evaluation": {"score": float(number), "is_correct": bool(number)},
+                "performance": {"latency_ms": 1500},
+            }
+            for number in (0, 1)
+        ],
+    ),
+}
+"""A small file of each format."""
+
+READ = {
+    "promptfoo": [
+        'shop | {"n": 0} | 1 | a | price | 1.0',
+        'shop | {"n": 0} | 1 | a | score | 1',
+        'shop | {"n": 0} | 1 | a | success | 1',
+        'shop | {"n": 0} | 2 | a | price | 0.0',
+        'shop | {"n": 0} | 2 | a | score | 0',
+        'shop | {"n": 0} | 2 | a | success | 0',
+        'shop | {"n": 1} | 1 | a |  | error: 429',
+        'shop | {"n": 1} | 1 | b | price | 1.0',
+        'shop | {"n": 1} | 1 | b | score | 1',
+        'shop | {"n": 1} | 1 | b | success | 1',
+    ],
+    "pydantic-evals": [
+        "shop | order-1 | 1 |  | Short | 0.25",
+        "shop | order-1 | 1 |  | Contains | 1",
+        "shop | order-1 | 1 |  | Judge | error: APIError: 503",
+        "shop | order-1 | 2 |  | Short | 0.25",
+        "shop | order-1 | 2 |  | Contains | 0",
+        "shop | order-1 | 2 |  | Judge | error: APIError: 503",
+        'shop | {"n": "Case 2"} | 1 |  | Short | 0.25',
+        'shop | {"n": "Case 2"} | 1 |  | Contains | 1',
+        'shop | {"n": "Case 2"} | 1 |  | Judge | error: APIError: 503',
+        'shop | {"n": "Case 2"} | 2 |  | Short | 0.25',
+        'shop | {"n": "Case 2"} | 2 |  | Contains | 0',
+        'shop | {"n": "Case 2"} | 2 |  | Judge | error: APIError: 503',
+        "shop | order-3 | 1 |  |  | error: RuntimeError: 429",
+    ],
+    "deepeval": [
+        "results | order-1 | 1 |  | Exact | 1.0",
+        "results | order-1 | 1 |  | Faith | error: 429 Too Many Requests",
+        "results | What does order 1 cost? | 1 |  | Exact | 1.0",
+        "results | What does order 1 cost? | 1 |  | Faith | error: 429 Too Many Requests",
+    ],
+    "inspect-ai": [
+        "shop | order-1 | 1 | openai/gpt | includes | 1.0",
+        "shop | order-1 | 1 | openai/gpt | multi.a | 20",
+        "shop | order-1 | 1 | openai/gpt | multi.b | 1",
+        "shop | order-1 | 2 | openai/gpt | includes | 0.0",
+        "shop | order-1 | 2 | openai/gpt | multi.0 | 3",
+        "shop | order-1 | 2 | openai/gpt | multi.1 | 1.0",
+        "shop | What does it cost? | 1 | openai/gpt | includes | abstained: no ground truth",
+        "shop | order-3 | 1 | openai/gpt |  | error: RuntimeError('429')",
+        "shop | order-4 | 1 | openai/gpt |  | error: the result has no score",
+    ],
+    "openai-evals": [
+        'eval_1 | {"question": "What does order 1 cost?"} | 1 | gpt-5.2 | Price | 1.0',
+        'eval_1 | {"question": "What does order 2 cost?"} | 1 | gpt-5.2 | Price | 0.5',
+        'eval_1 | {"question": "What does order 3 cost?"} | 1 | gpt-5.2 |  | error: 429',
+    ],
+    "braintrust": [
+        'results | {"n": 1} | 1 |  | acc | 1',
+        'results | {"n": 1} | 1 |  | half | abstained: the score is null',
+        'results | {"n": 1} | 2 |  | half | 0.5',
+        'results | {"n": 1} | 2 |  | acc | error: RuntimeError: 503',
+        'results | {"n": 2} | 1 |  |  | error: ValueError: 429',
+    ],
+    "langsmith": [
+        "results | example-1 | 1 |  | accuracy | 1",
+        "results | example-2 | 1 |  | accuracy | error: 503",
+        "results | example-3 | 1 |  |  | error: ValueError: 429",
+    ],
+    "ragas": [
+        "results | order 1? | 1 |  | exact_match | 1.0",
+        "results | order 1? | 1 |  | faithfulness | 0.5",
+        "results | order 2? | 1 |  | exact_match | 0.0",
+        "results | order 2? | 1 |  | faithfulness | error: the score is null",
+    ],
+    "claude-plugin-eval": [
+        "greeter | greets | 1 | with | score | 1",
+        "greeter | greets | 1 | with | passed | 1",
+        "greeter | greets | 1 | with | warm | 1",
+        "greeter | greets | 2 | with |  | error: timed out after 120s",
+        "greeter | greets | 3 | with |  | error: rate limited by the API (429)",
+        "greeter | greets | 1 | without | score | 0.5",
+        "greeter | greets | 1 | without | passed | 0",
+        "greeter | greets | 1 | without | warm | 0",
+        "greeter | greets | 2 | without |  | error: matched",
+    ],
+    "skill-creator": [
+        "pdf | 1 | 1 | with_skill | expectation_pass_rate | 0.75",
+        "pdf | 1 | 2 | with_skill |  | error: the run was not graded: it has no expectation",
+        "pdf | 1 | 1 | without_skill | expectation_pass_rate | 0.5",
+    ],
+    "vally": [
+        "results | launch | 1 | skill | score | 1",
+        "results | launch | 1 | skill | passed | 1",
+        "results | launch | 1 | skill | file | 0.5",
+        "results | launch | 2 | skill |  | error: status error",
+        "results | launch | 1 | none | score | 1",
+        "results | launch | 1 | none | passed | 1",
+        "results | launch | 1 | none | file | 0.5",
+    ],
+    "harbor": [
+        "terminal-bench | fix-git | 1 | terminus | reward | 1.0",
+        "terminal-bench | fix-git | 2 | terminus | reward | 0.0",
+        "terminal-bench | fix-git | 3 | terminus |  | error: ApiRateLimitError: late",
+    ],
+    "junit": [
+        "pytest | a.B.x | 1 |  | passed | error: it ran again, and the file does not say how this run ended",
+        "pytest | a.B.x | 2 |  | passed | 0.0",
+        "pytest | a.y | 1 |  | passed | error: fixture",
+        "pytest | a.z | 1 |  | passed | abstained: later",
+        "pytest | a.w | 1 |  | passed | 0.0",
+        "pytest | a.w | 2 |  | passed | 1.0",
+    ],
+    "ctrf": [
+        "jest | cart > a | 1 |  | passed | 1.0",
+        "jest | cart > b | 1 |  | passed | 0.0",
+        "jest | cart > c | 1 |  | passed | abstained: skipped",
+        "jest | cart > d | 1 |  | passed | error: other",
+    ],
+    "every-eval-ever": [
+        "gsm8k | gsm8k_0 | 1 | org/m | score | 0.0",
+        "gsm8k | gsm8k_1 | 1 | org/m | score | 1.0",
+    ],
+}
+"""Suite, case, repeat, system, metric and outcome of each row of the files above."""
+
+
+def written(folder: Path, name: str, data: Any) -> Path:
+    """Write a file in the form that its name says."""
+    path = folder / name
+    text = data if isinstance(data, str) else json.dumps(data)
+    if name.endswith(".jsonl") and isinstance(data, list):
+        text = "".join(f"{json.dumps(each)}\n" for each in data)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def brief(rows: list[ResultRow]) -> list[tuple[Any, ...]]:
+    """Return what rows say, without what comes with it."""
+    listed = []
+    for row in rows:
+        reason = f"error: {row.error}" if row.error else f"abstained: {row.abstained}"
+        outcome = reason if row.score is None else row.score
+        listed.append((row.suite, row.case, row.repeat, row.system, row.metric, outcome))
+    return listed
+
+
+JUNK = (None, "PASS", "", [], {}, NAN, float("inf"), 10**400, ["x"], {"a": "x"}, "\x00")
+"""What no score is."""
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of everything inside of a value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield (*path, key)
+        yield from places(each, (*path, key))
+
+
+def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Return data with another value at a path."""
+    data = target = copy.deepcopy(data)
+    for step in path[:-1]:
+        target = target[step]
+    target[path[-1]] = value
+    return data
+
+
+def scores_of(rows: Iterable[Any]) -> Counter[Any]:
+    """Return the scores of rows."""
+    return Counter(row.score for row in rows if isinstance(row, ResultRow) and row.score is not None)
+
+
+def outcome(folder: Path, name: str, data: Any) -> list[Any]:
+    """Return the rows of a file, or its faults as texts."""
+    try:
+        return list(read_results(written(folder, name, data), name))
+    except SuiteError as error:
+        return [str(each) for each in error.faults]
+
+
+OTHER = {True: False, False: True, "passed": "failed", "failed": "passed", "C": "P", "I": "P"}
+
+
+@cache
+def score_places(form: str) -> list[tuple[Any, ...]]:
+    """Return the paths in the file of a format whose value is a score."""
+    data = FILES[form][1]
+    before = scores_of(results_of(data))
+    found = []
+    for path in places(data):
+        value = data
+        for step in path:
+            value = value[step]
+        if isinstance(value, int | float) or value in ("passed", "failed", "C", "I"):
+            other = OTHER[value] if isinstance(value, bool | str) else 0.123
+            try:
+                after = scores_of(results_of(changed(data, path, other)))
+            except SuiteError:
+                continue
+            if after.total() == before.total() and after != before:
+                found.append(path)
+    return found
+
+
+def check_spoiled(folder: Path, seed: int, times: int) -> Counter[str]:
+    """Spoil files; no score may come of it, and each fault must say what it found, where."""
+    rng, counts = random.Random(seed), Counter[str]()
+    for _ in range(times):
+        form, (name, data) = rng.choice(list(FILES.items()))
+        if isinstance(data, str):
+            at = rng.randrange(len(data))
+            bad = data[:at] + rng.choice(["", "\0", "<", '"', ",", "x"]) + data[at + rng.choice([0, 1, len(data)]) :]
+            kind = "text"
+        else:
+            path = rng.choice(score_places(form) if rng.random() < 0.5 else list(places(data)))
+            bad, kind = (
+                changed(data, path, rng.choice(JUNK)),
+                "score" if path in score_places(form) else "other",
+            )
+        found = outcome(folder, name, bad)
+        faults = [each for each in found if isinstance(each, str)]
+        assert found, (form, bad)
+        assert all(each.startswith(name) and "found" in each for each in faults), (form, faults)
+        assert kind != "score" or faults or scores_of(found) < scores_of(results_of(data)), (form, bad)
+        assert all(0 <= each <= 20 for each in scores_of(found)), (form, bad)
+        counts[f"{kind} {'faults' if faults else 'rows'}"] += 1
+    return counts
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_table_reads_a_file_of_its_format(form: str, tmp_path: Path) -> None:
+    name, data = FILES[form]
+    rows = read_results(written(tmp_path, name, data), name)
+    assert [" | ".join(map(str, each)) for each in brief(rows)] == READ[form]
+    assert read_results(written(tmp_path, name, data), name, form) == rows
+    if not isinstance(data, str):
+        assert results_of(data) == rows
+
+
+def test_spoiled_files_give_faults_or_errors_and_never_a_score(tmp_path: Path) -> None:
+    counts = check_spoiled(tmp_path, 1, 300)
+    assert min(counts[f"{kind} faults"] for kind in ("score", "other", "text")) > 0, counts
+
+
+def test_the_page_of_formats_is_made_of_the_tables() -> None:
+    page = script("results_page")
+    assert page.PUBLISHED.read_text(encoding="utf-8") == page.text(), "run python .ci/results_page.py"
