@@ -15,13 +15,14 @@ from msgspec import Struct, structs, to_builtins
 from pytest_llmeval.baselines.files import score_file
 from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import amount, count, say
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.runs import say_finished
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document
+from pytest_llmeval.exchange.arms import arms_of, could_discriminate, power_lines, proof_line, proofs
 from pytest_llmeval.exchange.readers import read_results
 from pytest_llmeval.exchange.result_suites import (
     ResultRun,
@@ -43,6 +44,9 @@ from pytest_llmeval.suite.suite import SuiteKey
 
 Word: TypeAlias = Literal["passed", "failed", "undecided"]
 """The verdict on results."""
+
+REFERENCE: Final = "without"
+"""The arm that others are compared with, unless the settings name another as ``reference``."""
 
 CODES: Final[Mapping[Word, int]] = {"passed": 0, "failed": 1, "undecided": 2}
 """GateVerdict to exit code; results that cannot be read are undecided as well."""
@@ -83,6 +87,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--undecided", choices=("pass", "fail"), help="exit code 0 or 1 where a verdict is undecided; default: 2"
     )
+    parser.add_argument(
+        "--min-cases", type=count, default=1, metavar="N", help="arms: undecided if fewer cases could tell them apart"
+    )
+    parser.add_argument(
+        "--power", type=amount, metavar="SIZE", help="say how many more cases or repeats would find such a difference"
+    )
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON, and nothing else")
     parser.add_argument("--comment", type=Path, metavar="FILE", help="write the comment for a pull request")
     add_options(parser, "report", "snapshot-update", "rootdir", "verbose")
@@ -105,11 +115,20 @@ class GateOptions(Struct, frozen=True):
         settings: Keys of a suite file, among them gates.
         lower_is_better: Metrics of which less is better.
         approve: Whether the results are approved.
+        min_cases: How many cases must be able to tell two arms apart.
+        power: A difference of which is said how many cases would find it.
     """
 
     settings: Document
     lower_is_better: Sequence[str] = ()
     approve: bool = False
+    min_cases: int = 1
+    power: float | None = None
+
+    @property
+    def reference(self) -> str:
+        """The arm that others are compared with."""
+        return str(self.settings.data.get("reference", REFERENCE))
 
 
 class GateVerdict(Struct, frozen=True):
@@ -121,6 +140,8 @@ class GateVerdict(Struct, frozen=True):
         next_step: What to do.
         missing: What is missing, counted and named.
         errored: How many cases errored.
+        notes: What cases show about arms, and what would be found.
+        proofs: Arm and metric to what its cases show.
         finished: The finished run, with its report.
     """
 
@@ -130,10 +151,13 @@ class GateVerdict(Struct, frozen=True):
     missing: Sequence[str]
     errored: int
     finished: Reported
+    notes: Sequence[str] = ()
+    proofs: Mapping[str, Mapping[str, Sequence[str]]] = {}
 
     def lines(self) -> Iterator[str]:
         """Yield the verdict for people."""
         yield from (f"missing: {each}" for each in self.missing)
+        yield from self.notes
         head, *others = self.why
         yield f"{self.word}: {head}"
         yield from (f"  {each}" for each in others[:_LISTED])
@@ -157,7 +181,8 @@ class GateVerdict(Struct, frozen=True):
             for each in self.finished.report.suites
         ]
         head = {"verdict": self.word, "exit_code": code, "why": list(self.why), "next": self.next_step}
-        return {**head, "errored": self.errored, "missing": list(self.missing), "suites": suites}
+        counts = {"errored": self.errored, "missing": list(self.missing), "notes": list(self.notes)}
+        return {**head, **counts, "cases": to_builtins(self.proofs), "suites": suites}
 
 
 _METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
@@ -168,7 +193,9 @@ def _gate(options: Namespace) -> int:
     rows = _read(options.results, options.format)
     baseline = _read(options.baseline, options.format)
     expected = _expected(options.expect, options.format)
-    chosen = GateOptions(_settings(options.gates), options.lower_is_better, options.snapshot_update)
+    chosen = GateOptions(
+        _settings(options.gates), options.lower_is_better, options.snapshot_update, options.min_cases, options.power
+    )
     verdict = judge_results(rows, baseline, expected, chosen, root)
     code = CODES[verdict.word]
     if verdict.word == "undecided" and options.undecided:
@@ -298,7 +325,7 @@ def judge_results(
     gone = dict.fromkeys(row.suite for row in (*baseline, *expected))
     lost = [f"no result of the suite {name!r}" for name in gone if name not in {row.suite for row in rows}]
     missing = [*lost, *(each for run in runs for each in run.missing)]
-    return _verdict(finished, missing, approved=options.approve)
+    return _verdict(finished, missing, options)
 
 
 def _run(
@@ -384,14 +411,13 @@ def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, h
                 f"--gates '{(metrics_of(rows) or ['score'])[0]} >= 0.8', or approved results: approve these with "
                 "--snapshot-update"
             )
-        against = {"against": data.get("reference", systems[-1])} if among else {}
-        data["gates"] = [
-            {"metric": name, "max_drop": 0, "max_errors": _UNLIMITED, **against} for name in metrics_of(rows)
-        ]
+        base = options.reference if options.reference in systems else systems[-1]
+        question = {"min_gain": 0, "rule": "decided", "against": base} if among else {"max_drop": 0}
+        data["gates"] = [{"metric": name, "max_errors": _UNLIMITED, **question} for name in metrics_of(rows)]
     return replace(options.settings, data=data)
 
 
-def _verdict(finished: Reported, missing: Sequence[str], *, approved: bool) -> GateVerdict:
+def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -> GateVerdict:
     report = finished.report
     verdicts: list[GateResult | SnapshotVerdict] = []
     for suite in report.suites:
@@ -406,10 +432,12 @@ def _verdict(finished: Reported, missing: Sequence[str], *, approved: bool) -> G
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
     open_ = [_sentence(each) for each in verdicts if each.outcome in ("undecided", "not_judged") or each in unmeasured]
     open_ += [f"{counted(errored, 'case')} errored, so nothing is known of their scores"] if errored else []
-    open_ += [*missing, *finished.shortfalls]
+    by_proof, notes, few = _of_arms(finished, options)
+    open_ += [*missing, *few, *finished.shortfalls]
+    approved = options.approve
 
     def verdict(word: Word, why: Sequence[str], next_step: str) -> GateVerdict:
-        return GateVerdict(word, list(dict.fromkeys(why)), next_step, missing, errored, finished)
+        return GateVerdict(word, list(dict.fromkeys(why)), next_step, missing, errored, finished, notes, by_proof)
 
     if failed:
         return verdict("failed", failed, "look at the cases above; --report page.html shows each of them")
@@ -422,6 +450,24 @@ def _verdict(finished: Reported, missing: Sequence[str], *, approved: bool) -> G
     judged = [each for each in verdicts if isinstance(each, GateResult)]
     of_all = f"{counted(len(judged), 'gate')} passed over {counted(len(cases), 'case')}"
     return verdict("passed", [of_all, *map(_sentence, judged)], "nothing to do")
+
+
+def _of_arms(finished: Reported, options: GateOptions) -> tuple[dict[str, dict[str, list[str]]], list[str], list[str]]:
+    """Return what cases show about arms, lines about it and about power, and where too few could tell arms apart."""
+    judged = finished.judged.suites
+    metrics = list(dict.fromkeys(name for each in judged for name in each.result.metrics))
+    gated = [name for name in metrics if any(name in each.suite.judged_metrics for each in judged)] or metrics
+    by_proof, notes, few = {}, [], []
+    for arm, base in arms_of(judged, options.reference):
+        for metric in gated:
+            name = f"{arm.key.variant} against {base.key.variant}"
+            cases = by_proof[f"{arm.suite.name}: {metric}, {name}"] = proofs(arm, base, metric)
+            notes.append(proof_line(metric, name, cases))
+            if (able := could_discriminate(cases)) < options.min_cases:
+                few.append(f"{metric}: {counted(able, 'case')} could tell {name}, expected {options.min_cases}")
+    if options.power is not None:
+        notes += power_lines(judged, gated, options.power, options.reference)
+    return by_proof, notes, few
 
 
 def _next_step(missing: Sequence[str], errored: int) -> str:

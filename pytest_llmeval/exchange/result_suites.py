@@ -20,7 +20,7 @@ from pytest_llmeval.evaluators.recorded import ABSTAINED, ERROR, RUNS
 from pytest_llmeval.exchange.readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.run.streams.stream import run_predicted
-from pytest_llmeval.scoring.repeats import spread_of
+from pytest_llmeval.scoring.repeats import flakiness_of, spread_of, status_of
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -299,7 +299,17 @@ def _settled(record: CaseRecord, case: Case, repeats: int, least: int) -> CaseRe
     if len(runs) == 1:
         return record
     numbers = [{name: each for name, each in run.items() if not isinstance(each, Mapping)} for run in runs]
-    return structs.replace(record, repeats={"times": len(runs), "spread": spread_of(numbers)})
+    errors = [any(isinstance(each, Mapping) and ERROR in each for each in run.values()) for run in runs]
+    passed = [None if each else True for each in errors]  # what was scored passes, as there are no limits
+    summary = {
+        "times": len(runs),
+        "passed": passed.count(True),
+        "pass_rate": passed.count(True) / len(runs),
+        "status": status_of(passed),
+        "flakiness": flakiness_of(passed),
+        "spread": spread_of(numbers),
+    }
+    return structs.replace(record, repeats=summary)
 
 
 _LISTED: Final = 5

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several
@@ -360,71 +360,6 @@ class AnytimeGate(ChangeGate):
         )
         outcome: GateOutcome = "failed" if proven else "passed"
         return replace(finding, examined=(), outcome=outcome, reason="; ".join(parts), value=evidence.drop), run
-
-
-@gate_rule
-class GainGate(ClaimGate):
-    """A gate that fails unless a gain over another system is established."""
-
-    max_drop: float = owned(kw_only=False, min_gain=GateKey(float, "the gain over another system that is required"))
-
-    tags: ClassVar = ("min_gain",)
-    needs: ClassVar = {"against": "a gain is one over another system"}
-    rule: ClassVar = "proven_safe"
-    meaning: ClassVar = "fail unless the gain is established"
-    title: ClassVar = "a gate with min_gain"
-    proves_safety: ClassVar = True
-    noun: ClassVar = "gain"
-    worst: ClassVar = "smallest gain"
-
-    @property
-    def condition(self) -> str:
-        return f"gain({self.subject}) >= {limit(self.allowed)}"
-
-    @property
-    def allowed(self) -> float:
-        return abs(self.max_drop)
-
-    @classmethod
-    def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super().arguments(values), "max_drop": -float(values["min_gain"])}
-
-    def change_of(self, drop: float | None) -> float | None:
-        return None if drop is None else -drop
-
-    def change_bounds(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-        return None if bounds is None else (-bounds[1], -bounds[0])
-
-    def claimed(self, whose: str = "") -> str:
-        return f"a gain{whose} above {limit(self.allowed)}"
-
-    @property
-    def contrary(self) -> str:
-        return f"no more than {limit(self.allowed)}"
-
-    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
-        from pytest_llmeval.gates.statistics.drop_tests import detectable_gain
-
-        return detectable_gain(evidence, self, metric, tests)
-
-
-@gate_rule
-class GainLackGate(GainGate):
-    """A gate that fails if a gain over another system is established to be smaller than it has to be."""
-
-    rule: ClassVar = "proven_drop"
-    label: ClassVar = "proven_drop"
-    meaning: ClassVar = "fail if a smaller gain is established"
-    title: ClassVar = "a gate with min_gain and rule proven_drop"
-    refutes: ClassVar = True
-    proves_safety: ClassVar = False
-
-    def claimed(self, whose: str = "") -> str:
-        return f"a gain{whose} under {limit(self.allowed)}"
-
-    @property
-    def contrary(self) -> str:
-        return f"at least {limit(self.allowed)}"
 
 
 def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The table of rules, and what comes from the keys that they own: the reader, the JSON Schema, lists of keys."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, make_dataclass
 from typing import Any
@@ -7,11 +8,30 @@ from typing import Any
 from pytest_llmeval.core.wording import suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
 from pytest_llmeval.gates.contract import Gate, GateKey
-from pytest_llmeval.gates.drop import AnytimeGate, DropGate, GainGate, GainLackGate, SafeGate
+from pytest_llmeval.gates.drop import AnytimeGate, DropGate, SafeGate
+from pytest_llmeval.gates.gain import GainGate, GainLackGate, LiftGate
 from pytest_llmeval.gates.limit import LimitGate
 
-RULES: tuple[type[Gate], ...] = (LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate)
+RULES: tuple[type[Gate], ...] = (LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate)
 """Every rule. Of those with the same tags, the first is that of gates without the key `rule`."""
+
+
+_CHANGE_TEXT = re.compile(r"(?P<kind>drop|lift)\((?P<metric>.+)\)\s*(?P<operator><=|>=)\s*(?P<limit>\d+\.?\d*|\.\d+)")
+_CHANGES = {"drop": ("<=", "max_drop"), "lift": (">=", "min_gain")}
+
+
+def change_form(text: str, reference: str) -> dict[str, Any] | None:
+    """Return the mapping form of ``drop(f1) <= 0.05`` or ``lift(f1) >= 0.1``; ``None`` for other texts.
+
+    Args:
+        text: The gate.
+        reference: The system over which a lift is a gain.
+    """
+    match = _CHANGE_TEXT.fullmatch(text.strip())
+    if match is None or match["operator"] != _CHANGES[match["kind"]][0]:
+        return None
+    form = {"metric": match["metric"].strip(), _CHANGES[match["kind"]][1]: float(match["limit"])}
+    return form | ({"against": reference, "rule": LiftGate.rule} if match["kind"] == "lift" else {})
 
 
 class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)

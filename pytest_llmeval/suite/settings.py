@@ -46,6 +46,8 @@ SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describ
 
 _MOST_REPEATS = 1000
 
+_CHANGE_GATES = ("drop(", "lift(")
+_REFERENCE = "without"
 _BESIDE = ("as", "on", "turn")
 """Keys of an entry of ``evaluators`` that are no options: they stand next to the name or among the options."""
 
@@ -330,9 +332,15 @@ class SettingsReader(JudgeReader):
             self.fault((*place, key) if key else place, fault)
 
     def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> "Gate | None":
-        if isinstance(entry, str):
+        if isinstance(entry, str) and not entry.lstrip().startswith(_CHANGE_GATES):
             return self._limit_gate(entry, place)
-        from pytest_llmeval.gates.rules import GateFault, known_keys, read_gate
+        from pytest_llmeval.gates.rules import GateFault, change_form, known_keys, read_gate
+
+        if isinstance(entry, str):
+            form = change_form(entry, self._reference())
+            if form is None:
+                return self._limit_gate(entry, place)
+            entry = form
 
         if isinstance(entry, Mapping) and (fault := mapping_form_fault(entry, list(known_keys()), self.metrics)):
             self.fault(place, fault)
@@ -345,6 +353,11 @@ class SettingsReader(JudgeReader):
         except ValueError as error:
             self.fault(place, str(error))
         return None
+
+    def _reference(self) -> str:
+        """Return the system over which a lift is a gain: the one that the suite names, or the one called so."""
+        named = self.document.data.get("reference") if isinstance(self.document.data, Mapping) else None
+        return named if isinstance(named, str) else _REFERENCE
 
     def _limit_gate(self, text: str, place: tuple[str | int, ...]) -> "Gate | None":
         """Read a gate as text: a limit; the rules of other gates are loaded for their mappings only."""

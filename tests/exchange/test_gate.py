@@ -163,3 +163,86 @@ def test_a_suite_reads_results(capsys: pytest.CaptureFixture[str]) -> None:
     Path("s.eval.json").write_text(json.dumps(suite), encoding="utf-8")
     assert main(["score", "s.eval.json"]) == 1
     assert "unknown system 'c'" in capsys.readouterr().err
+
+
+RECORDS = {
+    "mcp-csharp-create": (1, 1, 1),
+    "mcp-csharp-publish": (2, 1, 0),
+    "mcp-csharp-test": (2, 1, 0),
+    "configuring-opentelemetry-dotnet": (2, 1, 0),
+    "dotnet-webapi": (3, 0, 0),
+    "minimal-api-file-upload": (2, 1, 0),
+    "technology-selection": (5, 1, 0),
+    "convert-blazor-server-to-webapp": (1, 0, 0),
+    "code-testing-agent": (1, 4, 0),
+    "coverage-analysis": (4, 1, 0),
+    "find-untested-sources": (3, 2, 0),
+    "grade-tests": (4, 1, 0),
+    "generate-testability-wrappers": (4, 0, 1),
+}
+"""Wins, ties and losses of evals with a skill against those without: dotnet/skills, pull requests 965 and 971."""
+
+AIRLINE = (
+    "00000010000110000010100010100101001110111011110011",
+    "01000100000011000010110010010010001111101110001111",
+    "00100001000011010010110010110000000111100010101011",
+    "00000000000010011110110010000011001111101110010011",
+)
+"""Rewards of one agent in 50 tasks, four times: sierra-research/tau-bench, gpt-4o-airline.json, commit 59a200c6."""
+
+
+def arms(wins: int, ties: int, losses: int) -> list[dict[str, Any]]:
+    pairs = [(1, 0)] * wins + [(1, 1)] * ties + [(0, 1)] * losses
+    return [
+        {"case": f"e{n}", "metric": "score", "system": system, "score": score}
+        for n, pair in enumerate(pairs)
+        for system, score in zip(("with", "without"), pair, strict=True)
+    ]
+
+
+def test_records_of_skills_are_undecided_and_say_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    for skill, record in RECORDS.items():
+        data = verdict(capsys, written("arms.jsonl", arms(*record)), "--gates", "lift(score) >= 0")
+        assert (data["verdict"], data["exit_code"]) == ("undecided", 2), skill
+        said = "the gain that is observed is not above 0" if record == (1, 1, 1) else "more would establish the gain"
+        assert said in data["why"][0], skill
+        (cases,) = data["cases"].values()
+        assert [len(cases[name]) for name in ("discriminates", "always_passes")] == [record[0] + record[2], record[1]]
+    assert "25 more would establish the gain that is observed" in data["why"][0]
+
+
+def test_a_lift_is_established_or_refuted(capsys: pytest.CaptureFixture[str]) -> None:
+    better, worse = written("better.jsonl", arms(18, 6, 0)), written("worse.jsonl", arms(0, 6, 18))
+    assert gate(better) == 0
+    assert "score, with against without: 18 of 24 cases discriminate; 6: both arms always pass: proves nothing" in (
+        capsys.readouterr().out
+    )
+    assert gate(worse) == 1
+    assert "failed: lift(score) >= 0, against without: a gain under 0 is established" in capsys.readouterr().out
+    assert gate(better, "--min-cases", "19") == 2
+    assert "score: 18 cases could tell with against without, expected 19" in capsys.readouterr().out
+    missing = written("missing.jsonl", arms(18, 6, 0)[:-1])
+    assert gate(missing) == 2
+    assert "missing: no result of without for 1 of 24 cases: 'e23'" in capsys.readouterr().out
+
+
+def test_runs_of_one_agent_never_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(name: str, *trials: int) -> str:
+        rows = [
+            {"case": f"task {n}", "metric": "reward", "score": int(reward), "repeat": place}
+            for place, trial in enumerate(trials, 1)
+            for n, reward in enumerate(AIRLINE[trial])
+        ]
+        return written(name, rows)
+
+    for first in range(4):
+        for second in range(first):
+            data = verdict(capsys, run("new.jsonl", first), "--baseline", run("old.jsonl", second))
+            assert data["verdict"] == "undecided"
+            assert "cannot tell: 50 cases. " in data["why"][0]
+            assert "more would find a drop of" in data["why"][0]
+    data = verdict(capsys, run("new.jsonl", 0, 1), "--baseline", run("old.jsonl", 2, 3), "--power", "0.1")
+    assert data["verdict"] != "failed"
+    assert "50 paired cases" in data["suites"][0]["gates"][0]["reason"]  # repeats are no cases
+    assert data["notes"][0].startswith("power: a difference of 0.1 in reward needs ")
+    assert "times as often" in data["notes"][0]

@@ -1,6 +1,7 @@
 """Statistical tests of regression gates: is the drop larger, or smaller, than allowed?"""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -550,24 +551,37 @@ def units_to_find(
     """Return how many units, scattering as these do, a gate needs to find a drop; ``None`` if more than 20,000."""
 
     def finds(units: int) -> bool:
-        data = evidence.estimate
-        more = units / data.units
-        scaled = replace(
-            data,
-            units=units,
-            cases=round(more * data.cases),
-            baseline_cases=round(more * data.baseline_cases),
-            changed=None if data.changed is None else round(more * data.changed),
-        )
-        smallest = found_drop(
-            replace(evidence, estimate=scaled, deviation=evidence.deviation / math.sqrt(more)),
-            gate,
-            metric,
-            collapses=collapses,
-        )
+        smallest = found_drop(_scaled(evidence, units), gate, metric, collapses=collapses)
         return smallest is not None and smallest <= drop
 
-    few, many = 0, max(1, evidence.estimate.units)
+    return _fewest(finds, evidence.estimate.units)
+
+
+def units_to_gain(gain: float, evidence: Evidence, gate: TestedChange, metric: Metric) -> int | None:
+    """Return how many units, scattering as these do, a gate needs to establish a gain; ``None`` as above."""
+    level = (1 - gate.confidence) / gate.sides
+
+    def finds(units: int) -> bool:
+        scaled = _scaled(evidence, units)
+        every = replace(scaled.estimate, changed=None if scaled.estimate.changed is None else units)
+        shift = _shift(scaled, metric, level, _needed(level, gate))
+        return least_tail(every) <= level and shift is not None and abs(gate.max_drop) + shift <= gain
+
+    return _fewest(finds, evidence.estimate.units)
+
+
+def _scaled(evidence: Evidence, units: int) -> Evidence:
+    """Return the evidence as more units, scattering as these do, would give it."""
+    data = evidence.estimate
+    more = units / data.units
+    cases, others = round(more * data.cases), round(more * data.baseline_cases)
+    changed = None if data.changed is None else round(more * data.changed)
+    scaled = replace(data, units=units, cases=cases, baseline_cases=others, changed=changed)
+    return replace(evidence, estimate=scaled, deviation=evidence.deviation / math.sqrt(more))
+
+
+def _fewest(finds: Callable[[int], bool], units: int) -> int | None:
+    few, many = 0, max(1, units)
     while not finds(many):
         few, many = many, 2 * many
         if many > _MOST_UNITS:

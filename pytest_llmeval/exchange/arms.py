@@ -1,0 +1,160 @@
+"""What the cases of two runs or two arms show: which of them discriminate, and how many would find a difference."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from pytest_llmeval.baselines.runs import JudgedSuite
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.wording import counted, limit
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.drop_tests import Evidence, found_drop, units_to_find
+from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.run.judging import variants_of
+from pytest_llmeval.scoring.case_scores import TOLERANCE
+
+PROOFS: Final = {
+    "discriminates": "the arms differ",
+    "no_difference": "the arms are alike",
+    "always_passes": "both arms always pass: proves nothing",
+    "never_passes": "neither arm ever passes",
+    "incomplete": "an arm has no score",
+}
+"""What a case shows about two arms."""
+
+_MOST_REPEATS: Final = 1000
+_LISTED: Final = 5
+
+
+def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[JudgedSuite, JudgedSuite]]:
+    """Yield each arm of suites with the one that it is compared with.
+
+    Args:
+        judged: The suites.
+        reference: Name of the arm that others are compared with; if a suite has none of this name, its last one is.
+    """
+    for variants in variants_of(judged):
+        base = reference if reference in variants else list(variants)[-1]
+        yield from ((each, variants[base]) for name, each in variants.items() if name != base)
+
+
+def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> dict[str, list[str]]:
+    """Return what the cases of two arms show by a metric: a key of `PROOFS` to ids.
+
+    A case passes if all its repeats have the best score. Metrics without bounds have no best one.
+    """
+    low, high = arm.suite.metrics.ranges([metric]).get(metric, (math.nan, math.nan))
+    best, worst = (low, high) if arm.suite.metrics.lower_is_better(metric) else (high, low)
+    scores = [
+        dict(zip((case.id for case in each.result.cases), each.result.case_scores[metric], strict=True))
+        for each in (arm, base)
+    ]
+    by_proof: dict[str, list[str]] = {name: [] for name in PROOFS}
+    for case, score in scores[0].items():
+        other = scores[1].get(case, math.nan)
+        if math.isnan(score) or math.isnan(other):
+            proof = "incomplete"
+        elif abs(score - other) > TOLERANCE:
+            proof = "discriminates"
+        else:
+            proof = "always_passes" if score == best else "never_passes" if score == worst else "no_difference"
+        by_proof[proof].append(case)
+    return by_proof
+
+
+def proof_line(metric: str, name: str, by_proof: Mapping[str, Sequence[str]]) -> str:
+    """Return the line about the cases of an arm."""
+    total = sum(map(len, by_proof.values()))
+    parts = [f"{len(by_proof['discriminates'])} of {counted(total, 'case')} discriminate"]
+    for proof, ids in by_proof.items():
+        if ids and proof != "discriminates":
+            more = ", ..." if len(ids) > _LISTED else ""
+            parts.append(f"{len(ids)}: {PROOFS[proof]} ({', '.join(map(repr, ids[:_LISTED]))}{more})")
+    return f"{metric}, {name}: {'; '.join(parts)}"
+
+
+def could_discriminate(by_proof: Mapping[str, Sequence[str]]) -> int:
+    """Return how many cases could tell the arms apart: those that neither always nor never pass."""
+    return len(by_proof["discriminates"]) + len(by_proof["no_difference"])
+
+
+def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: float, reference: str) -> Iterator[str]:
+    """Yield how many more cases or repeats would find a difference, from the spread that the results have.
+
+    Args:
+        judged: The suites.
+        metrics: The metrics.
+        size: Of the difference.
+        reference: As of `arms_of`.
+    """
+    for each in judged:
+        pairing = each.measured.pairing
+        baseline = each.collected.baseline
+        if pairing is not None:
+            for metric in metrics:
+                yield from _power(pairing, metric, size, "", [each.records, baseline or ()])
+    for arm, base in arms_of(judged, reference):
+        run, other = (CaseStatistics.exact(each.records) for each in (arm, base))
+        pairing = RunPairing(run, other, arm.suite.metrics, abstained=arm.suite.abstained)
+        for metric in metrics:
+            yield from _power(pairing, metric, size, f" of {arm.key.variant}", [arm.records, base.records])
+
+
+def _power(
+    pairing: RunPairing, metric: str, size: float, whose: str, records: Sequence[Sequence[CaseRecord]]
+) -> Iterator[str]:
+    gate = DropGate(metric, 0.0)
+    examined = gate.examine(pairing).examined
+    evidence = examined[0].evidence if examined and not examined[0].fault else None
+    owned = pairing.table.metric(metric) if metric in pairing.table.owner else None
+    what = f"power: a difference{whose} of {limit(size)} in {metric}"
+    if evidence is None or owned is None or not evidence.estimate.units:
+        yield f"{what}: unknown, no case has a score in both runs"
+        return
+    units = evidence.estimate.units
+    needed = units_to_find(size, evidence, gate, owned, collapses=False)
+    if needed is None:
+        yield f"{what} is not found in 80 of 100 runs by any number of cases that is feasible"
+        return
+    if needed <= units:
+        yield f"{what} is found in 80 of 100 runs by the {counted(units, 'case')} that there are"
+        return
+    times = _repeats_to_find(size, evidence, gate, records, metric, pairing)
+    repeats = f", or each case {times} times as often" if times else ""
+    yield f"{what} needs {needed - units} more cases ({needed} in all){repeats}, to be found in 80 of 100 runs"
+
+
+def _repeats_to_find(
+    size: float,
+    evidence: Evidence,
+    gate: DropGate,
+    records: Sequence[Sequence[CaseRecord]],
+    metric: str,
+    pairing: RunPairing,
+) -> int | None:
+    """Return how many times as many repeats find a difference; ``None`` if none do, or their spread is unknown."""
+    noises = [_noise(each, metric) for each in records]
+    variance = evidence.deviation**2 * evidence.estimate.units
+    if None in noises or not variance:
+        return None
+    noise = min(math.fsum(each for each in noises if each is not None), variance)
+    for times in range(2, _MOST_REPEATS):
+        share = (variance - noise + noise / times) / variance
+        scaled = replace(evidence, deviation=evidence.deviation * math.sqrt(share))
+        smallest = found_drop(scaled, gate, pairing.table.metric(metric), collapses=False)
+        if smallest is not None and smallest <= size:
+            return times
+    return None
+
+
+def _noise(records: Sequence[CaseRecord], metric: str) -> float | None:
+    """Return the variance that repeats leave in the score of a case; ``None`` if cases have no repeats."""
+    variances = []
+    for record in records:
+        spread = (record.repeats or {}).get("spread", {}).get(metric)
+        scores = [each for each in spread["scores"] if each is not None] if spread else []
+        if len(scores) > 1:
+            variances.append(spread["sd"] ** 2 / (len(scores) - 1))
+    return math.fsum(variances) / len(variances) if variances else None
