@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.services.git import GitError, run_git
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -265,9 +265,17 @@ def moment_of(text: str) -> datetime | None:
 def head_commit(root: Path) -> str | None:
     """Return the commit that is checked out; ``None`` outside a repository."""
     try:
-        return run_git(root, "rev-parse", "HEAD").strip() or None
-    except GitError:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"],  # noqa: S607 (git is found where the user's shell finds it)
+            cwd=root,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
         return None
+    return done.stdout.strip() or None
 
 
 def shown_beside(key: SuiteKey, path: Path) -> str:

@@ -154,7 +154,8 @@ OPTIONS = {
         Option(
             "report",
             f"{_REPORT} for the Common Test Report Format, {EVERY_EVAL_EVER}; {SHARD_SUFFIX} keeps the results of a "
-            "shard for 'llmeval merge'; {suite} in a path writes a file for each suite; can be repeated",
+            "shard for 'llmeval merge'; {suite} in a path writes a file for each suite; agent prints at most 40 lines "
+            "and nothing else; can be repeated",
             "append",
             metavar="PATH",
             default=(),

@@ -29,6 +29,7 @@ from pytest_llmeval.plugin.options import (
     is_suite_file,
     longest_test_s,
     make_runner,
+    quiet_for_agents,
     refuse_anchor_alone,
     refuse_idle_options,
     refuse_misnamed_suites,
@@ -72,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_enabled(config):
         from pytest_llmeval.data.files.documents import collector_paused
 
+        quiet_for_agents(config)
         with collector_paused():
             register_suites(config, worker=worker)
     elif not worker:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, report_path
-from pytest_llmeval.reports.files import SUFFIXES
+from pytest_llmeval.reports.files import AGENT, SUFFIXES
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import CachePlace, JudgeOptions
@@ -162,10 +162,19 @@ def report_paths(config: pytest.Config) -> list[Path]:
         pytest.UsageError: One has a suffix for which there is no report.
     """
     try:
-        paths = [report_path(each, (*SUFFIXES, SHARD_SUFFIX)) for each in config.getoption("llmeval_report")]
+        named = [each for each in config.getoption("llmeval_report") if each != AGENT]
+        paths = [report_path(each, (*SUFFIXES, SHARD_SUFFIX)) for each in named]
     except ValueError as error:
         raise pytest.UsageError(f"--llmeval-report: {error}") from None
     return [config.invocation_params.dir / each for each in paths]
+
+
+def quiet_for_agents(config: pytest.Config) -> None:
+    """Let pytest print no failures, warnings and summaries if the report for coding agents takes their place."""
+    if AGENT in config.getoption("llmeval_report"):
+        option = config.option
+        option.verbose, option.tbstyle, option.reportchars, option.no_header = min(option.verbose, -1), "no", "N", True
+        option.disable_warnings = True
 
 
 def shard_of_run(config: pytest.Config) -> "Shard | None":

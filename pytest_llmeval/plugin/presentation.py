@@ -13,6 +13,7 @@ from pytest_llmeval.core.wording import printable
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.plugin.payload import CATEGORY, UNNEEDED_CATEGORY, case_of, part_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
+from pytest_llmeval.reports.files import AGENT
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.tables import Line
 from pytest_llmeval.reports.terminal import render
@@ -106,6 +107,13 @@ def print_summary(
         notes: Lines about what could not be judged or written.
         written: Report files.
     """
+    if AGENT in reporter.config.getoption("llmeval_report"):
+        from pytest_llmeval.reports.agent import agent_lines
+
+        reporter.ensure_newline()
+        for text in agent_lines(RunReport() if report is None else report, notes):
+            reporter.write_line(text)
+        return
     width = terminal_width(reporter)
     lines = [] if report is None else list(render(report, verbosity=reporter.verbosity, width=width))
     lines += [Line(printable(note), "yellow") for note in notes]

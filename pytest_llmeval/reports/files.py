@@ -16,6 +16,8 @@ ERROR_ANALYSIS = "errors.json"
 CTRF = "ctrf.json"
 EVERY_EVAL_EVER = "every_eval_ever.json"
 PERCENTAGES = "evaluate_summary.txt"
+AGENT = "agent"
+"""Stands for the report for coding agents, which is printed, where the path of a file would."""
 
 
 class ReportFormat(NamedTuple):

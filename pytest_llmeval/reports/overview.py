@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, metric_cells
 from pytest_llmeval.core.wording import counted, interval, number, padded, printable, seconds, width_of
 from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, SnapshotVerdict
-from pytest_llmeval.reports.form import OUTCOMES, Changes, StopReport, SuiteReport, count_text
+from pytest_llmeval.reports.form import OUTCOMES, Changes, RunReport, StopReport, SuiteReport, count_text
 from pytest_llmeval.reports.tables import Line, TextTable
 from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
 from pytest_llmeval.services.background import Snapshot
@@ -30,6 +30,9 @@ _CHANGES = (
     "new",
     "approved",
 )
+
+BAD = ("failed", "errored")
+"""Outcomes of cases that make a run fail."""
 
 _MEAN = 3
 _FIRST_COUNT = 4
@@ -222,6 +225,20 @@ def _scope_lines(suite: SuiteReport) -> Iterator[str]:
         yield str(suite.sample)
     if suite.stop is not None:
         yield stop_text(suite.stop)
+
+
+def run_outcome(run: RunReport) -> str:
+    """Return the verdict on a run; it has not passed if anything was not judged."""
+    suites = run.suites
+    outcomes = {each.outcome for suite in suites for each in suite.gates}
+    outcomes |= {each.outcome for suite in suites for each in suite.snapshot}
+    if run.faults or "failed" in outcomes or any(suite.counts.get(each) for suite in suites for each in BAD):
+        return "failed"
+    if not suites:
+        return "no suite ran"
+    if "not_judged" in outcomes or any(suite.counts.get("not_run") for suite in suites):
+        return "incomplete"
+    return "undecided" if "undecided" in outcomes else "passed"
 
 
 def totals(suites: Sequence[SuiteReport]) -> Line:

@@ -18,10 +18,9 @@ from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.reports.form import OUTCOMES, CaseReport, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
-from pytest_llmeval.reports.overview import MOST_LINES
+from pytest_llmeval.reports.overview import MOST_LINES, run_outcome
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.workbench.comment_parts import (
-    BAD,
     NO_LINKS,
     CaseFates,
     Change,
@@ -341,16 +340,9 @@ def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates,
 
 
 def _outcome(run: RunReport) -> str:
-    """Return the verdict on the run; it is not passed if anything was not judged."""
-    suites = run.suites
-    outcomes = [verdict[0] for suite in suites for verdict in _verdicts(suite)]
-    if run.faults or "failed" in outcomes or any(_count(suites, each) for each in BAD):
-        return "**failed**"
-    if not suites:
-        return "**no suite ran**"
-    if "not_judged" in outcomes or _count(suites, "not_run"):
-        return "**incomplete**"
-    return "**undecided**" if "undecided" in outcomes else "passed"
+    """Return the verdict on the run, in bold unless it passed."""
+    outcome = run_outcome(run)
+    return outcome if outcome == "passed" else f"**{outcome}**"
 
 
 def _count(suites: Iterable[SuiteReport], outcome: str) -> int:

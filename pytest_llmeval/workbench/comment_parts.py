@@ -14,10 +14,8 @@ from pytest_llmeval.core.wording import as_line, counted, excerpt, number
 from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
 from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import text
+from pytest_llmeval.reports.overview import BAD
 from pytest_llmeval.scoring.case_scores import TOLERANCE
-
-BAD = ("failed", "errored")
-"""Outcomes of cases that make a run fail."""
 
 SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
 

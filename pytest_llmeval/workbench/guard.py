@@ -1,7 +1,6 @@
 """The command ``llmeval guard``: what a pull request asks less of answers."""
 
 import json
-import os
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -17,8 +16,8 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.validation import STRICT, check
 from pytest_llmeval.reports.json import published
 from pytest_llmeval.reports.markdown import MOST_ROWS, text
-from pytest_llmeval.services.git import GitError, run_git, write_files_of
-from pytest_llmeval.workbench.project import Project
+from pytest_llmeval.services.git import run_git, write_files_of
+from pytest_llmeval.workbench.project import changed_files, fork_point
 
 if TYPE_CHECKING:
     from pytest_llmeval.workbench.guarding.suites import Loosening
@@ -100,8 +99,8 @@ def _guard(options: Namespace) -> int:
     folder = options.folder.resolve()
     if not folder.is_dir():
         raise LlmevalError(f"{options.folder}: found no folder, expected one in a git repository")
-    commit = _fork_point(folder, options.base)
-    changed = _changed_python(folder, commit)
+    commit = fork_point(folder, options.base)
+    changed = [each for each in changed_files(folder, commit) if each.endswith(".py")]
     with TemporaryDirectory(prefix="llmeval-") as scratch:
         base = write_files_of(folder, commit, Path(scratch))
         allowed = () if options.allow is None else _allowed(options.allow, folder, commit, base)
@@ -121,40 +120,6 @@ def _guard(options: Namespace) -> int:
         }
         write_text(options.json, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
     return 1 if any(each.fails for each in judged) else 0
-
-
-def _fork_point(folder: Path, base: str | None) -> str:
-    """Return the commit that HEAD and a branch have in common.
-
-    Raises:
-        GitError: There is none, such as in a clone without history.
-    """
-    names = [base] if base else _usual_bases(folder)
-    for name in names:
-        try:
-            run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        except GitError:
-            continue
-        try:
-            return run_git(folder, "merge-base", name, "HEAD").strip()
-        except GitError:
-            message = f"found no commit that {name} and HEAD have in common, expected one: fetch the history"
-            raise GitError(f"{message} (actions/checkout: fetch-depth: 0)") from None
-    run_git(folder, "rev-parse", "HEAD")  # without a repository, git says so
-    raise GitError(f"found no commit {' or '.join(names)}, expected --base REF with a branch or commit that is fetched")
-
-
-def _usual_bases(folder: Path) -> list[str]:
-    of_github, of_gitlab = os.environ.get("GITHUB_BASE_REF"), os.environ.get("CI_MERGE_REQUEST_DIFF_BASE_SHA")
-    branch = Project(folder).branch
-    ci = [f"origin/{of_github}"] if of_github else [of_gitlab] if of_gitlab else []
-    return ci or [f"origin/{branch}", branch]
-
-
-def _changed_python(folder: Path, commit: str) -> list[str]:
-    """Return the Python files that the working tree has otherwise than a commit; new ones have nothing to lose."""
-    names = run_git(folder, "diff", "-z", "--name-only", "--no-renames", "--relative", commit, "--", "*.py")
-    return sorted(filter(None, names.split("\0")))
 
 
 def _allowed(path: Path, folder: Path, commit: str, base: Path) -> Sequence[AllowEntry]:

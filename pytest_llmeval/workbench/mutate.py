@@ -27,7 +27,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         "evaluators, checks, thresholds and gates, and list which kinds it does not notice. Equivalent rewrites, which "
         "must not fail, are tried as well. No target is asked, and no judge without --judges."
     )
-    parser.add_argument("suite", type=Path, metavar="SUITE", help="a suite file whose cases have predictions")
+    parser.add_argument(
+        "suite", type=Path, nargs="?", metavar="SUITE", help="a suite file whose cases have predictions"
+    )
+    parser.add_argument(
+        "--changed",
+        action="store_true",
+        help="every suite that differs from the base, in its file or its data files; --fail-over is then 0.2, and a "
+        "suite that has no answers to change fails",
+    )
+    parser.add_argument("--base", metavar="REF", help="with --changed: as llmeval guard")
     parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
     parser.add_argument("--fail-over", type=_share, metavar="SHARE", help="exit code 1 if more mutants survive, in all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to this file, too")
@@ -55,20 +64,29 @@ def _mutate(options: Namespace) -> int:
     from pytest_llmeval.workbench.mutation.mutants import mutation_of
     from pytest_llmeval.workbench.mutation.survival import survival_of
 
-    refuse_input(options.json, options.suite, options.predictions)
-    suite = open_noted(options.suite)
-    mutators = default_registry().mutators
-    mutations, faults = [], []
-    for system in suite.systems or [None]:
-        try:
-            mutations.append(mutation_of(suite, mutators, _answers(options, system or ""), options.seed, system))
-        except LlmevalError as error:  # of several systems, some may have no answers yet
-            faults.append(str(error))
-    if not mutations:
+    if options.changed is (options.suite is not None):
+        raise LlmevalError("expected a SUITE or --changed, and not both")
+    paths = _changed_suites(options.base) if options.changed else [options.suite]
+    for path in paths:
+        refuse_input(options.json, path, options.predictions)
+    if not paths:
+        say(["no suite differs from the base"])
+    mutations, results, faults = [], [], []
+    for path in paths:
+        suite = open_noted(path)
+        own: list[Mutation] = []
+        for system in suite.systems or [None]:
+            try:
+                answers = _answers(options, path, system or "")
+                own.append(mutation_of(suite, default_registry().mutators, answers, options.seed, system))
+            except LlmevalError as error:  # of several systems, some may have no answers yet
+                faults.append(str(error))
+        score = _scorer(options, suite, own) if options.judges and own else None
+        results += [survival_of(each, score) for each in own]
+        mutations += own
+    if paths and not mutations:
         raise LlmevalError("\n".join(faults))
     say(faults, error=True)
-    score = _scorer(options, suite, mutations) if options.judges else None
-    results = [survival_of(each, score) for each in mutations]
     limit = SHOWN_FROM if options.fail_over is None else options.fail_over
     for each in results:
         say(survival_lines(each, limit))
@@ -76,21 +94,40 @@ def _mutate(options: Namespace) -> int:
         suites = [{**published(each), "findings": list(findings(each, limit))} for each in results]
         data = {"schema_version": 1, "suites": suites}
         write_text(options.json, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
-    return 1 if options.fail_over is not None and any((each.rate or 0.0) > limit for each in results) else 0
+    is_judged = options.changed or options.fail_over is not None
+    survived = is_judged and any((each.rate or 0.0) > limit for each in results)
+    return 1 if survived or (options.changed and faults) else 0
 
 
-def _answers(options: Namespace, system: str) -> Mapping[str, Any]:
+def _changed_suites(base: str | None) -> list[Path]:
+    """Return the suite files here that differ from the base, in themselves or in a data file with their cases."""
+    from pytest_llmeval.cli.suite_file import open_suite, suite_files
+    from pytest_llmeval.workbench.project import changed_files, fork_point
+
+    here = Path.cwd()
+    changed = set(changed_files(here, fork_point(here, base)))
+    paths = [each.relative_to(here) for each in suite_files(here)]
+
+    def data_files(path: Path) -> set[str]:
+        try:
+            return set(open_suite(path).files.values())
+        except LlmevalError:  # `llmeval validate` lists its faults
+            return set()
+
+    return [each for each in paths if each.as_posix() in changed or not changed.isdisjoint(data_files(each))]
+
+
+def _answers(options: Namespace, suite: Path, system: str) -> Mapping[str, Any]:
     """Return the recorded answers of a system by case."""
     if options.predictions is None:
         return {}
     from pytest_llmeval.targets.recordings import Recordings
 
     rows = Recordings.open(options.predictions, "replay").rows()
-    file = options.suite.name
     return {
         row["case"]: row["prediction"]
         for row in rows
-        if Path(row["suite"]).name == file and row["variant"] == system and not row.get("repeat", 0)
+        if Path(row["suite"]).name == suite.name and row["variant"] == system and not row.get("repeat", 0)
     }
 
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_llmeval.reports.agent import agent_lines
 from pytest_llmeval.reports.files import SUFFIXES
+from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -27,6 +29,26 @@ def test_the_json_report_has_the_documented_shape(capitals: "Project") -> None:
     assert list(case)[:6] == ["id", "outcome", "metrics", "details", "reason", "duration_s"]
     assert (case["id"], case["outcome"], case["metrics"]) == ("quito[1]", "failed", {"exact_match": 0.0, "f1": 0.0})
     assert case["reason"] == "f1 0.0000, limit >= 0.5"
+
+
+def test_report_for_agents_takes_the_place_of_what_pytest_prints(capitals: "Project") -> None:
+    lines = capitals.run("--llmeval-report=agent", "-v").text.splitlines()
+    first = next(number for number, each in enumerate(lines) if each.startswith("llmeval "))
+    assert lines[first] == "llmeval failed; cases: 3 passed, 1 failed; gates: 1 passed, 1 failed"
+    assert lines[first + 1].startswith("gate failed: capitals.eval.yaml:")
+    assert lines[first + 2].startswith("case failed: capitals.eval.yaml:")
+    assert lines[first + 3] == "next: pytest --llmeval 'capitals.eval.yaml::quito[1]' -v"
+    assert not any("FAILURES" in each or "test session starts" in each for each in lines)
+
+
+def test_report_for_agents_has_at_most_forty_lines() -> None:
+    cases = [CaseReport(id=f"c{number}", outcome="failed", reason="a\nb" * 200) for number in range(90)]
+    suite = SuiteReport(suite="s", path="s.eval.yaml", counts={"failed": 90}, metrics={}, cases=cases)
+    lines = agent_lines(RunReport(suites=[suite]), ["a note"])
+    assert len(lines) == 40
+    assert lines[-2] == "54 more lines: --llmeval-report=report.json has everything"
+    assert all("\n" not in each and len(each) < 260 for each in lines)
+    assert agent_lines(RunReport())[0] == "llmeval no suite ran"
 
 
 def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Project") -> None:

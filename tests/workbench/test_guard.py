@@ -274,3 +274,21 @@ def test_table_is_safe_with_hostile_text() -> None:
     table = guard_text([Ruling(Loosening("a.yaml", 3, "case <b>|x", "removed", "@team ![x](http://y)"), "")], "0" * 40)
     assert "<b>" not in table
     assert "![x]" not in table.replace("`@team ![x](http://y)`", "")
+
+
+def test_changed_suite_must_notice_wrong_answers(guard: Guard, capsys: pytest.CaptureFixture[str]) -> None:
+    del guard
+    assert main(["mutate", "--changed"]) == 0
+    assert "no suite differs" in capsys.readouterr().out
+    blind = (
+        "evaluators: [{text: {metrics: [f1]}}]\nchecks: [max_words: 90]\ncases: [{id: a, expected: x, prediction: x}]\n"
+    )
+    Path("new.eval.yaml").write_text(blind, encoding="utf-8")
+    assert main(["mutate", "--changed"]) == 1
+    assert "new:" in capsys.readouterr().out
+    Path("new.eval.yaml").write_text(f"{blind}thresholds: {{f1: 1}}\n", encoding="utf-8")
+    assert main(["mutate", "--changed"]) == 0
+    capsys.readouterr()
+    Path("new.eval.yaml").write_text(blind.replace(", prediction: x", ""), encoding="utf-8")
+    assert main(["mutate", "--changed"]) == 1
+    assert "found no case with an answer that passes" in capsys.readouterr().err
