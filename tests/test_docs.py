@@ -5,12 +5,14 @@ import importlib
 import json
 import os
 import re
+import runpy
 import subprocess
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,8 +29,13 @@ from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.workbench.mutation.survival import mutate_suite
 
+SKILL = ROOT / "skills" / "llmeval" / "SKILL.md"
 PAGES = sorted(
-    [*ROOT.glob("docs/*.md"), *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"))],
+    [
+        *ROOT.glob("docs/*.md"),
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md")),
+        SKILL,
+    ],
     key=lambda path: path.name,
 )
 
@@ -227,7 +234,7 @@ def check_commands(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [each for each in every("console") if each.page not in (TUTORIAL, RAG_TUTORIAL)], ids=str
+    "block", [each for each in every("console") if each.page not in (TUTORIAL, RAG_TUTORIAL, SKILL)], ids=str
 )
 def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) -> None:
     write_files(tmp_path, block.page, before=block.line)
@@ -281,6 +288,37 @@ def test_rag_tutorial_leads_from_an_empty_folder_to_a_comment_in_ten_commands(tm
     typed = [line for each in blocks(RAG_TUTORIAL) if each.language == "sh" for line in each.text.splitlines()]
     typed += [line for each in blocks(RAG_TUTORIAL) for line in each.text.splitlines() if line.startswith("$ ")]
     assert len(typed) <= 10
+
+
+def test_skill_leads_from_nothing_to_a_guarded_suite_by_commands_that_all_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in GIT.items():
+        monkeypatch.setenv(name, value)
+    write_files(tmp_path, SKILL)
+    (tmp_path / "promptfooconfig.yaml").write_text("prompts: ['{{q}}']\nproviders: [echo]\ntests: [{vars: {q: x}}]\n")
+    for command in ("init -q -b main", "add -A", "commit -q -m Evaluate"):
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    for block in blocks(SKILL):
+        if block.language == "console":
+            check_commands(block, tmp_path)
+    text = SKILL.read_text(encoding="utf-8")
+    typed = re.findall(r"\| `((?:llmeval|pytest) [^`]+)` \|", text)
+    assert len(typed) > 15
+    for command in typed:
+        tool, *arguments = command.split()
+        start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"]}[tool]
+        done = run_python([*start, *arguments], dict(os.environ), tmp_path)
+        assert done.code == 0, f"{command}: {done.out}{done.err}"
+    assert len(text.splitlines()) < 300
+
+
+def test_site_has_every_page_as_markdown_and_a_list_of_them(tmp_path: Path) -> None:
+    conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
+    conf["write_markdown"](SimpleNamespace(srcdir=ROOT / "docs", outdir=tmp_path), None)
+    listed = re.findall(r"\]\(([\w.-]+)\)", (tmp_path / "llms.txt").read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted([*(page.name for page in ROOT.glob("docs/*.md")), "SKILL.md"])
+    assert all((tmp_path / name).read_text(encoding="utf-8") for name in listed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -339,6 +377,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "compare",
             "decide",
             "doctor",
+            "explain",
             "guard",
             "export mlflow",
             "history",

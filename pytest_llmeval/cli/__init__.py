@@ -19,6 +19,7 @@ COMMANDS = {
     "cache": ("cache:add_arguments", "inspect and maintain stored verdicts"),
     "cases": ("cases:add_arguments", "append traces of production to a suite as cases"),
     "evaluators": ("suite_file:add_evaluators", "list evaluators and their metrics, and sources"),
+    "explain": ("suite_file:add_explain", "say what the code of a fault means, and how to fix it"),
     "html": ("reports:add_html", "write JSON reports as an HTML page"),
     "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
     "merge": ("runs:add_merge", "judge the shards of a run together"),
@@ -56,12 +57,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    listed = sys.argv[1:] if arguments is None else list(arguments)
+    if listed[:1] == ["--json"] and len(listed) > 1:
+        from pytest_llmeval.cli.console import as_json
+
+        return as_json(listed[1:], _run)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Ids can be in any script; a pipe on Windows may support only a few.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
-            return _run(sys.argv[1:] if arguments is None else list(arguments))
+            return _run(listed)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -119,6 +125,7 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
     from pytest_llmeval._version import __version__
 
     parser = ArgumentParser(prog="llmeval", description="Tools for eval suites. To run suites, use pytest --llmeval.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object: exit code, output, errors, faults")
     parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = next((each for each in arguments if not each.startswith("-")), "")

@@ -1,13 +1,54 @@
 """Shared parts of commands: types of options, and output to standard streams and files."""
 
+import io
+import json
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from contextvars import ContextVar
 from pathlib import Path
 
+from pytest_llmeval.core.codes import code_of
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import LogWriter, printable
 from pytest_llmeval.data.files import writing
+
+_FAULTS: ContextVar[list[Fault] | None] = ContextVar("_FAULTS", default=None)
+"""Those that have been printed, while a command prints JSON."""
+
+
+def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
+    """Run a command, and print one JSON object in place of what it prints; return its exit code.
+
+    The object has ``command``, ``exit_code``, ``output`` and ``errors`` (lists of lines), and ``faults``: each with
+    ``code``, ``file``, ``line``, ``column``, ``path`` and ``message``.
+
+    Args:
+        arguments: Of the command line, without ``--json``.
+        run: Runs a command.
+    """
+    output, errors, faults = io.StringIO(), io.StringIO(), list[Fault]()
+    token = _FAULTS.set(faults)
+    try:
+        with redirect_stdout(output), redirect_stderr(errors):
+            try:
+                code = run(arguments)
+            except SystemExit as error:  # argparse has written why
+                code = error.code if isinstance(error.code, int) else 2
+    finally:
+        _FAULTS.reset(token)
+    listed = [
+        {"code": code_of(each.message), **{name: getattr(each, name) for name in _FIELDS}}
+        for each in dict.fromkeys(faults)
+    ]
+    lines = {"output": output.getvalue().splitlines(), "errors": errors.getvalue().splitlines()}
+    data = {"schema_version": 1, "command": arguments[0], "exit_code": code, **lines, "faults": listed}
+    sys.stdout.write(f"{json.dumps(data, indent=1)}\n")
+    return code
+
+
+_FIELDS = ("file", "line", "column", "path", "message")
 
 
 def say(lines: Iterable[object], *, error: bool = False) -> None:
@@ -17,6 +58,10 @@ def say(lines: Iterable[object], *, error: bool = False) -> None:
         lines: Each becomes one line; line breaks inside are escaped.
         error: Whether to print to standard error.
     """
+    faults = _FAULTS.get()
+    if faults is not None:
+        lines = list(lines)
+        faults += [each for each in lines if isinstance(each, Fault)]
     LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
 
 

@@ -1,4 +1,4 @@
-"""Suite files without pytest and conftests; ``llmeval evaluators``, ``inputs``, ``schema`` and ``validate``."""
+"""Suite files without pytest and conftests, with the commands about them; the codes of their faults."""
 
 import json
 import os
@@ -149,6 +149,32 @@ def _faults(path: Path) -> tuple[list[Fault], "Suite | None"]:
     except SuiteError as error:
         return list(error.faults), None
     return list(suite.faults), suite
+
+
+def add_explain(parser: ArgumentParser) -> None:
+    """Add the arguments of ``llmeval explain``."""
+    parser.description = (
+        "Say what the code of a fault means and how to fix it. The output of 'llmeval --json' and of "
+        "--llmeval-report=agent has the codes. Without one, list all."
+    )
+    parser.add_argument("code", nargs="?", metavar="CODE", help="such as LE101, or a message in quotes")
+    parser.set_defaults(run=_explain)
+
+
+def _explain(options: Namespace) -> int:
+    from pytest_llmeval.core.codes import CODES, code_of
+
+    if options.code is None:
+        say(f"{code}  {each.title}" for code, each in sorted(CODES.items()))
+        return 0
+    code = options.code.upper()
+    if code not in CODES:
+        if " " not in options.code:
+            raise LlmevalError(unknown_name("code", code, CODES))
+        code = code_of(options.code)
+    about = CODES[code]
+    say([f"{code}: {about.title}", *wrap(about.meaning, _WIDTH), "", *wrap(f"To fix it: {about.remedy}", _WIDTH)])
+    return 0
 
 
 def add_inputs(parser: ArgumentParser) -> None:

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pytest_llmeval.core.codes import code_of
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.overview import run_outcome, totals
@@ -36,7 +37,8 @@ def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
 
 def _broken(report: RunReport) -> Iterator[str]:
     for path, faults in report.faults.items():
-        yield from (f"fault: {each if each.startswith(path) else f'{path}: {each}'}" for each in faults)
+        for fault in faults:
+            yield f"fault {code_of(fault)}: {fault if fault.startswith(path) else f'{path}: {fault}'}"
     for suite in report.suites:
         for gate in suite.gates:
             if gate.outcome != "passed":
