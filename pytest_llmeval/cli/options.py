@@ -3,6 +3,7 @@
 pytest imports this module at its start, so it imports nothing of ours that is heavy.
 """
 
+import re
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -107,10 +108,12 @@ def report_path(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
     """Return the path of a report.
 
     Raises:
-        ValueError: No report has its suffix.
+        ValueError: No report has its suffix or its name.
     """
     if Path(text).suffix not in suffixes:
         raise ValueError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(suffixes)}")
+    if re.search(r"(?<![A-Za-z])error[_-]analysis\.json$", text):  # the files of this name have another form
+        raise ValueError(f"found the name {Path(text).name!r}, expected one that ends in errors.json")
     return Path(text)
 
 

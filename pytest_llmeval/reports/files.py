@@ -40,7 +40,7 @@ FORMATS = {
     ".md": ReportFormat("pytest_llmeval.reports.markdown:write_markdown"),
     ".parquet": ReportFormat("pytest_llmeval.exchange.report_files:write_parquet"),
     ".txt": ReportFormat("pytest_llmeval.reports.terminal:write_plain_text"),
-    ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports.json:write_errors", "errors|error[_-]analysis"),
+    ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports.json:write_errors", "errors"),
     CTRF: ReportFormat("pytest_llmeval.exchange.report_files:write_ctrf", "ctrf(?:[_-]report)?"),
     EVERY_EVAL_EVER: ReportFormat(
         "pytest_llmeval.exchange.report_files:write_every_eval_ever", "every[_-]eval[_-]ever"
@@ -76,7 +76,7 @@ class WrittenReports(NamedTuple):
 def report_format(path: Path) -> str:
     """Return the key in `FORMATS` of a path: by the end of its name, else by its suffix.
 
-    >>> [report_format(Path(name)) for name in ("out/errors.json", "my_error_analysis.json", "terrors.json")]
+    >>> [report_format(Path(name)) for name in ("out/errors.json", "my_errors.json", "terrors.json")]
     ['errors.json', 'errors.json', '.json']
     """
     patterns = {

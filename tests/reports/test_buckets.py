@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
+from pytest_llmeval.cli.options import report_path
 from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.files import ERROR_ANALYSIS, report_format
@@ -114,8 +115,7 @@ def test_the_file_can_be_read_whatever_models_said(tmp_path: Path) -> None:
         ("my-errors.json", True),
         ("my_errors.json", True),
         ("2errors.json", True),
-        ("error_analysis.json", True),
-        ("out/nightly-error-analysis.json", True),
+        ("error_analysis.json", False),
         ("terror_analysis.json", False),
         ("analysis.json", False),
         ("terrors.json", False),
@@ -126,6 +126,12 @@ def test_the_file_can_be_read_whatever_models_said(tmp_path: Path) -> None:
 )
 def test_the_name_of_the_file_asks_for_the_error_analysis(name: str, asked: bool) -> None:
     assert (report_format(Path(name)) == ERROR_ANALYSIS) == asked
+
+
+def test_the_name_of_a_file_that_has_another_form_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"found the name 'my-error_analysis.json', expected one that ends in errors"):
+        report_path("out/my-error_analysis.json")
+    assert report_path("terror_analysis.json") == Path("terror_analysis.json")
 
 
 def test_the_json_report_lists_buckets_with_the_ids_of_their_cases() -> None:

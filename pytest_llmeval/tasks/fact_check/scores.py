@@ -235,8 +235,11 @@ def _short(text: str, longest: int = _LONGEST) -> str:
     return excerpt(text, longest, lines=True, count=True)
 
 
-_RESULTS: Final = "enhanced_test_results.json"
-_ANALYSIS: Final = "error_analysis.json"
+_FILES: Final = {
+    "original": ("enhanced_test_results.json", "error_analysis.json"),
+    "ours": ("fact_check_results.json", "fact_check_errors.json"),
+}
+"""Whose keys to the files with them: a file of one name has one form."""
 _LISTS: Final = ("verdict_errors", "low_evidence_f1", "low_explanation_score")
 _ACCURACY: Final = "verdict_accuracy"
 _EVIDENCE: Final = ("evidence_precision", "evidence_recall", "evidence_f1")
@@ -251,8 +254,9 @@ _ORIGINAL_KEYS: Final = {
     "verdict_correct": "verdict_match",
 }
 _DESCRIPTION: Final = (
-    f"Write {_RESULTS}, with all metrics and the results of each claim, and {_ANALYSIS}, with the claims of its three "
-    "lists. Explanation scores are in points there, 0 to 100; with --keys original, from 0 to 1."
+    f"Write {' and '.join(_FILES['original'])} as the original script does: all metrics and the results of each claim, "
+    f"and the claims of its three lists. With --keys ours, write {' and '.join(_FILES['ours'])}, with the names of "
+    "metrics here, and explanation scores in points, 0 to 100."
 )
 
 
@@ -264,7 +268,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     export.add_argument("-o", "--output", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
     export.add_argument("--suite", metavar="NAME", help="the suite, if the report has several: NAME or NAME[SYSTEM]")
     export.add_argument(
-        "--keys", choices=("ours", "original"), default="ours", help="of metrics and results; default: ours"
+        "--keys", choices=tuple(_FILES), default="original", help="of metrics and results; default: original"
     )
     export.set_defaults(run=_export)
 
@@ -277,7 +281,7 @@ def _export(options: Namespace) -> int:
     if options.keys == "original":
         results = {"metrics": original_metrics(suite), "results": list(map(_renamed, results["results"]))}
         analysis = {name: list(map(_renamed, claims)) for name, claims in analysis.items()}
-    for name, content in ((_RESULTS, results), (_ANALYSIS, analysis)):
+    for name, content in zip(_FILES[options.keys], (results, analysis), strict=True):
         path = options.output / name
         write_text(path, [json.dumps(content, ensure_ascii=False, indent=2) + "\n"])
         say([f"wrote {path}"])
@@ -302,7 +306,7 @@ def _chosen(suites: Sequence[Mapping[str, Any]], name: str | None, file: str) ->
 
 
 def results_of(suite: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metrics and results of a suite of a JSON report, in the manner of ``enhanced_test_results.json``.
+    """Return metrics and results of a suite of a JSON report, under the names of metrics here.
 
     Explanation scores are in points; a score that does not exist is null.
     """
@@ -361,7 +365,7 @@ def _by_label(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def analysis_of(suite: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the claims of each list of ``error_analysis.json``."""
+    """Return the claims of each list of the error analysis."""
     listed = {each["bucket"]: each["cases"] for each in suite.get("error_buckets", ())}
     results = {case["id"]: _result(case) for case in suite["cases"]}
     return {name: [results[key] for key in listed.get(name, ())] for name in _LISTS}

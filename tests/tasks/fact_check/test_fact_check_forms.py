@@ -119,7 +119,7 @@ def test_a_report_is_exported_as_the_two_files_of_the_original(tmp_path: Any, ca
     report = tmp_path / "report.json"
     report.write_text(json.dumps({"schema_version": 1, "suites": [suite]}), encoding="utf-8")
     folder = tmp_path / "out" / "original"
-    assert main(["fact-check", "export", str(report), "-o", str(folder), "--keys", "original"]) == 0
+    assert main(["fact-check", "export", str(report), "-o", str(folder)]) == 0
     original = json.loads((folder / "enhanced_test_results.json").read_text(encoding="utf-8"))
     assert {"failed_tests", "evidence_micro_f1", "explanation_correctness"} <= set(original["metrics"])
     assert original["metrics"]["confusion_matrix"] == {"Refuted": {"Supported": 1}}
@@ -128,14 +128,15 @@ def test_a_report_is_exported_as_the_two_files_of_the_original(tmp_path: Any, ca
     claims.write_text(json.dumps([{"id": "a", "claim": "C", "verdict": "Refuted"}]), encoding="utf-8")
     read = FactCheckSource(path="claims.json", predictions="out/original/enhanced_test_results.json")
     assert [each.prediction for each in read.load(tmp_path, [])] == [{"verdict": "Supported"}]
-    assert main(["fact-check", "export", str(report), "-o", str(tmp_path)]) == 0
-    results = json.loads((tmp_path / "enhanced_test_results.json").read_text(encoding="utf-8"))
+    assert main(["fact-check", "export", str(report), "-o", str(tmp_path), "--keys", "ours"]) == 0
+    assert not (tmp_path / "enhanced_test_results.json").exists()  # a file of one name has one form
+    results = json.loads((tmp_path / "fact_check_results.json").read_text(encoding="utf-8"))
     assert (results["total_tests"], results["successful_tests"]) == (1, 1)
     assert results["metrics"] == {"verdict_accuracy": 0.5, "explanation_score": 50.0}
     (result,) = results["results"]
     assert (result["claim"], result["verdict_correct"], result["explanation_score"]) == ("C", False, 40.0)
     assert result["explanation_errors"] == {"fabrication": True}
-    assert json.loads((tmp_path / "error_analysis.json").read_text(encoding="utf-8")) == {
+    assert json.loads((tmp_path / "fact_check_errors.json").read_text(encoding="utf-8")) == {
         "verdict_errors": [result],
         "low_evidence_f1": [],
         "low_explanation_score": [],
