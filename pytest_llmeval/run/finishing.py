@@ -453,12 +453,12 @@ def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> I
     remembered = [each for each in judged.suites if each.snapshot.remembered]
     if not remembered:
         return
-    from pytest_llmeval.baselines.history import append_runs
+    from pytest_llmeval.baselines.history import HISTORY, append_runs
 
     try:
         append_runs(root, remembered, time=iso_time(run), commit=stamp.commit)
     except OSError as error:
-        yield "", f"run NOT noted in {error.filename}: {error.strerror}"
+        yield "", f"run NOT noted in {error.filename or root / HISTORY}: {error.strerror}"  # a full disk names none
 
 
 def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> Iterator[tuple[str, str]]:

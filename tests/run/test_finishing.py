@@ -278,6 +278,20 @@ def test_a_history_that_cannot_be_written_is_noted_and_fails_nothing(tmp_path: P
     assert note.startswith(f"run NOT noted in {tmp_path / HISTORY}: ")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")
+def test_a_note_on_a_disk_that_takes_no_more_names_the_file(tmp_path: Path) -> None:
+    import resource
+
+    finish(tmp_path, update=True)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        notes = finish(tmp_path, update=True).notes
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert f"run NOT noted in {tmp_path / HISTORY}: File too large" in notes
+
+
 def test_predictions_are_recorded(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     assert finish(tmp_path, recordings=Recordings(path, "auto")).notes == []
