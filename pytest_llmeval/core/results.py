@@ -20,9 +20,12 @@ from pytest_llmeval.core.wording import counted, excerpt, interval, number, padd
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
-CaseOutcome: TypeAlias = Literal["passed", "failed", "errored", "xfailed", "known_failure", "skipped", "not_run"]
-"""The outcome of a case. One that failed as expected (``xfailed``), or as was approved (``known_failure``), counts in
-every score as any other; only its own verdict is excused."""
+CaseOutcome: TypeAlias = Literal[
+    "passed", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run"
+]
+"""The outcome of a case. ``not_scored`` is one whose evaluators had nothing to score, or no judge. One that failed as
+expected (``xfailed``), or as was approved (``known_failure``), counts in every score as any other; only its own verdict
+is excused."""
 
 AnswerOrigin: TypeAlias = Literal["run", "recorded", "given"]
 """The origin of a prediction: the target in this run, or in an earlier one; or it came with the case."""

@@ -130,6 +130,7 @@ _STATUS: Final = {
     "passed": "passed",
     "failed": "failed",
     "errored": "failed",
+    "not_scored": "skipped",
     "skipped": "skipped",
     "not_run": "pending",
     "undecided": "other",

@@ -337,13 +337,17 @@ class ControllerHooks:
     """Hooks of the main process, which receives all reports."""
 
     def __init__(self, run: "Run", paths: list[Path]) -> None:
-        from pytest_llmeval.plugin.payload import KNOWN, UNNEEDED_CATEGORY, keys_of
+        from pytest_llmeval.plugin.payload import KNOWN, NOT_SCORED, UNNEEDED_CATEGORY, keys_of
         from pytest_llmeval.plugin.presentation import category_of
         from pytest_llmeval.plugin.pytest_private import write_log
 
         self._write_log = write_log
         self._keys_of = keys_of
-        self._words = {KNOWN: ("k", "KNOWN FAILURE"), UNNEEDED_CATEGORY: ("", "NOT NEEDED")}
+        self._words = {
+            KNOWN: ("k", "KNOWN FAILURE"),
+            NOT_SCORED: ("n", "NOT SCORED"),
+            UNNEEDED_CATEGORY: ("", "NOT NEEDED"),
+        }
         self._category_of = category_of
         self._run = run
         self._paths = paths

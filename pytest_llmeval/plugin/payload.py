@@ -192,6 +192,9 @@ CASE_FIXTURES = ("case", "eval_case")
 KNOWN = "failed as known"
 """The category of cases whose failure was approved."""
 
+NOT_SCORED = "not scored"
+"""The category of cases that no evaluator scored."""
+
 
 def keep_judgements(item: pytest.Item, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
     """Hand the judgements that a test used to its report, if they are to be recorded."""
@@ -232,7 +235,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         if not item.config.getoption("fulltrace", False):
             users_only(error)
         raise error
-    if record.reason is not None and record.outcome != "known_failure":
+    if record.reason is not None and record.outcome not in ("known_failure", "not_scored"):
         raise pytest.fail.Exception(failure_text(item.config, loaded, execution), pytrace=False)
 
 
@@ -257,8 +260,11 @@ def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.T
         if UNNEEDED in item.stash:
             setattr(report, CATEGORY, UNNEEDED_CATEGORY)
             part = structs.replace(part, records=[_unneeded(each) for each in part.records])
-        if report.passed and any(each.outcome == "known_failure" for each in part.records):
+        outcomes = {each.outcome for each in part.records} if report.passed else set()
+        if "known_failure" in outcomes:
             setattr(report, CATEGORY, KNOWN)
+        elif outcomes == {"not_scored"}:
+            setattr(report, CATEGORY, NOT_SCORED)
         setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
     judged = item.stash.get(JUDGED, None)
     if judged:

@@ -8,7 +8,7 @@ they are never written, and reading a report fills in those that follow from the
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -34,11 +34,25 @@ _LARGEST = 10**18
 BoundedScore: TypeAlias = Annotated[float, Meta(ge=-1e100, le=1e100)] | Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
 """The score of a case; the sums and squares of larger numbers would be infinite."""
 
-OUTCOMES = ("passed", "failed", "errored", "xfailed", "known_failure", "skipped", "not_run", "not_needed")
+OUTCOMES = (
+    "passed",
+    "failed",
+    "errored",
+    "xfailed",
+    "known_failure",
+    "not_scored",
+    "skipped",
+    "not_run",
+    "not_needed",
+)
 EXCUSED = ("xfailed", "known_failure")
 """Outcomes of cases that failed, as was expected or approved: no failure of the run, and no pass either."""
 
 FAILING = ("failed", "errored", *EXCUSED)
+RunVerdict: TypeAlias = Literal["failed", "incomplete", "undecided", "passed"]
+"""The verdict on a suite or a run, the worst first: ``incomplete`` if a case did not run, a gate was not judged, or no
+case has a score."""
+
 STATUSES = ("stable pass", "flaky", "stable fail", "error")
 
 
@@ -430,6 +444,17 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return not {"failed", "errored"}.isdisjoint(verdicts)
 
     @property
+    def verdict(self) -> RunVerdict:
+        """The verdict on the suite."""
+        outcomes = {each.outcome for part in (self.gates, self.snapshot) for each in part}
+        if self.failed or self.counts.get("failed") or self.counts.get("errored"):
+            return "failed"
+        scored = not self.counts.get("not_scored") or self.counts.get("passed") or self.counts.get("known_failure")
+        if "not_judged" in outcomes or self.counts.get("not_run") or not scored:
+            return "incomplete"
+        return "undecided" if "undecided" in outcomes else "passed"
+
+    @property
     def gated(self) -> list[str]:
         """Metrics that have gates, each once, in the order of the gates."""
         return [name for name in gated_metrics(each.gate for each in self.gates) if self.find(name) is not None]
@@ -514,6 +539,13 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     COMPUTED: ClassVar = {"money": "suites"}
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """The worst verdict of the suites; ``failed`` if a file has faults, ``incomplete`` without a suite."""
+        if self.faults:
+            return "failed"
+        return min((each.verdict for each in self.suites), key=get_args(RunVerdict).index, default="incomplete")
 
     @property
     def money(self) -> Money | None:

@@ -41,7 +41,13 @@ _LONGEST = 300
 _GLANCE = 100
 """Width in characters of the metrics in the table of all suites."""
 
-VERDICTS = {"passed": "passed", "failed": "**FAILED**", "undecided": "**undecided**", "not_judged": "not judged"}
+VERDICTS = {
+    "passed": "passed",
+    "failed": "**FAILED**",
+    "undecided": "**undecided**",
+    "not_judged": "not judged",
+    "incomplete": "incomplete",
+}
 
 
 def text(value: str, *, cell: bool = True) -> str:
@@ -125,11 +131,7 @@ def _verdict(report: RunReport) -> list[str]:
     if not (report.suites or report.faults):
         return []
     counts = totals(report.suites)
-    failed = bool(report.faults) or counts.colour == "red"
-    open_ = {gate.outcome for suite in report.suites for gate in suite.gates} - {"passed", "failed"}
-    others = "Undecided" if open_ == {"undecided"} else "Incomplete"
-    complete = not open_ and not any(suite.counts["not_run"] or suite.counts["skipped"] for suite in report.suites)
-    word = "FAILED" if failed else "Passed" if complete else others
+    word = "FAILED" if report.verdict == "failed" else report.verdict.capitalize()
     faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
     return [f"**{word}**: {'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
 
@@ -143,8 +145,7 @@ def _urgency(suite: SuiteReport) -> int:
 def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
     summary, _ = brief(row, _GLANCE)
     _, cases, gates = row.cells
-    verdict = "failed" if row.suite.failed else "passed"
-    return VERDICTS[verdict], text(row.suite.suite), cases, gates, text(summary)
+    return VERDICTS[row.suite.verdict], text(row.suite.suite), cases, gates, text(summary)
 
 
 def _counts(suite: SuiteReport) -> str:

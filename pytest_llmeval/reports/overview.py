@@ -193,6 +193,10 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
         why = re.split(r"[.;] ", undecided[0].reason)[0]
         text = f"{suite.suite}: {len(undecided)} of {counted(len(suite.gates), 'gate')} {why}"
         yield Line(printable(text), "yellow")
+    if count := suite.counts.get("not_scored"):
+        why = next((each.reason for each in suite.cases if each.outcome == "not_scored"), None)
+        text = f"{suite.suite}: {counted(count, 'case')} not scored{f': {why}' if why else ''}"
+        yield Line(printable(text), "yellow")
     if suite.stability.get("flaky"):
         yield Line(
             printable(f"{suite.suite}: {suite.stability['flaky']} of {counted(suite.total, 'case')} flaky"), "yellow"
@@ -228,17 +232,8 @@ def _scope_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def run_outcome(run: RunReport) -> str:
-    """Return the verdict on a run; it has not passed if anything was not judged."""
-    suites = run.suites
-    outcomes = {each.outcome for suite in suites for each in suite.gates}
-    outcomes |= {each.outcome for suite in suites for each in suite.snapshot}
-    if run.faults or "failed" in outcomes or any(suite.counts.get(each) for suite in suites for each in BAD):
-        return "failed"
-    if not suites:
-        return "no suite ran"
-    if "not_judged" in outcomes or any(suite.counts.get("not_run") for suite in suites):
-        return "incomplete"
-    return "undecided" if "undecided" in outcomes else "passed"
+    """Return the verdict on a run in words."""
+    return run.verdict if run.suites or run.faults else "no suite ran"
 
 
 def totals(suites: Sequence[SuiteReport]) -> Line:

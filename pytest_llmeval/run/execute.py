@@ -253,7 +253,9 @@ def execute_repeats(
         return parts[0]
     from pytest_llmeval.evaluators.tools.calls import first_parting
 
-    passed = [None if each.record.outcome == "errored" else each.record.outcome == "passed" for each in parts]
+    passed = [
+        None if each.record.outcome == "errored" else each.record.outcome in ("passed", "not_scored") for each in parts
+    ]
     scores = [_scores(suite, suite.evaluators, each.record.observations) for each in parts]
     broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)
     if broken is not None:
@@ -334,7 +336,18 @@ def _concluded(
     outcome: CaseOutcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
+    elif nothing := _nothing_scored(observations):
+        outcome, reasons = "not_scored", [nothing]
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
+
+
+def _nothing_scored(observations: Mapping[str, Observation]) -> str:
+    """Return why no evaluator scored anything; empty if one did, or if an answer left nothing to score."""
+    measured = {label: each for label, each in observations.items() if label != RELIABILITY}
+    if any(each.counts or each.abstained or not each.undefined for each in measured.values()):
+        return ""
+    reasons = dict.fromkeys(reason for each in measured.values() for reason in each.undefined.values())
+    return next(iter(reasons), "")
 
 
 def _abstained(suite: Suite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:

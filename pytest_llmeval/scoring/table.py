@@ -413,7 +413,7 @@ def _observation(record: CaseRecord, label: str) -> Observation | None:
 
 def outcome_of(record: CaseRecord) -> Observation:
     """Return the counts of the pass rate; of several runs as one, `observations` has them."""
-    if not record.ran or record.outcome in ("skipped", "not_run"):
+    if not record.ran or record.outcome in ("skipped", "not_run", "not_scored"):
         return _NOT_RUN
     return _PASSED if record.outcome == "passed" else _NOT_PASSED
 

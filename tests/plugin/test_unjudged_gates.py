@@ -143,6 +143,19 @@ def test_gates_without_judges_can_be_required(project: "Project") -> None:
     assert "judge_score >= 0 (not judged: judges are off)" in ran.text
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_case_without_any_score_is_not_scored_and_no_pass(project: "Project", workers: int) -> None:
+    case = {"input": "q", "expected": "A", "prediction": "A", "labels": {"question_type": "temporal"}}
+    project.suite("s.eval.yaml", [{**case, "id": "a"}, {**case, "id": "b"}], evaluators=["judge"], judge="openai:m")
+    project.suite("t.eval.yaml", [{**case, "id": "a"}], evaluators=["judge", "text"], judge="openai:m")
+    ran = project.run("--llmeval-judge=off", workers=workers)
+    assert ran.outcomes("s") == {"a": "not_scored", "b": "not_scored"}
+    assert ran.outcomes("t") == {"a": "passed"}
+    assert "s: 2 cases not scored: judges are off (--llmeval-judge=off)" in ran.text
+    assert ", 2 not scored" in ran.text.splitlines()[-1]
+    assert "pass_rate" not in ran.suites["s"]  # for which a case must have a score
+
+
 def test_where_gates_are_required_there_must_be_one(bot: "Project") -> None:
     bot.asking("s.eval.yaml", "bot:answer", "a")
     ran = bot.run(REQUIRE)

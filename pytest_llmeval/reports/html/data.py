@@ -16,6 +16,9 @@ from pytest_llmeval.reports.json import published, published_without
 from pytest_llmeval.reports.tables import Timeline
 
 _RELATIVE = re.compile(r"(?P<kind>drop|drift|gain)\((?P<metric>.+?)\) (?P<operator><=|>=) ")
+_DRAWN = {"incomplete": "not_judged", "undecided": "not_judged"}
+"""Verdict on a suite or a run to how the page draws it, where that differs."""
+
 _BY = " by "
 _CONFIDENT = ("value", "low", "high")
 
@@ -61,7 +64,7 @@ def run_of(run: PageRun) -> dict[str, Any]:
         "faults": published(report.faults),
         "systems": published(report.systems),
         "mutation": published(report.mutation),
-        "verdict": verdict_of(report),
+        "verdict": _DRAWN.get(report.verdict, report.verdict),
     }
 
 
@@ -82,28 +85,11 @@ def entry_of(suite: SuiteReport, run: int) -> dict[str, Any]:
         "counts": {"total": len(suite.cases), **Counter(case.outcome for case in suite.cases), **suite.counts},
         "pass_rate": {name: getattr(suite.pass_rate, name) for name in _PASS_RATE},
         "gates": [_gate(each, metrics) for each in suite.gates],
-        "verdict": _suite_verdict(suite),
+        "verdict": _DRAWN.get(suite.verdict, suite.verdict),
         "cases": len(suite.cases),
         **({"changes": changes_json(suite.changes)} if suite.changes else {}),
         **({"history": history} if (history := past_points(suite.past)) else {}),
     }
-
-
-def verdict_of(report: RunReport) -> str:
-    """Return ``failed``, ``not_judged`` or ``passed``: the worst of a run's suites, and failed if a file has faults."""
-    verdicts = {_suite_verdict(suite) for suite in report.suites}
-    if report.faults:
-        return "failed"
-    return next((each for each in ("failed", "not_judged") if each in verdicts), "passed" if verdicts else "not_judged")
-
-
-def _suite_verdict(suite: SuiteReport) -> str:
-    """Return the verdict on a suite: ``not_judged`` if a case did not run, unless something failed."""
-    judged = {*(each.outcome for each in suite.gates), *(each.outcome for each in suite.snapshot)}
-    counts = suite.counts
-    if "failed" in judged or counts.get("failed") or counts.get("errored"):
-        return "failed"
-    return "not_judged" if judged & {"undecided", "not_judged"} or counts.get("not_run") else "passed"
 
 
 def number_line(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any]:

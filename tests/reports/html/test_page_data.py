@@ -14,7 +14,7 @@ from pages import case, head_of, page_run, report, suite, suite_report
 
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.reports.html.data import entry_of, index_of, number_line, verdict_of
+from pytest_llmeval.reports.html.data import entry_of, index_of, number_line
 from pytest_llmeval.reports.html.page import Page, to_page
 
 METRICS = {
@@ -58,32 +58,30 @@ def test_the_line_of_a_gate_has_its_operator_and_the_interval_of_its_value(
 
 def test_a_run_fails_by_a_gate_an_approved_score_a_case_or_a_faulty_file() -> None:
     fine = suite([case("a")])
-    assert verdict_of(page_run("", report(fine)).report) == "passed"
-    assert verdict_of(page_run("", report(fine, suite([case("a", "failed")]))).report) == "failed"
-    assert verdict_of(page_run("", report(fine, suite([case("a", "errored")]))).report) == "failed"
+    assert page_run("", report(fine)).report.verdict == "passed"
+    assert page_run("", report(fine, suite([case("a", "failed")]))).report.verdict == "failed"
+    assert page_run("", report(fine, suite([case("a", "errored")]))).report.verdict == "failed"
     assert (
-        verdict_of(page_run("", report(suite([case("a")], gates=[{"gate": "f1 >= 1", "outcome": "failed"}]))).report)
+        page_run("", report(suite([case("a")], gates=[{"gate": "f1 >= 1", "outcome": "failed"}]))).report.verdict
         == "failed"
     )
     assert (
-        verdict_of(page_run("", report(suite([case("a")], snapshot=[{"metric": "f1", "outcome": "failed"}]))).report)
+        page_run("", report(suite([case("a")], snapshot=[{"metric": "f1", "outcome": "failed"}]))).report.verdict
         == "failed"
     )
     assert (
-        verdict_of(page_run("", report(fine, faults={"b.eval.yaml": ["b.eval.yaml:1: found nothing"]})).report)
-        == "failed"
+        page_run("", report(fine, faults={"b.eval.yaml": ["b.eval.yaml:1: found nothing"]})).report.verdict == "failed"
     )
 
 
 def test_a_run_that_is_not_whole_or_empty_is_not_judged() -> None:
-    assert verdict_of(page_run("", report(suite([case("a"), case("b", "not_run", None)]))).report) == "not_judged"
+    assert page_run("", report(suite([case("a"), case("b", "not_run", None)]))).report.verdict == "incomplete"
     assert (
-        verdict_of(
-            page_run("", report(suite([case("a")], gates=[{"gate": "f1 >= 1", "outcome": "not_judged"}]))).report
-        )
-        == "not_judged"
+        page_run("", report(suite([case("a")], gates=[{"gate": "f1 >= 1", "outcome": "not_judged"}]))).report.verdict
+        == "incomplete"
     )
-    assert verdict_of(page_run("", report()).report) == "not_judged"
+    assert page_run("", report(suite([case("a", "not_scored", None)]))).report.verdict == "incomplete"
+    assert page_run("", report()).report.verdict == "incomplete"
 
 
 def test_the_pass_rate_is_over_the_cases_that_ran() -> None:

@@ -38,6 +38,7 @@ function reasons(run) {
     [cases("failed"), "{n} case failed", "{n} cases failed"],
     [cases("errored"), "{n} case without a score because of an error", "{n} cases without a score because of errors"],
     [cases("known_failure"), "{n} known failure", "{n} known failures"],
+    [cases("not_scored"), "{n} case not scored", "{n} cases not scored"],
     [cases("not_run"), "{n} case did not run", "{n} cases did not run"],
     [Object.keys(run.faults).length, "{n} file with faults", "{n} files with faults"],
     [gates("within_chance"), "{n} gate past its limit within chance", "{n} gates past their limits within chance"],
@@ -166,7 +167,7 @@ function knownOfMetrics(entry) {
 function drawCounts(number_, link) {
   const { counts, pass_rate: rate } = head.entries[number_];
   const digits = digitsOf(number_, "pass_rate");
-  const parts = ["passed", "failed", "errored", "xfailed", "known_failure", "skipped", "not_run", "not_needed"].filter((name) => counts[name]);
+  const parts = ["passed", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run", "not_needed"].filter((name) => counts[name]);
   return h(
     "div",
     { class: "counts" },
