@@ -27,6 +27,9 @@ CaseOutcome: TypeAlias = Literal[
 expected (``xfailed``), or as was approved (``known_failure``), counts in every score as any other; only its own verdict
 is excused."""
 
+UNFAILED: tuple[CaseOutcome, ...] = ("passed", "not_scored")
+"""Outcomes of cases in which nothing is wrong."""
+
 AnswerOrigin: TypeAlias = Literal["run", "recorded", "given"]
 """The origin of a prediction: the target in this run, or in an earlier one; or it came with the case."""
 

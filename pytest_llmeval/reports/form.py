@@ -494,7 +494,7 @@ def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None =
         stop: What was left out because all gates were decided.
     """
     seen: Counter[str] = Counter(case.outcome for case in cases)
-    outcomes = (each for each in OUTCOMES if seen[each] or each not in (*EXCUSED, "not_needed"))
+    outcomes = (each for each in OUTCOMES if seen[each] or each not in (*EXCUSED, "not_scored", "not_needed"))
     counts = {"total": total, **{outcome: seen[outcome] for outcome in outcomes}}
     counts["not_run"] += total - seen.total()
     if stop is not None:

@@ -22,7 +22,7 @@ from pytest_llmeval.core.errors import (
 )
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
+from pytest_llmeval.core.results import UNFAILED, AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, number
 from pytest_llmeval.run.job import costs_of, target_scores, unknown_figures, with_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
@@ -253,9 +253,7 @@ def execute_repeats(
         return parts[0]
     from pytest_llmeval.evaluators.tools.calls import first_parting
 
-    passed = [
-        None if each.record.outcome == "errored" else each.record.outcome in ("passed", "not_scored") for each in parts
-    ]
+    passed = [None if each.record.outcome == "errored" else each.record.outcome in UNFAILED for each in parts]
     scores = [_scores(suite, suite.evaluators, each.record.observations) for each in parts]
     broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)
     if broken is not None:

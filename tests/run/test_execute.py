@@ -194,7 +194,7 @@ def test_a_case_that_passes_does_not_fail_by_the_limit_of_a_gate() -> None:
 
 def test_an_undefined_score_is_held_against_no_limit() -> None:
     execution = run("four", expected=None, limits={"length": Limit(min=5)})
-    assert execution.record.outcome == "passed"
+    assert execution.record.outcome == "not_scored"
     assert execution.scores(suite()) == {"length": None}
 
 

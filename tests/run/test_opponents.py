@@ -160,7 +160,7 @@ def test_an_opponent_without_an_answer_is_a_reason_and_costs_the_case_nothing_el
     suite = world.suite("[ill, file]")
     done = run(world.runner(), suite, "large", "ill")
     first, second = (done[f"{name}[large]"].record for name in ("one", "two"))
-    assert (first.outcome, second.outcome) == ("passed", "passed")
+    assert (first.outcome, second.outcome) == ("passed", "not_scored")
     assert first.observations["pairwise"].undefined["win_rate"] == "ill: ValueError: out of order"
     assert second.observations["pairwise"].undefined["win_rate[ill]"] == "ill: the target called sys.exit(3)"
     assert second.observations["pairwise"].undefined["win_rate[file]"].startswith("file: the system 'file' has no pre")

@@ -41,7 +41,7 @@ ROWS = [{"id": "a", "input": Ask(question="x"), "expected": "x"}, {"id": "b", "i
 @pytest.mark.parametrize("cases", [ROWS, ev.cases([{"question": "x", "expected": "x"}], input=Ask)])
 def test_targets_get_objects(target: Callable[..., Any], cases: Any) -> None:
     result = ev.suite("typed", cases=cases, evaluators=[ev.text(metrics=["exact_match"])]).run(target, progress=False)
-    assert {case.outcome for case in result.cases} == {"passed"}
+    assert {case.outcome for case in result.cases} <= {"passed", "not_scored"}
     assert result.metrics["exact_match"].value == 1.0
 
 

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
+from pytest_llmeval.core.results import UNFAILED
 from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.answer_forms import normal
@@ -126,7 +127,7 @@ class Mutation:
     def _sound(self, cases: Sequence[Case], score: MutantScorer) -> list[Case]:
         """Score the recorded answers, and return the cases that pass: a wrong answer changed may be right."""
         self.originals = dict(zip((each.id for each in cases), score(self.suite, cases), strict=True))
-        sound = [each for each in cases if self.originals[each.id].record.outcome == "passed"]
+        sound = [each for each in cases if self.originals[each.id].record.outcome in UNFAILED]
         if len(sound) < len(cases):
             self.left_out.append(f"{len(cases) - len(sound)} of {counted(len(cases), 'answer')} failed as recorded")
         bad = [each for each in sound if _scores_nothing(self.suite, self.originals[each.id])]

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.runs import JudgedSuite
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.results import PASS_RATE, UNFAILED, CaseRecord
 from pytest_llmeval.core.views import Mutator
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import ScoreGate
@@ -259,7 +259,9 @@ class _MutationResults:
         for each in self.mutants:
             by_case[each.mutant.case.id].append(each)
         broken = {
-            name: {each.row: Broken(each.worse, fails=each.execution.record.outcome != "passed") for each in mutants}
+            name: {
+                each.row: Broken(each.worse, fails=each.execution.record.outcome not in UNFAILED) for each in mutants
+            }
             for name, mutants in by_case.items()
             if mutants
         }
@@ -298,7 +300,7 @@ class _MutationResults:
     def _scored(self, mutant: Mutant, execution: Execution, row: int, worse: frozenset[str]) -> _ScoredMutant:
         if self._judge_failed(execution.record):
             return _ScoredMutant(mutant, execution, row, worse, noticed=False, undecided=True)
-        noticed = execution.record.outcome != "passed" or not worse.isdisjoint(self.deciding)
+        noticed = execution.record.outcome not in UNFAILED or not worse.isdisjoint(self.deciding)
         undecided = not noticed and self._waits_for_judge(mutant, execution.record)
         return _ScoredMutant(mutant, execution, row, worse, noticed, undecided)
 
@@ -403,7 +405,7 @@ class _MutationResults:
         for outcomes in _by_mutator(
             (each.mutator, (each, result)) for each, result in zip(rewrites, executions, strict=True)
         ):
-            failed = sum(result.record.outcome != "passed" for _, result in outcomes)
+            failed = sum(result.record.outcome not in UNFAILED for _, result in outcomes)
             yield _outcome(outcomes[0][0].mutator, len(outcomes), failed, 0, {})
 
     def _idle_limits(self) -> list[str]:
