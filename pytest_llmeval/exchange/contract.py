@@ -374,7 +374,7 @@ def read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
         ) from None
     try:
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-    except (OSError, ArrowException) as error:
+    except (OSError, ArrowException, ValueError, OverflowError) as error:  # ValueError: names that are no UTF-8
         message = f"found no readable Parquet file ({str(error).splitlines()[0]}), expected one"
         raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
     return rows

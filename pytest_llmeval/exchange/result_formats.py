@@ -99,10 +99,13 @@ _LONGEST_REASON: Final = 300
 
 
 def reason_text(value: Any) -> str:
-    """Return a reason, as text or as an object with a message, as one line."""
+    """Return a reason, a text or an object with a message, as one line; of a traceback, what was raised."""
     if isinstance(value, Mapping):
         value = next((value[key] for key in ("message", "exception_message", "error") if value.get(key)), value)
-    return excerpt(" ".join(json_text(value).split()) or "unknown", _LONGEST_REASON)
+    text = json_text(value).strip()
+    before, traceback, _ = text.partition("Traceback (most recent call last)")
+    text = before.strip() or text.splitlines()[-1] if traceback else text
+    return excerpt(" ".join(text.split()) or "unknown", _LONGEST_REASON)
 
 
 def _promptfoo(item: FileResult) -> FileResult:
