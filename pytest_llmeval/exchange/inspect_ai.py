@@ -28,6 +28,7 @@ from pytest_llmeval.exchange.contract import (
 )
 from pytest_llmeval.exchange.differences import Direction, VerdictDifference, as_example
 from pytest_llmeval.exchange.records import Column, add_evaluators, suite_of_records
+from pytest_llmeval.exchange.result_formats import INSPECT_CODES
 
 _DATASET: Final = {
     "id": Column("id"),
@@ -46,7 +47,6 @@ _LARGEST = 256 << 20
 _LARGEST_HEADER = 16 << 20
 """Bytes that the header of a log may have, unpacked."""
 _SAMPLE_FILE = re.compile(r"samples/.+_epoch_\d+\.json")
-_VALUES: Final = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _PATTERNS: Final = {
     "choice": (r"(?i)ANSWER\s*:\s*TARGET\b", "of ANSWER: and the letter of the target"),
     "includes": (r"(?i)TARGET", "of the target anywhere in the answer"),
@@ -286,4 +286,4 @@ def _labels(sample: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, score in as_mapping(sample.get("scores")).items():
         value = score.get("value") if isinstance(score, Mapping) else score
         if is_scalar(value):
-            yield f"score.{name}", _VALUES.get(value, value) if isinstance(value, str) else value
+            yield f"score.{name}", INSPECT_CODES.get(value, value) if isinstance(value, str) else value

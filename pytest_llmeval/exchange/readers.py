@@ -27,6 +27,12 @@ Steps: TypeAlias = tuple[str | int, ...]
 
 _ABSENT: Final = object()
 _EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [], False)
+_KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "number": ((int, float), "a number"),
+    "verdict": ((bool,), "true or false"),
+    "either": ((int, float, bool), "a number, true or false"),
+}
+"""Types that a score may have, and their names in messages."""
 _LONGEST: Final = 60
 _DEPTH: Final = 12
 
@@ -113,6 +119,7 @@ class _TableReader:
         self.locate = locate
         self.rows = ResultReader(file)
         self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._repeats: set[tuple[str, str, str, float]] = set()
 
     def fault(self, steps: Steps, message: str) -> None:
         """Add a fault of the value at a path."""
@@ -196,6 +203,10 @@ class _TableReader:
             base["repeat"] = self._counts[key]
         elif is_finite_number(base["repeat"]):
             base["repeat"] += 1 - table.first
+            if (*key, base["repeat"]) in self._repeats:
+                self.fault(paths["repeat"], f"found repeat {base['repeat']} of case {case!r} twice, expected it once")
+                return
+            self._repeats.add((*key, base["repeat"]))
         error, _ = result.find(table.error)
         if error is not None and not any(error is each or error == each for each in _EMPTY):
             self._add({**base, "error": reason_text(error)}, paths, result.steps)
@@ -238,12 +249,8 @@ class _TableReader:
             row[self.table.null if value is None else self.table.nan] = reason_text(
                 reason or f"the score is {json.dumps(value)}"
             )
-        elif (
-            isinstance(value, bool)
-            if scores.kind == "number"
-            else not isinstance(value, bool) and scores.kind == "verdict"
-        ):
-            expected = "a number" if scores.kind == "number" else "true or false"
+        elif not isinstance(value, _KINDS[scores.kind][0]) or (scores.kind == "number" and isinstance(value, bool)):
+            expected = _KINDS[scores.kind][1]
             self.fault(place, f"found {describe(value)}, expected {expected}")
             return
         else:

@@ -148,13 +148,14 @@ def _inspect(item: FileResult) -> FileResult:
 
 def _inspect_score(score: FileResult, value: Any) -> FileResult:
     """Return a score whose value is a number where the tool computes with one; other words are no score."""
-    if not isinstance(value, str) or value in _INSPECT_CODES:
+    if not isinstance(value, str) or value in INSPECT_CODES:
         return {**score, "value": value}
     number = cell_number({"yes": "1", "no": "0"}.get(value.lower(), value))
     return {**score, "value": number} if number != value else {"value": None, "explanation": f"the score is {value!r}"}
 
 
-_INSPECT_CODES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+INSPECT_CODES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Letters that Inspect writes for scores, to the numbers that it computes with."""
 
 
 def _openai(item: FileResult) -> FileResult:
@@ -197,7 +198,7 @@ def _plugin_eval(item: FileResult) -> FileResult:
 
     Graders that are not part of the score are left out. A judge that could not be asked says so in place of its votes.
     """
-    judges = {each.get("name") for each in _objects(item.get("definitions")) if each.get("type") in ("llm", "baseline")}
+    judges = [each.get("name") for each in _objects(item.get("definitions")) if each.get("type") in ("llm", "baseline")]
     graders = []
     for each in item["graders"] if isinstance(item.get("graders"), list) else ():
         reason = each.get("explanation") if isinstance(each, Mapping) else None
@@ -302,10 +303,12 @@ def _langsmith_columns(data: Any) -> Any:
 
 
 def _ctrf(item: FileResult) -> FileResult:
-    """Name a test by its suites."""
-    suite, name = item.get("suite"), item.get("name")
+    """Name a test by its suites; earlier attempts are repeats of the test, and come first."""
+    test = item["test"] if isinstance(item.get("test"), Mapping) else item
+    suite, name = test.get("suite"), test.get("name")
     parents = [each for each in suite if isinstance(each, str)] if isinstance(suite, list) else [suite] if suite else []
-    return {**item, "case": " > ".join(map(str, (*parents, name)))} if isinstance(name, str) and name else item
+    named = {"case": " > ".join(map(str, (*parents, name)))} if isinstance(name, str) and name else {}
+    return {**item, "labels": test.get("labels"), **named}
 
 
 _STATUS: Final[Mapping[str, float | str]] = {
@@ -414,7 +417,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         cost="total_cost",
         latency="total_time",
         labels="metadata",
-        codes=_INSPECT_CODES,
+        codes=INSPECT_CODES,
         nan="abstained",
         adapt=_inspect,
     ),
@@ -558,7 +561,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
     "ctrf": ResultFormat(
         "CTRF: JSON of any test runner",
         "CTRF 1.0.0, its schema and examples",
-        {"results.tool results.tests": ("results.tests.*",)},
+        {"results.tool results.tests": ("results.tests.*.retryAttempts.*", "results.tests.*")},
         (Scores("", "=passed", "status", "verdict", reason="message"),),
         case="case",
         suite="$.results.tool.name",
@@ -566,6 +569,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         unit=0.001,
         labels="labels",
         codes=_STATUS,
+        beside={"test": "$.results.tests.*"},
         adapt=_ctrf,
     ),
     "every-eval-ever": ResultFormat(

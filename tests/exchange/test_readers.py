@@ -3,14 +3,23 @@
 import copy
 import json
 import random
+import re
+import sys
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from project import script
+from pydantic_evals import Case, Dataset
+from pydantic_evals.evaluators import Contains, Evaluator, EvaluatorContext
+from pydantic_evals.reporting import EvaluationReportAdapter
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.readers import read_results, results_of
@@ -314,8 +323,13 @@ FILES: dict[str, tuple[str, Any]] = {
             "results": {
                 "tool": {"name": "jest"},
                 "tests": [
-                    {"name": name, "status": status, "duration": 500, "suite": ["cart"], "labels": {"p": 1}}
-                    for name, status in [("a", "passed"), ("b", "failed"), ("c", "skipped"), ("d", "other")]
+                    {"name": name, "status": status, "duration": 500, "suite": ["cart"], "labels": {"p": 1}, **more}
+                    for name, status, more in [
+                        ("a", "passed", {"retryAttempts": [{"attempt": 1, "status": "failed"}]}),
+                        ("b", "failed", {}),
+                        ("c", "skipped", {}),
+                        ("d", "other", {}),
+                    ]
                 ],
             },
         },
@@ -446,7 +460,8 @@ READ = {
         "pytest | a.w | 2 |  | passed | 1.0",
     ],
     "ctrf": [
-        "jest | cart > a | 1 |  | passed | 1.0",
+        "jest | cart > a | 1 |  | passed | 0.0",
+        "jest | cart > a | 2 |  | passed | 1.0",
         "jest | cart > b | 1 |  | passed | 0.0",
         "jest | cart > c | 1 |  | passed | abstained: skipped",
         "jest | cart > d | 1 |  | passed | error: other",
@@ -580,3 +595,147 @@ def test_spoiled_files_give_faults_or_errors_and_never_a_score(tmp_path: Path) -
 def test_the_page_of_formats_is_made_of_the_tables() -> None:
     page = script("results_page")
     assert page.PUBLISHED.read_text(encoding="utf-8") == page.text(), "run python .ci/results_page.py"
+
+
+def promptfoo_with(**fields: Any) -> Any:
+    """Return a file of promptfoo whose first result has other fields."""
+    data = copy.deepcopy(FILES["promptfoo"][1])
+    data["results"]["results"][0].update(fields)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.json", promptfoo_with(score="PASS"), "results.results[0].score: found the text 'PASS', expected a number"),
+        ("a.json", promptfoo_with(score=True), "results.results[0].score: found true, expected a number"),
+        ("a.json", promptfoo_with(success=1), "success: found the number 1, expected true or false"),
+        (
+            "a.json",
+            promptfoo_with(vars={}),
+            "results.results[0]: found no id of the case, expected it at testCase.descr",
+        ),
+        (
+            "a.json",
+            promptfoo_with(cost=-1),
+            "results.results[0].cost: found the number -1, expected a number of at leas",
+        ),
+        ("a.json", promptfoo_with(provider=["a"]), "provider: found a list of 1, expected the name of a system"),
+        ("a.json", changed(FILES["claude-plugin-eval"][1], ("schemaVersion",), 2), "found the number 2, expected 1"),
+        (
+            "a.json",
+            changed(FILES["skill-creator"][1], ("runs", 1, "run_number"), 1),
+            "runs[1].run_number: found repeat 1 of case '1' twice",
+        ),
+        ("a.json", {"stats": {"evals": {}}, "n_total_trials": 3}, "found totals of a job: pass its folder"),
+        ("a.json", {"evaluation_results": [], "schema_version": "0.3.0"}, "found averages without cases"),
+        ("a.json", {"cases": 1}, "found a mapping with 'cases', expected results of one of promptfoo, pydantic-evals"),
+        ("a.json", [{"id": 1}], "found a list of 1 whose first is a mapping with 'id', expected results of one of"),
+        ("a.xml", "<testsuites><testsuite>", "a.xml:1:24  found no XML"),
+        ("a.xml", "<html/>", "found the element 'html', expected testsuites or testsuite"),
+        ("a.xml", '<!DOCTYPE a [<!ENTITY b "c">]><testsuites/>', "found a document type"),
+        ("a.eval", "PK no zip", "found no readable log"),
+    ],
+)
+def test_a_fault_has_its_place_and_what_is_expected(name: str, data: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SuiteError) as raised:
+        read_results(written(tmp_path, name, data), name)
+    assert message in str(raised.value)
+
+
+def test_a_fault_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [json.dumps(each) for each in changed(FILES["vally"][1], (1, "gradeResult", "score"), "high")]
+    path.write_text("\n".join(lines).replace('"status": "error"', '"status": "success"'), encoding="utf-8")
+    with pytest.raises(SuiteError, match=r"^a.jsonl:2:1  \[1\].gradeResult.score: found the text 'high'"):
+        read_results(path, "a.jsonl")
+    path = written(tmp_path, "a.json", promptfoo_with(score="PASS"))
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=1), encoding="utf-8")
+    with pytest.raises(SuiteError, match=r"^a.json:\d\d:\d+  results.results\[0\].score"):
+        read_results(path, "a.json")
+
+
+def test_names_that_several_contents_share_are_told_apart() -> None:
+    data = changed(FILES["deepeval"][1], ("testCases", 1, "name"), "order-1")
+    cases = {row.case for row in results_of(data)}
+    assert cases == {"order-1 What does order 0 cost?", "order-1 What does order 1 cost?"}
+    long = changed(data, ("testCases", 0, "input"), "word\n" * 40)
+    assert re.fullmatch(r"order-1 (word ){11}word #[0-9a-f]{8}", results_of(long)[0].case)
+
+
+def test_the_folder_of_a_job_is_read_as_a_whole(tmp_path: Path) -> None:
+    for each in FILES["harbor"][1]:
+        (tmp_path / each["trial_name"]).mkdir()
+        written(tmp_path / each["trial_name"], "result.json", each)
+    assert read_results(tmp_path, "job") == results_of(FILES["harbor"][1])
+    with pytest.raises(SuiteError, match="found a folder without trials"):
+        read_results(tmp_path / "fix-git__1", "job")
+
+
+def test_a_log_in_zstandard_is_read_and_a_damaged_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = FILES["inspect-ai"][1]
+    path = zstandard_log(tmp_path / "log.eval", data)
+    assert read_results(path, "log.eval") == results_of(data)
+    packed = path.read_bytes()
+    path.write_bytes(packed.replace(packed[80:90], b"0123456789", 1))
+    with pytest.raises(SuiteError, match="found no readable log"):
+        read_results(path, "log.eval")
+    if sys.version_info < (3, 14):
+        path.write_bytes(packed)
+        monkeypatch.setitem(sys.modules, "zstandard", None)
+        with pytest.raises(SuiteError, match=r"pip install 'pytest-llmeval-suite\[inspect\]'"):
+            read_results(path, "log.eval")
+
+
+def zstandard_log(path: Path, data: Any) -> Path:
+    """Write a log as inspect_ai does: members of a zip file, compressed with Zstandard."""
+    files = {"header.json": {key: value for key, value in data.items() if key != "samples"}}
+    files |= {f"samples/{number}_epoch_1.json": each for number, each in enumerate(data["samples"])}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, each in files.items():
+            archive.writestr(name, zstandard.ZstdCompressor().compress(json.dumps(each).encode()))
+    packed = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\3\4", 8), (b"PK\1\2", 10)):  # method; CRC, sizes 6 bytes on, of each kind of header
+        at = -1
+        for each in files.values():
+            at, text = packed.index(mark, at + 1), json.dumps(each).encode()
+            packed[at + offset : at + offset + 2] = (93).to_bytes(2, "little")
+            packed[at + offset + 6 : at + offset + 10] = zlib.crc32(text).to_bytes(4, "little")
+            packed[at + offset + 14 : at + offset + 18] = len(text).to_bytes(4, "little")
+    path.write_bytes(packed)
+    return path
+
+
+@dataclass
+class Short(Evaluator[int, str, None]):
+    def evaluate(self, ctx: EvaluatorContext[int, str, None]) -> float:
+        if ctx.inputs == 2:
+            raise RuntimeError("503")
+        return 1 / len(ctx.output)
+
+
+def test_a_report_of_pydantic_evals_says_what_the_tool_prints(tmp_path: Path) -> None:
+    def answer(number: int) -> str:
+        if number == 3:
+            raise RuntimeError("429")
+        return f"{number} euros" if number != 1 else "unsure"
+
+    cases: list[Case[int, str, None]] = [Case(name=f"order-{number}", inputs=number) for number in range(5)]
+    dataset = Dataset[int, str, None](name="shop", cases=cases, evaluators=[Contains("euros"), Short()])
+    report = dataset.evaluate_sync(answer, progress=False, repeat=2)
+    rows = results_of(report)
+    path = tmp_path / "report.json"
+    path.write_bytes(EvaluationReportAdapter.dump_json(report))
+    assert read_results(path, "report.json") == rows
+    scores = {name: [each.score for each in rows if each.metric == name] for name in ("Contains", "Short", "")}
+    averages = report.averages()
+    assert averages is not None
+    assert sum(map(float, scores["Contains"])) / 8 == averages.assertions
+    measured = [each for each in scores["Short"] if each is not None]
+    assert sum(measured) / len(measured) == pytest.approx(averages.scores["Short"])
+    assert [(each.case, each.repeat, each.metric, each.error) for each in rows if each.error] == [
+        ("order-2", 1, "Short", "RuntimeError: 503"),
+        ("order-2", 2, "Short", "RuntimeError: 503"),
+        ("order-3", 1, "", "RuntimeError: 429"),
+        ("order-3", 2, "", "RuntimeError: 429"),
+    ]
