@@ -367,32 +367,9 @@ def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
 @pytest.fixture(scope="module")
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
-    tools = (
-        *(
-            "approve",
-            "cache import",
-            "cache prune",
-            "cases add",
-            "comment",
-            "compare",
-            "decide",
-            "doctor",
-            "explain",
-            "guard",
-            "export mlflow",
-            "history",
-            "html",
-            "import",
-            "init",
-            "judge migrate",
-            "merge",
-            "mutate",
-            "power",
-            "review",
-            "score",
-        ),
-        *("emotion-cause convert", "emotion-cause validate", "fact-check export", "retrieval build-set"),
-    )
+    listed = re.findall(r"^    ([a-z][a-z-]*)", run("llmeval --help", folder), re.MULTILINE)
+    nested = ("cache import", "cache prune", "cases add", "export mlflow", "judge migrate", "emotion-cause convert")
+    tools = (*listed, *nested, "emotion-cause validate", "fact-check export", "retrieval build-set")
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))
     return {*(option for each in commands for option in OPTION.findall(run(each, folder))), *OTHER_TOOLS}
 
