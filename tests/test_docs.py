@@ -6,18 +6,22 @@ import json
 import os
 import re
 import runpy
+import shlex
+import shutil
 import subprocess
 import tomllib
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from project import ROOT
 from running import WITHOUT_UNUSED, run_python
+from shop.world import messy_judge
 
 import pytest_llmeval
 from pytest_llmeval.core.errors import LlmevalError
@@ -91,6 +95,9 @@ GIT = {
     **{f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
     **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
 }
+
+JUDGE = "http://localhost:8000/v1"
+"""The judge of the tutorial on RAG."""
 
 SUITE_KEYS = {field.name for field in fields(SuiteEntry)}
 
@@ -211,7 +218,7 @@ def normal(line: str) -> str:
 
 def run(command: str, folder: Path) -> str:
     """Run ``pytest ...`` or ``llmeval ...`` as a user would, in an environment without traces of this one."""
-    tool, *arguments = command.split()
+    tool, *arguments = shlex.split(command)
     start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"]}[tool]
     dropped = ("PYTEST_", "GITHUB_", "CI", "BUILD_NUMBER", "COVERAGE_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
@@ -241,13 +248,14 @@ def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) 
     check_commands(block, tmp_path)
 
 
-def follow(page: Path, folder: Path, written: str = "") -> Path:
+def follow(page: Path, folder: Path, written: str = "", judge: str = JUDGE) -> Path:
     """Do the steps of a tutorial, one after the other; return the folder of its project.
 
     Args:
         page: The tutorial.
         folder: An empty one.
         written: A file that the tutorial shows and that its commands write.
+        judge: The address of the judge that has a short one in the tutorial.
     """
     tools = folder / "tools"
     tools.mkdir()
@@ -258,14 +266,14 @@ def follow(page: Path, folder: Path, written: str = "") -> Path:
     project = folder / "shop"
     for block in blocks(page):
         if block.name is not None and block.name == written:
-            assert (project / block.name).read_text(encoding="utf-8") == block.text
+            assert (project / block.name).read_text(encoding="utf-8").replace(judge, JUDGE) == block.text
         elif block.name is not None:
             (project / block.name).write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
             start = project if project.exists() else folder
             subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], cwd=start, env=environment, check=True)
-        else:
-            check_commands(block, project)
+        elif block.language == "console":
+            check_commands(replace(block, text=block.text.replace(JUDGE, judge)), project)
     return project
 
 
@@ -283,11 +291,24 @@ def test_tutorial_leads_from_nothing_to_a_gated_pull_request(tmp_path: Path) -> 
     assert (folder / ".git" / "asked").read_text(encoding="utf-8").splitlines() == ["repo create", "pr create"]
 
 
-def test_rag_tutorial_leads_from_an_empty_folder_to_a_comment_in_ten_commands(tmp_path: Path) -> None:
-    follow(RAG_TUTORIAL, tmp_path, written="tests/evals/questions.eval.yaml")
+def test_rag_tutorial_leads_to_a_gated_pull_request_in_eight_commands(tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    subprocess.run(["git", "init", "--quiet", project], check=True)
+    with messy_judge() as judge:
+        follow(RAG_TUTORIAL, tmp_path, written="tests/evals/questions.eval.yaml", judge=judge.base_url)
     typed = [line for each in blocks(RAG_TUTORIAL) if each.language == "sh" for line in each.text.splitlines()]
     typed += [line for each in blocks(RAG_TUTORIAL) for line in each.text.splitlines() if line.startswith("$ ")]
-    assert len(typed) <= 10
+    assert len(typed) <= 8
+    # The pull request: the judge is gone, and so is all that the last commit does not have.
+    subprocess.run(["git", "clean", "-qdfx"], cwd=project, check=True)
+    workflow = yaml.safe_load((project / ".github" / "workflows" / "evals.yml").read_text(encoding="utf-8"))
+    (evaluate,) = (each["run"] for each in workflow["jobs"]["evaluate"]["steps"] if each.get("name") == "Evaluate")
+    text = run(evaluate, project)
+    assert "gate FAILED  factual_f1 >= 0.5  (factual_f1 is 0.0000, expected >= 0.5)" in text
+    assert "judge: 36 verdicts, 0 requested in this run" in text
+    (missing,) = (each.text for each in blocks(RAG_TUTORIAL) if each.text.startswith("replay: "))
+    shutil.rmtree(project / "tests" / "evals" / "__llmeval__")
+    assert run(evaluate, project).count(missing) == 1
 
 
 def test_skill_leads_from_nothing_to_a_guarded_suite_by_commands_that_all_work(

@@ -203,7 +203,7 @@ def _lines(survival: Survival, limit: float) -> Iterator[str]:
     elif survival.rate is None:
         yield "so nothing is known of what the suite would notice"
     else:
-        yield "nothing to mend was found"
+        yield "nothing to fix was found"
 
 
 def _rate(survival: Survival) -> str:

@@ -431,7 +431,7 @@ def persist(judged: Judged, scope: RunScope, *, recordings: "Recordings | None" 
 
 
 def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str]]:
-    """Write the known failures of suites that approve them; say which known failures are mended."""
+    """Write the known failures of suites that approve them; say which known failures are fixed."""
     from pytest_llmeval.baselines.runs import failures_file, mended, next_failures, write_failures
 
     for each in judged.suites:
@@ -445,7 +445,7 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
                 yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
         elif fixed := mended(each.collected.known, each.records):
             listed = ", ".join(fixed[:_LISTED_CASES]) + (", ..." if len(fixed) > _LISTED_CASES else "")
-            yield "", f"{display}: {counted(len(fixed), 'known failure')} mended: {listed}"
+            yield "", f"{display}: {counted(len(fixed), 'known failure')} fixed: {listed}"
 
 
 def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:

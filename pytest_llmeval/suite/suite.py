@@ -15,7 +15,6 @@ from pytest_llmeval.core.errors import Fault, LlmevalError
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.views import Reading, Turn
-from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.judge.spec import PanelSpec, jurors_of
@@ -395,8 +394,7 @@ def stop_fault(suite: Suite, family: str | None = None) -> str:
         return "its files have faults"
     if suite.sample is not None and suite.sample.weights:
         return "cases of its sample have different weights"
-    faults = [f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(suite, gate))]
-    return f"{faults[0]} (and {counted(len(faults) - 1, 'more gate')})" if len(faults) > 1 else "".join(faults)
+    return "; ".join(f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(suite, gate)))
 
 
 def _gate_fault(suite: Suite, gate: "Gate") -> str:

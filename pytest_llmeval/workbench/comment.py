@@ -188,7 +188,7 @@ def comment_text(
     sheet.fold_items(
         "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
     )
-    for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Mended", fates.mended)):
+    for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Fixed", fates.mended)):
         sheet.fold_items(name, [_failing_case(*each) for each in cases], lambda each: each.written(links))
     if changes is not None:
         sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
@@ -369,7 +369,7 @@ def _summary(
     of_run = "; ".join(parts).rstrip(": ") + "."
     if changes is None:
         return of_run
-    kinds = [(len(fates.new), "new failure"), (len(fates.still), "still failing"), (len(fates.mended), "mended")]
+    kinds = [(len(fates.new), "new failure"), (len(fates.still), "still failing"), (len(fates.mended), "fixed")]
     failures = [counted(count, noun) if noun == "new failure" else f"{count} {noun}" for count, noun in kinds if count]
     against = "the approved scores" if comparison is None else "the baseline"
     cases = "" if comparison is None else f"; {counted(len(comparison.regressed), 'case')} got worse"

@@ -43,12 +43,12 @@ class Finding(NamedTuple):
     Attributes:
         state: Of what was looked at; ``not tried`` for what was left alone.
         text: What was found.
-        mend: Commands, or what else to do.
+        fix: Commands, or what else to do.
     """
 
     state: Literal["ok", "warning", "failing", "not tried"]
     text: str
-    mend: Sequence[str] = ()
+    fix: Sequence[str] = ()
 
 
 class PlannedRun(NamedTuple):
@@ -90,8 +90,8 @@ def environment_findings() -> Iterator[Finding]:
     foreign = _version(_FOREIGN)
     if foreign is not None:
         text = f"the distribution {_FOREIGN} {foreign} is installed, too; both provide the package pytest_llmeval"
-        mend = f"pip uninstall -y {_FOREIGN} && pip install --force-reinstall --no-deps {_OURS}"
-        yield Finding("failing", text, [mend])
+        fix = f"pip uninstall -y {_FOREIGN} && pip install --force-reinstall --no-deps {_OURS}"
+        yield Finding("failing", text, [fix])
     yield from _dependencies()
 
 
@@ -109,9 +109,9 @@ def _dependencies() -> Iterator[Finding]:
     try:
         listed = metadata.requires(_OURS) or []
     except metadata.PackageNotFoundError:
-        mend = f"pip install {_OURS}"
+        fix = f"pip install {_OURS}"
         yield Finding(
-            "warning", f"{_OURS} is not installed, only importable: pytest does not load it as a plugin", [mend]
+            "warning", f"{_OURS} is not installed, only importable: pytest does not load it as a plugin", [fix]
         )
         return
     good = 0
@@ -134,8 +134,8 @@ def plugin_findings() -> Iterator[Finding]:
         if (version := _version(name)) is not None:
             yield Finding("failing", f"the plugin {name} {version}: {why}", [f"pip uninstall -y {name}"])
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
-        mend = "unset PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add -p pytest_llmeval_suite"
-        yield Finding("failing", "PYTEST_DISABLE_PLUGIN_AUTOLOAD is set: pytest does not load this plugin", [mend])
+        fix = "unset PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add -p pytest_llmeval_suite"
+        yield Finding("failing", "PYTEST_DISABLE_PLUGIN_AUTOLOAD is set: pytest does not load this plugin", [fix])
     if _version(_RERUNS) is not None and "--reruns" in os.environ.get("PYTEST_ADDOPTS", ""):
         text = (
             f"{_RERUNS} by PYTEST_ADDOPTS: cases that failed are answered again, so scores are those of lucky answers"
@@ -184,8 +184,8 @@ def model_findings(suites: "Sequence[Suite]", plan: PlannedRun, *, ask: bool) ->
                 yield from _model(model, ask=ask)
         if jurors_of(suite.judge)[0].model is None and suite.asks_judge:
             text = f"{suite.path.name}: its evaluators ask a judge, and it names none"
-            mend = "add judge: {model: 'openai:MODEL'} to the suite, or run with --llmeval-judge-model=openai:MODEL"
-            yield Finding("warning", text, [mend])
+            fix = "add judge: {model: 'openai:MODEL'} to the suite, or run with --llmeval-judge-model=openai:MODEL"
+            yield Finding("warning", text, [fix])
 
 
 def _models(suite: "Suite", plan: PlannedRun) -> Iterator[_Model]:
@@ -454,8 +454,8 @@ def ci_findings(suites: "Sequence[Suite]") -> Iterator[Finding]:
             if variable in text:
                 yield Finding("ok", f"{file} names {variable}, the key of a judge")
             elif "gitlab" not in file.name:  # where each job gets all variables of the project
-                mend = f"pass it from the secrets, or add {_REPLAYS}: see the page Judges in CI"
-                yield Finding("warning", f"{file}: the run gets neither {variable} nor recorded verdicts", [mend])
+                fix = f"pass it from the secrets, or add {_REPLAYS}: see the page Judges in CI"
+                yield Finding("warning", f"{file}: the run gets neither {variable} nor recorded verdicts", [fix])
 
 
 def _replayed(workflow: Path, suite: "Suite") -> Finding:
@@ -490,7 +490,7 @@ def _doctor(options: Namespace) -> int:
     failing = warnings = 0
     for finding in _findings(options.paths, ask=options.ask):
         say([f"{finding.state:<9} {finding.text}"])
-        say(f"          mend: {each}" for each in finding.mend)
+        say(f"          fix: {each}" for each in finding.fix)
         failing += finding.state == "failing"
         warnings += finding.state == "warning"
     say(["", f"{failing} failing, {counted(warnings, 'warning')}" if failing or warnings else "all is well"])

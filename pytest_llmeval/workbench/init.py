@@ -92,7 +92,9 @@ def _next(rag: RagSuite | None) -> Iterator[str]:
     run, *others = _NEXT
     if rag is not None:
         yield f"{run} --llmeval-plan"
-    yield f"{run} --snapshot-update" if rag is not None and rag.approves else run
+    replays = rag is not None and rag.replays
+    options = [" --llmeval-judge=record" if replays else "", " --snapshot-update" if rag and rag.approves else ""]
+    yield f"{run}{''.join(options)}"
     yield from others
 
 

@@ -76,7 +76,7 @@ def test_outside_a_project_the_installation_is_looked_at(doctor: Doctor) -> None
     code, text = doctor()
     assert code == 0
     assert text.startswith("ok        pytest-llmeval-suite ")
-    assert "warning   found no suite in .\n          mend: llmeval init\n" in text
+    assert "warning   found no suite in .\n          fix: llmeval init\n" in text
     assert text.endswith("\n0 failing, 1 warning\n")
 
 
@@ -85,7 +85,7 @@ def test_a_faulty_suite_fails_with_its_place(doctor: Doctor, tmp_path: Path) -> 
     code, text = doctor("s.eval.json")
     assert code == 1
     assert "failing   s.eval.json:1:" in text
-    assert "          mend: llmeval validate s.eval.json\n" in text
+    assert "          fix: llmeval validate s.eval.json\n" in text
     assert "a run would take" not in text
 
 
@@ -107,7 +107,7 @@ def test_keys_are_named_and_never_shown(doctor: Doctor, tmp_path: Path, key: str
     else:
         assert code == 1
         assert "failing   judge openai:some-model: OPENAI_API_KEY is not set\n" in text
-        assert "          mend: export OPENAI_API_KEY=...\n" in text
+        assert "          fix: export OPENAI_API_KEY=...\n" in text
 
 
 def test_a_model_is_asked_once_and_only_on_request(doctor: Doctor, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_cache_is_read_without_being_written(doctor: Doctor, tmp_path: Path) -
     code, text = doctor()
     assert code == 1
     assert "failing   .llmeval/cache.sqlite3 cannot be read: .llmeval/cache.sqlite3 is not a judge cache" in text
-    assert "          mend: rm .llmeval/cache.sqlite3\n" in text
+    assert "          fix: rm .llmeval/cache.sqlite3\n" in text
 
 
 def test_what_keeps_pytest_from_starting_is_named(doctor: Doctor, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_what_keeps_pytest_from_starting_is_named(doctor: Doctor, tmp_path: Path
     code, text = doctor()
     assert code == 1
     assert "failing   pytest cannot plan a run: ModuleNotFoundError: No module named 'nothing_here'\n" in text
-    assert "          mend: pytest --llmeval --llmeval-plan s.eval.json\n" in text
+    assert "          fix: pytest --llmeval --llmeval-plan s.eval.json\n" in text
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_distributions_that_interfere_are_named_with_the_way_out(
     code, text = doctor(environment={"PYTHONPATH": str(tmp_path / "site")})
     assert code == 1
     assert f"failing   {said}" in text
-    assert f"mend: pip uninstall -y {name}" in text
+    assert f"fix: pip uninstall -y {name}" in text
 
 
 def test_a_dependency_that_is_too_old_fails_with_the_command_that_mends_it(doctor: Doctor, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_dependency_that_is_too_old_fails_with_the_command_that_mends_it(docto
     code, text = doctor(environment={"PYTHONPATH": str(tmp_path / "site")})
     assert code == 1
     assert "failing   jmespath>=1.0.1 is needed, found 0.1\n" in text
-    assert "          mend: pip install --upgrade 'jmespath>=1.0.1'\n" in text
+    assert "          fix: pip install --upgrade 'jmespath>=1.0.1'\n" in text
 
 
 def test_without_autoloading_pytest_does_not_know_the_plugin(doctor: Doctor, tmp_path: Path) -> None:

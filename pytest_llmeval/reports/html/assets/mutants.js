@@ -10,7 +10,7 @@ function drawMutants() {
       h("h2", {}, suite.suite),
       h("p", {}, suite.rate === null ? t("{n} mutants", { n: suite.mutants }) : t("{n} mutants, {share} survive", { n: suite.mutants, share: share(suite.rate) })),
       suite.left_out.length ? h("ul", { class: "faults" }, suite.left_out.map((each) => h("li", {}, each))) : null,
-      suite.findings.length ? h("ul", { class: "findings" }, suite.findings.map((each) => h("li", {}, each))) : h("p", { class: "empty" }, suite.rate === null ? t("Nothing is known of what the suite would notice.") : t("Nothing to mend was found.")),
+      suite.findings.length ? h("ul", { class: "findings" }, suite.findings.map((each) => h("li", {}, each))) : h("p", { class: "empty" }, suite.rate === null ? t("Nothing is known of what the suite would notice.") : t("Nothing to fix was found.")),
       suite.kinds.length ? drawKinds(t("Wrong answers"), t("survive"), suite.kinds) : null,
       suite.rewrites.length ? drawKinds(t("Equivalent answers, taken for wrong"), t("fail"), suite.rewrites) : null,
       suite.gates.length ? drawGateNotices(suite.gates) : null,

@@ -248,7 +248,7 @@ const inChinese = {
   "Equivalent answers, taken for wrong": "被误判为错误的等价答案",
   "Mutants": "变异体",
   "Nothing is known of what the suite would notice.": "尚不清楚该套件能发现什么。",
-  "Nothing to mend was found.": "没有发现需要改进之处。",
+  "Nothing to fix was found.": "没有发现需要改进之处。",
   "Wrong answers": "错误答案",
   "fail": "失败",
   "gate": "门槛",

@@ -1,0 +1,48 @@
+"""The shop of the page "RAG in ten minutes" behind HTTP, with a judge that is out of order at times."""
+
+import os
+import re
+from pathlib import Path
+
+import yaml
+from project import ROOT
+from running import WITHOUT_UNUSED, run_python
+from shop.world import messy_judge, service
+
+PAGE = (ROOT / "docs" / "rag-in-ten-minutes.md").read_text(encoding="utf-8")
+ENVIRONMENT = {
+    key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "GITHUB_", "CI", "COVERAGE_"))
+}
+
+
+def written(name: str) -> str:
+    """Return the first file of a name that the page shows."""
+    match = re.search(rf"`{re.escape(name)}`[^\n]*:\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = run_python(["-m", *arguments], ENVIRONMENT, folder)
+    return done.code, done.out + done.err
+
+
+def test_a_service_is_evaluated_as_its_function_is_and_a_refused_connection_is_named(tmp_path: Path) -> None:
+    namespace: dict[str, object] = {}
+    exec(written("my_app.py"), namespace)
+    (tmp_path / "questions.csv").write_text(written("questions.csv"), encoding="utf-8")
+    suite = yaml.safe_load(written("tests/evals/questions.eval.yaml").replace("on:", '"on":'))
+    suite["source"]["path"] = "questions.csv"
+    file = tmp_path / "questions.eval.yaml"
+    evaluate = ("pytest", *WITHOUT_UNUSED, "--llmeval", file.name, "--llmeval-judge=record")
+    with messy_judge() as judge, service(namespace["answer"]) as address:
+        suite["judge"]["base_url"] = judge.base_url
+        suite["target"] = {"http": {"url": address, "request": {"question": {"$input": True}}}}
+        file.write_text(yaml.safe_dump(suite, sort_keys=False), encoding="utf-8")
+        code, text = run(tmp_path, *evaluate)
+        assert (code, "6 cases, 4 gates passed" in text) == (0, True), text
+        # Refused calls and replies without a verdict were asked again, and cost no case.
+        assert len(judge.calls) > 30
+        assert "30 judgements recorded" in text
+    code, text = run(tmp_path, "pytest_llmeval", "doctor", file.name)
+    assert (code, "refuses connections" in text) == (1, True), text
