@@ -46,6 +46,7 @@ __all__ = [
     "EvidenceMatch",
     "EvidenceMatcher",
     "FloatArray",
+    "GateVerdict",
     "GroupResult",
     "JudgeError",
     "JudgeReply",
@@ -82,6 +83,7 @@ __all__ = [
     "cases",
     "compare",
     "fact_checker",
+    "gate",
     "get_checks",
     "get_evaluator",
     "register_tokenizer",
@@ -114,6 +116,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.core.views import Mutator, Neighbours
     from pytest_llmeval.evaluators.functions import Score
+    from pytest_llmeval.exchange.gating import GateVerdict, gate
     from pytest_llmeval.gates.statistics.compare import Comparison, Difference, compare
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
@@ -150,6 +153,7 @@ _HOMES = {
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "core.views": ("Mutator", "Neighbours"),
     "evaluators.functions": ("Score",),
+    "exchange.gating": ("GateVerdict", "gate"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "judge.direct": ("Panel",),
     "plugin.evaluate": ("Evaluate", "TestScored"),

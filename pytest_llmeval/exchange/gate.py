@@ -3,53 +3,25 @@
 import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final
 
-from msgspec import Struct, structs, to_builtins
-
-from pytest_llmeval.baselines.files import score_file
-from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.console import amount, count, say
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.runs import say_finished
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document
-from pytest_llmeval.exchange.arms import arms_of, could_discriminate, power_lines, proof_line, proofs
+from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
 from pytest_llmeval.exchange.readers import read_results
 from pytest_llmeval.exchange.result_suites import (
-    ResultRun,
-    ResultSuites,
-    metrics_of,
-    place_of,
-    run_of_results,
     settings_of,
-    suite_of_results,
-    systems_of,
-    with_missing_metrics,
 )
 from pytest_llmeval.exchange.results import ResultRow
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-from pytest_llmeval.run.finishing import finish_run, write_run
-from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.run.stages import Reported, RunTerms
-from pytest_llmeval.suite.suite import SuiteKey
-
-Word: TypeAlias = Literal["passed", "failed", "undecided"]
-"""The verdict on results."""
-
-REFERENCE: Final = "without"
-"""The arm that others are compared with, unless the settings name another as ``reference``."""
-
-CODES: Final[Mapping[Word, int]] = {"passed": 0, "failed": 1, "undecided": 2}
-"""GateVerdict to exit code; results that cannot be read are undecided as well."""
+from pytest_llmeval.reports.json import write_json
+from pytest_llmeval.run.finishing import write_run
 
 _GATE: Final = (
     "Judge the results of any runner: files in the form that 'llmeval schema results' prints, or those of other tools. "
@@ -58,8 +30,6 @@ _GATE: Final = (
     "cases are missing or errored, or there is no result."
 )
 _SETTINGS: Final = (".json", ".yaml", ".yml")
-_UNLIMITED: Final = 10**9
-_LISTED: Final = 3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -99,95 +69,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_gate, code_of_faults=CODES["undecided"])
 
 
-class GateMode(SnapshotMode, frozen=True):
-    """The snapshot mode of the command."""
-
-    def command(self, argument: str, *, suites: bool = True) -> str:
-        """Return the command that approves results."""
-        del argument, suites
-        return "llmeval gate NEW --snapshot-update"
-
-
-class GateOptions(Struct, frozen=True):
-    """What decides the verdict on results.
-
-    Attributes:
-        settings: Keys of a suite file, among them gates.
-        lower_is_better: Metrics of which less is better.
-        approve: Whether the results are approved.
-        min_cases: How many cases must be able to tell two arms apart.
-        power: A difference of which is said how many cases would find it.
-    """
-
-    settings: Document
-    lower_is_better: Sequence[str] = ()
-    approve: bool = False
-    min_cases: int = 1
-    power: float | None = None
-
-    @property
-    def reference(self) -> str:
-        """The arm that others are compared with."""
-        return str(self.settings.data.get("reference", REFERENCE))
-
-
-class GateVerdict(Struct, frozen=True):
-    """The verdict on results.
-
-    Attributes:
-        word: ``passed``, ``failed`` or ``undecided``.
-        why: What decides it, a sentence each.
-        next_step: What to do.
-        missing: What is missing, counted and named.
-        errored: How many cases errored.
-        notes: What cases show about arms, and what would be found.
-        proofs: Arm and metric to what its cases show.
-        finished: The finished run, with its report.
-    """
-
-    word: Word
-    why: Sequence[str]
-    next_step: str
-    missing: Sequence[str]
-    errored: int
-    finished: Reported
-    notes: Sequence[str] = ()
-    proofs: Mapping[str, Mapping[str, Sequence[str]]] = {}
-
-    def lines(self) -> Iterator[str]:
-        """Yield the verdict for people."""
-        yield from (f"missing: {each}" for each in self.missing)
-        yield from self.notes
-        head, *others = self.why
-        yield f"{self.word}: {head}"
-        yield from (f"  {each}" for each in others[:_LISTED])
-        if len(others) > _LISTED:
-            yield f"  ... and {len(others) - _LISTED} more"
-        yield f"next: {self.next_step}"
-
-    def data(self, code: int) -> dict[str, Any]:
-        """Return the verdict as JSON data."""
-        suites = [
-            {
-                "suite": each.base_name,
-                "system": each.variant,
-                "cases": each.total,
-                "metrics": {
-                    name: {key: getattr(metric, key) for key in _METRIC} for name, metric in each.metrics.items()
-                },
-                "gates": [to_builtins(gate) for gate in each.gates],
-                "snapshot": [to_builtins(verdict) for verdict in each.snapshot],
-            }
-            for each in self.finished.report.suites
-        ]
-        head = {"verdict": self.word, "exit_code": code, "why": list(self.why), "next": self.next_step}
-        counts = {"errored": self.errored, "missing": list(self.missing), "notes": list(self.notes)}
-        return {**head, **counts, "cases": to_builtins(self.proofs), "suites": suites}
-
-
-_METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
-
-
 def _gate(options: Namespace) -> int:
     root = (options.rootdir or Path.cwd()).resolve()
     rows = _read(options.results, options.format)
@@ -203,7 +84,7 @@ def _gate(options: Namespace) -> int:
     report = verdict.finished.report
     written, missing, notes = write_run(report, options.report, root)
     if options.comment is not None:
-        _comment(verdict, options.comment, root)
+        _comment(verdict, options.comment)
         written = [*written, options.comment]
     if options.json:
         sys.stdout.write(f"{json.dumps(verdict.data(code), ensure_ascii=False, indent=2)}\n")
@@ -215,11 +96,11 @@ def _gate(options: Namespace) -> int:
     return code or int(bool(missing))
 
 
-def _comment(verdict: GateVerdict, path: Path, root: Path) -> None:
+def _comment(verdict: GateVerdict, path: Path) -> None:
     """Write the comment by its command, which reads a report."""
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        write_run(verdict.finished.report, [report], root)
+        write_json(verdict.finished.report, report)
         main(["comment", str(report), "-o", str(path)])
 
 
@@ -284,201 +165,3 @@ def _settings(gates: Sequence[str]) -> Document:
     if not listed:
         return settings
     return settings_of(files[0], {**data, "gates": [*(data.get("gates") or ()), *listed]}, document)
-
-
-def judge_results(
-    rows: Sequence[ResultRow],
-    baseline: Sequence[ResultRow],
-    expected: Sequence[ResultRow],
-    options: GateOptions,
-    root: Path,
-) -> GateVerdict:
-    """Judge results.
-
-    Args:
-        rows: The results.
-        baseline: To compare with; empty: the approved ones.
-        expected: Rows whose cases, systems, metrics and repeats must be there.
-        options: Gates and settings.
-        root: The folder of approved scores and history.
-
-    Raises:
-        LlmevalError: There is nothing to judge by, or settings do not fit the results.
-    """
-    runs: list[ResultRun] = []
-    compared: dict[SuiteKey, Sequence[CaseRecord]] = {}
-    record = RunRecord()
-    for name in dict.fromkeys(row.suite for row in rows):
-        news, olds, musts = ([row for row in each if row.suite == name] for each in (rows, baseline, expected))
-        run, old = _run(news, olds, musts, options, root)
-        runs.append(run)
-        record.selected.add(str(run.suite.path))
-        for system, records in run.records.items():
-            key = run.key(system, root)
-            part = SuitePart(key, run.suite.total, records)
-            record.items[Item(key.display_path, system)] = ItemResult(part, "passed", 0.0)
-            if old is not None:
-                compared[key] = old.records.get(system, ())
-    suites = ResultSuites(root, {each.suite.path: each.suite for each in runs})
-    mode = GateMode(update=options.approve)
-    finished = finish_run(record, RunTerms(compares=True), suites, mode, baselines=compared)
-    gone = dict.fromkeys(row.suite for row in (*baseline, *expected))
-    lost = [f"no result of the suite {name!r}" for name in gone if name not in {row.suite for row in rows}]
-    missing = [*lost, *(each for run in runs for each in run.missing)]
-    return _verdict(finished, missing, options)
-
-
-def _run(
-    rows: Sequence[ResultRow],
-    baseline: Sequence[ResultRow],
-    expected: Sequence[ResultRow],
-    options: GateOptions,
-    root: Path,
-) -> tuple[ResultRun, ResultRun | None]:
-    """Return the run of a suite, and that of its baseline; ``None`` if the approved scores are the baseline."""
-    rows, baseline, expected = _named_alike(rows, baseline, expected)
-    _check_signatures(rows, baseline)
-    planned = [*expected, *baseline]
-    rows = with_missing_metrics(rows, planned)
-    metrics = metrics_of(rows)
-    if unknown := [each for each in options.lower_is_better if each not in metrics]:
-        raise LlmevalError("\n".join(unknown_name("metric", each, metrics) for each in unknown))
-    suite_of = partial(
-        suite_of_results, root=root, ranges=_ranges([*rows, *baseline]), lower_is_better=options.lower_is_better
-    )
-    ids = list(dict.fromkeys(row.case for row in planned))
-    settings = _completed(options, rows, root, has_baseline=bool(baseline))
-    suite = suite_of(rows, settings, expected=ids)
-    run = run_of_results(rows, suite, root, expected)
-    if not baseline:
-        return run, None
-    return run, run_of_results(baseline, suite_of(baseline, settings_of(settings.file, {})), root)
-
-
-def _named_alike(*parts: Sequence[ResultRow]) -> Iterator[Sequence[ResultRow]]:
-    """Yield rows; those of a single system, where the results have one system too, get its name.
-
-    A model or a version that is compared with another one has another name.
-    """
-    systems = systems_of(parts[0])
-    for each in parts:
-        if len(systems) == 1 and len(systems_of(each)) == 1:
-            yield [structs.replace(row, system=systems[0]) for row in each]
-        else:
-            yield each
-
-
-def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) -> None:
-    """Refuse to compare what was computed in two ways."""
-    now, before = ({row.metric: row.signature for row in each if row.score is not None} for each in (rows, baseline))
-    faults = [
-        f"{name}: computed as {now[name]!r}, in the baseline as {before[name]!r}: not comparable, run the baseline anew"
-        for name in now
-        if name in before and now[name] != before[name]
-    ]
-    if faults:
-        raise LlmevalError("\n".join(faults))
-
-
-def _ranges(rows: Iterable[ResultRow]) -> dict[str, tuple[float, float]]:
-    """Return the metrics whose scores all lie between 0 and 1: these are taken for their bounds."""
-    within: dict[str, bool] = {}
-    for row in rows:
-        if row.score is not None:
-            within[row.metric] = within.get(row.metric, True) and 0 <= row.score <= 1
-    return {name: (0.0, 1.0) for name, fits in within.items() if fits}
-
-
-def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, has_baseline: bool) -> Document:
-    """Return settings with the default question, if there are no gates, and with the approved scores, if any.
-
-    Raises:
-        LlmevalError: There is nothing to compare with.
-    """
-    systems = systems_of(rows)
-    keys = [SuiteKey(str(path := place_of(rows[0].suite, root)), path.name, variant=name) for name in systems]
-    if len(systems) == 1:
-        keys = [SuiteKey(str(path), path.name)]
-    data = dict(options.settings.data)
-    approved = options.approve or any(score_file(key).exists() for key in keys)
-    drops = any(isinstance(each, Mapping) and not each.get("against") for each in data.get("gates") or ())
-    data.setdefault("snapshot", (approved or drops) and not has_baseline)
-    if "gates" not in data:
-        among = len(systems) > 1 and not (approved or has_baseline)
-        if not (approved or has_baseline or among):
-            raise LlmevalError(
-                "found nothing to compare with, expected --baseline OLD, a gate such as "
-                f"--gates '{(metrics_of(rows) or ['score'])[0]} >= 0.8', or approved results: approve these with "
-                "--snapshot-update"
-            )
-        base = options.reference if options.reference in systems else systems[-1]
-        question = {"min_gain": 0, "rule": "decided", "against": base} if among else {"max_drop": 0}
-        data["gates"] = [{"metric": name, "max_errors": _UNLIMITED, **question} for name in metrics_of(rows)]
-    return replace(options.settings, data=data)
-
-
-def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -> GateVerdict:
-    report = finished.report
-    verdicts: list[GateResult | SnapshotVerdict] = []
-    for suite in report.suites:
-        verdicts += [*suite.gates, *suite.snapshot]
-    verdicts += [each for _, each in finished.verdicts if each not in verdicts]
-    cases = [case for suite in report.suites for case in suite.cases]
-    errored = sum(case.outcome == "errored" for case in cases)
-    failing = sum(case.outcome == "failed" for case in cases)
-    refused = [each for each in verdicts if each.outcome == "failed"]
-    unmeasured = [each for each in refused if isinstance(each, GateResult) and each.value is None]
-    failed = [_sentence(each) for each in refused if each not in unmeasured]
-    failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
-    open_ = [_sentence(each) for each in verdicts if each.outcome in ("undecided", "not_judged") or each in unmeasured]
-    open_ += [f"{counted(errored, 'case')} errored, so nothing is known of their scores"] if errored else []
-    by_proof, notes, few = _of_arms(finished, options)
-    open_ += [*missing, *few, *finished.shortfalls]
-    approved = options.approve
-
-    def verdict(word: Word, why: Sequence[str], next_step: str) -> GateVerdict:
-        return GateVerdict(word, list(dict.fromkeys(why)), next_step, missing, errored, finished, notes, by_proof)
-
-    if failed:
-        return verdict("failed", failed, "look at the cases above; --report page.html shows each of them")
-    if approved and not open_:
-        return verdict("passed", ["the results are approved"], "compare later results: llmeval gate NEW")
-    if not verdicts:
-        return verdict("undecided", ["no gate was judged"], "name a gate, or compare with --baseline OLD")
-    if open_:
-        return verdict("undecided", open_, _next_step(missing, errored))
-    judged = [each for each in verdicts if isinstance(each, GateResult)]
-    of_all = f"{counted(len(judged), 'gate')} passed over {counted(len(cases), 'case')}"
-    return verdict("passed", [of_all, *map(_sentence, judged)], "nothing to do")
-
-
-def _of_arms(finished: Reported, options: GateOptions) -> tuple[dict[str, dict[str, list[str]]], list[str], list[str]]:
-    """Return what cases show about arms, lines about it and about power, and where too few could tell arms apart."""
-    judged = finished.judged.suites
-    metrics = list(dict.fromkeys(name for each in judged for name in each.result.metrics))
-    gated = [name for name in metrics if any(name in each.suite.judged_metrics for each in judged)] or metrics
-    by_proof, notes, few = {}, [], []
-    for arm, base in arms_of(judged, options.reference):
-        for metric in gated:
-            name = f"{arm.key.variant} against {base.key.variant}"
-            cases = by_proof[f"{arm.suite.name}: {metric}, {name}"] = proofs(arm, base, metric)
-            notes.append(proof_line(metric, name, cases))
-            if (able := could_discriminate(cases)) < options.min_cases:
-                few.append(f"{metric}: {counted(able, 'case')} could tell {name}, expected {options.min_cases}")
-    if options.power is not None:
-        notes += power_lines(judged, gated, options.power, options.reference)
-    return by_proof, notes, few
-
-
-def _next_step(missing: Sequence[str], errored: int) -> str:
-    if missing:
-        return "run what is missing, and judge all results together"
-    if errored:
-        return "run the cases that errored again"
-    return "add as many cases as the verdict says; --undecided pass accepts that it cannot be told"
-
-
-def _sentence(verdict: GateResult | SnapshotVerdict) -> str:
-    if isinstance(verdict, GateResult):
-        return f"{verdict.gate}: {verdict.headline}"
-    return f"snapshot {verdict.metric}: {verdict.reason}"

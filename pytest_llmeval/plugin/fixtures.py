@@ -1,6 +1,8 @@
 """Fixtures for suites and for Python tests."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -133,3 +135,16 @@ def score_snapshot(request: pytest.FixtureRequest) -> "ScoreSnapshot":
     from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
 
     return ScoreSnapshot(request.node)
+
+
+@pytest.fixture
+def gate(request: pytest.FixtureRequest) -> "partial[Any]":
+    """Judges the results of another runner: ``gate(report, "accuracy >= 0.8")``; see `pytest_llmeval.gate`.
+
+    Without gates, they are compared with those that were approved with ``--snapshot-update``; their scores are in
+    ``__llmeval__/`` next to the test file, under the name of the test. It needs no ``--llmeval``.
+    """
+    approve = bool(request.config.getoption("update_snapshots", False))
+    return partial(
+        import_module("pytest_llmeval").gate, folder=request.path.parent, name=request.node.name, approve=approve
+    )

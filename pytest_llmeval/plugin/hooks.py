@@ -16,6 +16,7 @@ from pytest_llmeval.plugin.fixtures import (  # noqa: F401 (pytest finds fixture
     eval_case,
     evaluate,
     evaluators,
+    gate,
     judge,
     judge_client,
     llmeval_target,

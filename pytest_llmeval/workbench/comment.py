@@ -371,7 +371,8 @@ def _summary(
         return of_run
     kinds = [(len(fates.new), "new failure"), (len(fates.still), "still failing"), (len(fates.mended), "fixed")]
     failures = [counted(count, noun) if noun == "new failure" else f"{count} {noun}" for count, noun in kinds if count]
-    against = "the approved scores" if comparison is None else "the baseline"
+    named = {each.changes.against for each in run.suites if each.changes is not None}
+    against = "the baseline" if comparison is not None or named == {"baseline"} else "the approved scores"
     cases = "" if comparison is None else f"; {counted(len(comparison.regressed), 'case')} got worse"
     listed = f"; {', '.join(failures)}" if failures and comparison is not None else ""
     compared = (

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from project import ROOT
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.exchange.result_formats import FORMATS
 
 Rows = Iterable[dict[str, Any]]
 
@@ -132,6 +134,11 @@ def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.Cap
     assert "found case 'c0', metric 'accuracy', repeat 1, expected it once: old.jsonl has it" in capsys.readouterr().err
     errors = written("errors.jsonl", [{"case": "a", "metric": "m", "error": "crash"}])
     assert gate(errors, "--baseline", errors) == 2
+
+
+def test_the_page_names_every_form_that_is_read() -> None:
+    page = (ROOT / "docs" / "keep-your-runner.md").read_text(encoding="utf-8")
+    assert [name for name in FORMATS if f"`{name}`" not in page] == []
 
 
 def test_the_reports_of_runs_are_written(capsys: pytest.CaptureFixture[str]) -> None:

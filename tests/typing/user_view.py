@@ -334,3 +334,9 @@ def in_a_notebook() -> None:
     assert_type(ev.suite.from_file("capitals.eval.yaml").name, str)
     assert_type(ev.max_words(3), dict[str, Any])
     assert_type(score([get_evaluator("text"), get_checks({"empty": True})], []).to_dicts(), list[dict[str, Any]])
+
+
+def judged_results() -> None:
+    verdict = ev.gate([{"case": "a", "metric": "m", "score": 1}], "m >= 0.8", baseline="old.jsonl", undecided="pass")
+    assert_type(verdict, ev.GateVerdict)
+    assert_type(list(verdict.lines()), list[str])

@@ -1,0 +1,43 @@
+"""The fixture ``gate`` and the function: results of other runners, judged in tests."""
+
+import pytest
+from conftest import Project
+
+import pytest_llmeval as ev
+
+ROWS = [{"case": f"c{n}", "metric": "accuracy", "score": int(n >= 4)} for n in range(40)]
+
+
+def test_results_are_approved_and_judged_in_a_test(project: Project) -> None:
+    rows = f"[dict(row, score=row['score'] * (n < int(os.environ['GOOD']))) for n, row in enumerate({ROWS})]"
+    project.write("test_app.py", f"import os\n\ndef test_no_worse(gate):\n    gate({rows})\n")
+
+    def run(good: str, *arguments: str) -> tuple[int, str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GOOD", good)
+            ran = project.run(*arguments, llmeval=False)
+        return ran.code, ran.text
+
+    code, out = run("40")
+    assert code == 1
+    assert "found nothing to compare with, expected" in out
+    assert run("40", "--snapshot-update")[0] == 0
+    assert (project.path / "__llmeval__" / "test_no_worse.scores.json").exists()
+    assert run("40")[0] == 0
+    code, out = run("10")
+    assert code == 1
+    assert "failed: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.1500 (limit 0)" in out
+
+
+def test_the_function_returns_the_verdict_or_raises(project: Project) -> None:
+    verdict = ev.gate(ROWS, "accuracy >= 0.8", {"metric": "accuracy", "min": 0.5})
+    assert (verdict.word, verdict.why[0]) == ("passed", "2 gates passed over 40 cases")
+    assert ev.gate(ROWS, baseline=ROWS, name="shop").finished.report.suites[0].suite == "shop"
+    with pytest.raises(AssertionError, match=r"failed: accuracy >= 0.95: accuracy is 0.9000, expected >= 0.95"):
+        ev.gate(ROWS, "accuracy >= 0.95")
+    with pytest.raises(AssertionError, match="undecided: drop"):
+        ev.gate(ROWS[:4], baseline=ROWS[:4], lower_is_better=["accuracy"])
+    assert ev.gate(ROWS[:4], baseline=ROWS[:4], lower_is_better=["accuracy"], undecided="pass").word == "undecided"
+    with pytest.raises(ev.LlmevalError, match="unknown metric 'acuracy'"):
+        ev.gate(ROWS, "acuracy >= 0.8")
+    assert project.path.exists()
