@@ -113,7 +113,9 @@ class _TableReader:
         rows: Takes the rows.
     """
 
-    def __init__(self, file: str, data: Any, table: ResultFormat, locate: Callable[[Steps], tuple[int, int]]) -> None:
+    def __init__(
+        self, file: str, data: Any, table: ResultFormat, locate: Callable[[Steps], tuple[int, int]] | None = None
+    ) -> None:
         self.data = data
         self.table = table
         self.locate = locate
@@ -123,16 +125,16 @@ class _TableReader:
 
     def fault(self, steps: Steps, message: str) -> None:
         """Add a fault of the value at a path."""
-        line, column = self.locate(steps)
+        line, column = self.locate(steps) if self.locate is not None else (0, 0)
         self.rows.log.add(line, column, render_path(steps), message)
 
     def read(self, items: Sequence[str]) -> None:
         """Read all results."""
         table = self.table
         for path, expected in table.expects.items():
-            _, value = next(_walk(self.data, path.split(".")), ((), None))
-            if value != expected or isinstance(value, bool):
-                self.fault(tuple(path.split(".")), f"found {describe(value)}, expected {expected}")
+            _, value = next(_walk(self.data, path.split(".")), ((), expected))
+            if value != expected or type(value) is not type(expected):
+                self.fault(tuple(path.split(".")), f"found {describe(value)}, expected {json.dumps(expected)}")
         cases = [each for path in items for each in self._named(path)]
         contents = defaultdict(set)
         for each in cases:
@@ -258,6 +260,9 @@ class _TableReader:
         self._add(row, paths, place)
 
     def _add(self, row: dict[str, Any], paths: Mapping[str, Steps], place: Steps) -> None:
+        if self.locate is None:
+            self.rows.add(row)
+            return
         line, column = self.locate(place)
         self.rows.add(row, line, column, paths={name: render_path(steps) for name, steps in paths.items()})
 
@@ -349,9 +354,9 @@ def _rows(source: _Source, display_path: str, format_name: str) -> list[ResultRo
         message = reason or f"{describe(source.data)}, expected {table.written_by}"
         raise SuiteError([Fault(display_path, 0, 0, "", f"found {message}")])
     data = table.prepare(source.data) if table.prepare is not None else source.data
-    reader = _TableReader(display_path, data, table, lambda _: (0, 0))
+    reader = _TableReader(display_path, data, table)
     reader.read(items)
-    if reader.rows.log.count:  # again, with lines, which large files are only searched for when something is wrong
+    if reader.rows.log.count:  # again, with places, which cost much and are needed only where something is wrong
         reader = _TableReader(display_path, data, table, source.locate)
         reader.read(items)
     return reader.rows.checked()

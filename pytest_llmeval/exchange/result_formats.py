@@ -65,7 +65,7 @@ class ResultFormat(NamedTuple):
         beside: Name to a path whose value `adapt` gets with the result.
         adapt: What a path cannot say: returns a result with the values where the table says; ``None`` if it is none.
         prepare: What the file as a whole needs before paths apply, such as a table whose columns are metrics.
-        expects: Path to the only value that is understood.
+        expects: Path to the only value that is understood, if there is one.
         refuses: Paths of a file of the tool that has no results of cases, to why.
     """
 
@@ -109,11 +109,26 @@ def reason_text(value: Any) -> str:
 
 
 def _promptfoo(item: FileResult) -> FileResult:
-    """Keep the error of a call, which promptfoo writes where it writes why an assertion failed."""
-    response = item.get("response")
+    """Tell failed calls and graders (``failures``), for which promptfoo writes 0, from assertions that failed."""
+    response, graded = item.get("response"), item.get("gradingResult")
     own = response.get("error") if isinstance(response, Mapping) else None
-    failed = item.get("failureReason") == _PROMPTFOO_ERROR
-    return {**item, "error": item.get("error") or own or "error" if failed or own else None}
+    failed = item.get("failureReason") == _PROMPTFOO_ERROR or own
+    failures: dict[str, FileResult] = {}
+    for each in _objects(graded.get("componentResults")) if isinstance(graded, Mapping) else ():
+        metadata, assertion = each.get("metadata"), each.get("assertion")
+        if isinstance(metadata, Mapping) and metadata.get("graderError") is True:
+            metric = assertion.get("metric") if isinstance(assertion, Mapping) else None
+            failures |= dict.fromkeys(("score", "success", *([metric] if isinstance(metric, str) else [])), each)
+    scores = item.get("namedScores")
+    left = {key: each for key, each in item.items() if key not in failures}
+    return {
+        **left,
+        "error": item.get("error") or own or "error" if failed else None,
+        "namedScores": {key: each for key, each in scores.items() if key not in failures}
+        if isinstance(scores, Mapping) and failures
+        else scores,
+        "failures": [{"metric": metric, "error": each.get("reason")} for metric, each in failures.items()],
+    }
 
 
 _PROMPTFOO_ERROR: Final = 2
@@ -289,7 +304,7 @@ _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?
 
 
 def _ragas_columns(data: Any) -> Any:
-    return _columns(data, lambda name: "" if name in _RAGAS_DATA else name)
+    return _columns(data, lambda name: "" if _RAGAS_DATA.fullmatch(name) else name)
 
 
 def _langsmith_columns(data: Any) -> Any:
@@ -319,30 +334,11 @@ _STATUS: Final[Mapping[str, float | str]] = {
     "pending": "abstained",
     "other": "error",
 }
-_RAGAS_DATA: Final = frozenset(
-    {
-        "user_input",
-        "question",
-        "response",
-        "answer",
-        "reference",
-        "ground_truth",
-        "retrieved_contexts",
-        "contexts",
-        "retrieved_context_ids",
-        "reference_contexts",
-        "reference_context_ids",
-        "reference_tool_calls",
-        "reference_topics",
-        "rubrics",
-        "multi_responses",
-        "persona_name",
-        "query_style",
-        "query_length",
-        "synthesizer_name",
-        "id",
-    }
+_RAGAS_DATA: Final = re.compile(
+    "id|user_input|question|response|answer|reference|ground_truth|rubrics|multi_responses|persona_name|query_style"
+    "|query_length|synthesizer_name|reference_(tool_calls|topics)|((retrieved|reference)_)?contexts|[a-z]+_context_ids"
 )
+"""Columns of data sets, which are no metrics."""
 
 FORMATS: Final[Mapping[str, ResultFormat]] = {
     "promptfoo": ResultFormat(
@@ -352,7 +348,12 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
             "results.results results.prompts": ("results.results.*",),
             "*.promptIdx *.testCase": ("*",),
         },
-        (Scores("namedScores.*"), Scores("", "=score", "score"), Scores("", "=success", "success", "verdict")),
+        (
+            Scores("namedScores.*"),
+            Scores("", "=score", "score"),
+            Scores("", "=success", "success", "verdict"),
+            Scores("failures.*", "metric", "none", error="error"),
+        ),
         case="testCase.description",
         content="vars",
         suite="$.config.description",
@@ -435,6 +436,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         system=("sample.model",),
         error="sample.error",
         adapt=_openai,
+        expects={"has_more": False},  # true: a page of a longer list
     ),
     "braintrust": ResultFormat(
         "Braintrust: `EvalResultWithSummary` of `Eval`, and events of an experiment (JSON or JSONL)",

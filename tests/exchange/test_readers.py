@@ -43,7 +43,18 @@ FILES: dict[str, tuple[str, Any]] = {
                         "prompt": {"raw": "Cost of {{n}}?", "label": "Cost of {{n}}?"},
                         "vars": {"n": n // 2},
                         "testCase": {"vars": {"n": n // 2}, "metadata": {"topic": "odd"}},
-                        "namedScores": {} if error == "429" else {"price": float(not error)},
+                        "namedScores": {} if error == "429" else {"price": float(not error), **rubric},
+                        "gradingResult": {
+                            "componentResults": [
+                                {
+                                    "score": 0,
+                                    "reason": "503",
+                                    "metadata": {"graderError": True},
+                                    "assertion": {"metric": metric},
+                                }
+                                for metric in rubric
+                            ]
+                        },
                         "score": 0 if error else 1,
                         "success": not error,
                         "error": error,
@@ -51,11 +62,12 @@ FILES: dict[str, tuple[str, Any]] = {
                         "cost": 0.001,
                         "latencyMs": 250,
                     }
-                    for n, label, error in [
-                        (0, "a", ""),
-                        (1, "a", 'Expected output to contain "5"'),
-                        (2, "a", "429"),
-                        (3, "b", ""),
+                    for n, label, error, rubric in [
+                        (0, "a", "", {}),
+                        (1, "a", 'Expected output to contain "5"', {}),
+                        (2, "a", "429", {}),
+                        (3, "b", "", {}),
+                        (4, "b", "", {"rubric": 0}),
                     ]
                 ],
             },
@@ -365,6 +377,10 @@ READ = {
         'shop | {"n": 1} | 1 | b | price | 1.0',
         'shop | {"n": 1} | 1 | b | score | 1',
         'shop | {"n": 1} | 1 | b | success | 1',
+        'shop | {"n": 2} | 1 | b | price | 1.0',
+        'shop | {"n": 2} | 1 | b | score | error: 503',
+        'shop | {"n": 2} | 1 | b | success | error: 503',
+        'shop | {"n": 2} | 1 | b | rubric | error: 503',
     ],
     "pydantic-evals": [
         "shop | order-1 | 1 |  | Short | 0.25",
