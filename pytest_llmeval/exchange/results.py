@@ -9,6 +9,7 @@ fault; ``reader.checked()`` then returns the rows, or raises with all faults.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -39,7 +40,7 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
         error: Why it could not be computed: a rate limit, a crash, a judge that failed. It never counts as a score.
         abstained: Why there is nothing to score although everything worked.
         suite: Name of the suite.
-        repeat: The run of the case, counted from 1. Repeats are no cases of their own.
+        repeat: The run of the case, counted from 0 or 1. Repeats are no cases of their own.
         system: The system, model or arm that answered; empty where there is only one.
         cost: Of the answer, in US dollars; ``None`` if unknown.
         latency: Of the answer, in seconds; ``None`` if unknown.
@@ -97,7 +98,7 @@ def _amount(value: Any) -> JsonNumber | None:
 
 
 def _count(value: Any) -> int | None:
-    whole = is_finite_number(value) and value == int(value) and value >= 1
+    whole = is_finite_number(value) and value == int(value) and value >= 0
     return int(value) if whole else None
 
 
@@ -131,9 +132,9 @@ FIELDS: Final[Mapping[str, _Field]] = {
     "repeat": _Field(
         _count,
         _number_cell,
-        "a whole number of at least 1",
-        {"type": "integer", "minimum": 1},
-        "The run of the case, counted from 1; default: 1.",
+        "a whole number of at least 0",
+        {"type": "integer", "minimum": 0},
+        "The run of the case, counted from 0 or 1; default: 1.",
     ),
     "system": _Field(
         _name, str, _NAMED, _NAME, "The system, model or arm that answered, such as `with` and `without`."
@@ -178,6 +179,7 @@ _LABEL: Final = "label."
 _FRAME: Final = "data frame"
 _SUFFIXES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".json")
 _DEPTH: Final = 3
+_MOST_ALIKE: Final = 3
 
 
 def results_schema() -> dict[str, Any]:
@@ -220,6 +222,7 @@ class ResultReader:
         self.log = FaultLog(file)
         self._places: dict[tuple[str, str, int, str, str], int] = {}
         self._signatures: dict[tuple[str, str], str] = {}
+        self._alike: Counter[tuple[str, str]] = Counter()
 
     def add(
         self, data: Mapping[str, Any], line: int = 0, column: int = 1, path: str = "", paths: Mapping[str, str] = {}
@@ -238,6 +241,10 @@ class ResultReader:
 
         def fault(name: str, message: str) -> None:
             inner = paths.get(name, name)
+            self._alike[inner, message] += 1
+            if self._alike[inner, message] > _MOST_ALIKE:
+                self.log.count += 1  # which the last line tells
+                return
             where = f"{path}.{inner}" if path and inner else path or inner
             self.log.add(line, column, where, message)
 

@@ -117,3 +117,17 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
         read_results(written(tmp_path / "rows.csv", "case,metric,score"), "rows.csv", "results")
     with pytest.raises(LlmevalError, match="found the columns id, expected case, metric and one of score"):
         results_of([{"id": 1}])
+
+
+def test_what_is_wrong_in_the_same_way_in_many_rows_is_listed_three_times_and_counted(tmp_path: Path) -> None:
+    lines = (json.dumps({"case": f"c{number}", "metric": "m", "score": "x"}) for number in range(50))
+    with pytest.raises(SuiteError) as caught:
+        read_results(written(tmp_path / "rows.jsonl", *lines), "rows.jsonl")
+    assert [each.line for each in caught.value.faults] == [1, 2, 3, 0]
+    assert caught.value.faults[-1].message == "... and 47 more"
+
+
+def test_repeats_may_be_counted_from_0(tmp_path: Path) -> None:
+    lines = (json.dumps({"case": "a", "repeat": number, "metric": "m", "score": 1}) for number in range(3))
+    rows = read_results(written(tmp_path / "rows.jsonl", *lines), "rows.jsonl")
+    assert [each.repeat for each in rows] == [0, 1, 2]
