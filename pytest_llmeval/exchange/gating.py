@@ -27,6 +27,7 @@ from pytest_llmeval.exchange.result_suites import (
     suite_of_results,
     systems_of,
     with_missing_metrics,
+    with_own_names,
 )
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
@@ -157,6 +158,7 @@ def judge_results(
     Raises:
         LlmevalError: There is nothing to judge by, or settings do not fit the results.
     """
+    rows, baseline, expected = map(with_own_names, (rows, baseline, expected))
     runs: list[ResultRun] = []
     compared: dict[SuiteKey, Sequence[CaseRecord]] = {}
     record = RunRecord()

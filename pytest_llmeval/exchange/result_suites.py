@@ -12,17 +12,19 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.formats.base import CaseFile, FileSource, Source
 from pytest_llmeval.evaluators.recorded import ABSTAINED, ERROR, RUNS
 from pytest_llmeval.exchange.readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
+from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.run.streams.stream import run_predicted
 from pytest_llmeval.scoring.repeats import flakiness_of, spread_of, status_of
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
+from pytest_llmeval.suite.settings import SUITE_METRICS
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 _NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
@@ -57,6 +59,16 @@ def _case(name: str, rows: Sequence[ResultRow], metrics: Sequence[str]) -> Case:
             usage[key] = math.fsum(known.values()) / len(known)
     labels = {key: value for row in reversed(rows) for key, value in row.labels.items()}
     return Case(name, prediction={RUNS: list(runs.values()), **({"usage": usage} if usage else {})}, labels=labels)
+
+
+def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
+    """Return rows in which a metric with the name of one that every suite has, or of a statistic, is a reported one."""
+    return [
+        structs.replace(row, metric=f"reported.{row.metric}")
+        if row.metric in (PASS_RATE, *SUITE_METRICS) or split_statistic(row.metric)[0] != "value"
+        else row
+        for row in rows
+    ]
 
 
 def metrics_of(rows: Iterable[ResultRow]) -> list[str]:
@@ -231,9 +243,12 @@ def suite_of_results(
     data = {"suite": name, **settings.data, "evaluators": [{"recorded": options}]}
     if len(systems) > 1:
         data["systems"] = {system: {"predictions": system} for system in systems}
-    source = GivenResults("", rows=tuple(rows), expected=tuple(expected))
+    source = GivenResults(name, rows=tuple(rows), expected=tuple(expected))
     document = replace(settings, data=data)
-    return load_suite(place_of(name, root), default_registry(), root=root, document=document, source=source)
+    suite = load_suite(place_of(name, root), default_registry(), root=root, document=document, source=source)
+    if suite.all_faults:
+        raise SuiteError(suite.all_faults)
+    return suite
 
 
 def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow]) -> list[ResultRow]:

@@ -85,6 +85,12 @@ def _name(value: Any) -> str | None:
     return text if text and text.strip() and not _CONTROL.search(text) else None
 
 
+def _case_name(value: Any) -> str | None:
+    """Return the id of a case; pytest splits at two colons, as ids of its own tests have them."""
+    name = _name(value)
+    return name if name is None else name.strip().replace("::", ":")
+
+
 def _reason(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
@@ -128,7 +134,7 @@ _NAMED: Final = "a text without control characters, or a whole number"
 
 FIELDS: Final[Mapping[str, _Field]] = {
     "suite": _Field(_name, str, _NAMED, _NAME, f"Name of the suite; default: `{SUITE}`."),
-    "case": _Field(_name, str, _NAMED, _NAME, "Id of the case: the same in every run, so never its position."),
+    "case": _Field(_case_name, str, _NAMED, _NAME, "Id of the case: the same in every run, so never its position."),
     "repeat": _Field(
         _count,
         _number_cell,

@@ -136,6 +136,23 @@ def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.Cap
     assert gate(errors, "--baseline", errors) == 2
 
 
+def test_any_names_can_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = ["pass_rate", "cost_usd", "mean(f1)", "Correctness [GEval]", "f1 >= 2", "<b>|`x`", "名"]
+    cases = ["tests/a.py::test_b[1]", "<b>", "x y", "gate"]
+    rows = [{"case": case, "metric": metric, "score": 1, "suite": "../../a b"} for case in cases for metric in metrics]
+    files = written("odd.jsonl", rows), "--report", "page.html", "--comment", "c.md"
+    data = verdict(capsys, *files, "--snapshot-update")
+    assert data["verdict"] == "passed"
+    assert list(data["suites"][0]["metrics"]) == [*(f"reported.{name}" for name in metrics[:3]), *metrics[3:]]
+    assert "<b>" not in Path("c.md").read_text(encoding="utf-8").replace("<br>", "")
+    approved = [path.name for path in Path("__llmeval__").iterdir()]
+    assert all(name.startswith("a-b-") for name in approved)
+    (place,) = {name.partition(".")[0] for name in approved}
+    assert main(["history", f"{place}.results"]) == 0
+    assert gate(written("id.jsonl", [{"case": "gate[x]", "metric": "m", "score": 1}]), "--gates", "m >= 0") == 2
+    assert "found the id 'gate[x]', expected one that does not begin with" in capsys.readouterr().err
+
+
 def test_the_page_names_every_form_that_is_read() -> None:
     page = (ROOT / "docs" / "keep-your-runner.md").read_text(encoding="utf-8")
     assert [name for name in FORMATS if f"`{name}`" not in page] == []
