@@ -377,6 +377,8 @@ def _gates(findings: _Findings, count: int) -> Iterator[str]:
         yield f"  # {detectable:.2f} is found in 80 of 100 runs, if a change moves the score of a case by about"
         yield f"  # {_SPREAD}. After the first approved run, llmeval power measures it."
         yield from (f"  - {{metric: {name}, max_drop: {_MAX_DROP}}}" for name in metrics)
+        if pooled := [f"mean({name})" for name in metrics if not name.startswith("recall@")]:
+            yield f"# stop: when_decided  # asks less; needs gates on {' and '.join(pooled)} in place of these"
     elif metrics:
         needed = plan.cases(_WORTH_FINDING)
         yield f"  # Too few to establish that a score fell: to find a drop of {_WORTH_FINDING}, it takes about {needed}"
