@@ -275,6 +275,12 @@ def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[floa
         wrong = rng.random(LABELLED_CASES) < np.where(people > 0, 0.03, 0.15)
         judge = np.where(wrong, 1 - people, people)
         truth = 0.7
+    low, high = corrected_interval(judge, people, labels)
+    return high - low, low <= truth <= high
+
+
+def corrected_interval(judge: Array, people: Array, labels: int) -> tuple[float, float]:
+    """Return the 95 % interval of ``corrected(judge_score)`` if people scored the first `labels` cases."""
     records = []
     for number, (said, right) in enumerate(zip(judge, people, strict=True)):
         counts = {"score": float(said), "n": 1.0}
@@ -282,10 +288,8 @@ def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[floa
             counts |= {"labelled": 1.0, "bound": 1.0, **excess_counts("excess", float(said), float(right))}
         records.append(CaseRecord(f"c{number:03}", {}, "passed", {"judge": Observation(counts)}))
     table = Table({"judge": Judge(mode="continuous", corrected=True)}, records)
-    found = table.metrics(range(LABELLED_CASES), 0.95)["corrected(judge_score)"]
-    if found.low is None or found.high is None:
-        return float("nan"), False
-    return found.high - found.low, found.low <= truth <= found.high
+    found = table.metrics(range(len(records)), 0.95)["corrected(judge_score)"]
+    return (float("nan"), float("nan")) if found.low is None or found.high is None else (found.low, found.high)
 
 
 @table("labels", "judges.md", ("judge", "labels", "coverage", "width"), simulations=1_000, quick=50)

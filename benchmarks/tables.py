@@ -31,7 +31,7 @@ import numpy as np
 from tabulate import tabulate
 
 DOCS = Path(__file__).parents[1] / "docs"
-MODULES = ("calibration", "few_cases", "histories", "planning", "reviews")
+MODULES = ("calibration", "few_cases", "histories", "planning", "real.proof", "reviews")
 """The modules of this folder that declare tables."""
 
 SEED = 44
@@ -183,13 +183,18 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.tables) - known.keys():
         parser.error(f"unknown table {min(unknown)!r}: expected one of {', '.join(known)}")
+    return write_or_check(options.tables or list(known), check=options.check)
+
+
+def write_or_check(names: Sequence[str], *, check: bool) -> int:
+    """Write tables into their pages, or print what a repetition does not confirm, and return the exit code."""
     wrong = 0
-    for name in options.tables or known:
+    for name in names:
         started = time.process_time()
-        each = known[name]
+        each = TABLES[name]
         path = DOCS / each.page
         page = path.read_text(encoding="utf-8")
-        if options.check:
+        if check:
             for line in each.disagreements(page):
                 wrong += 1
                 print(f"{each.page}: {name}: {line}")

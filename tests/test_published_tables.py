@@ -123,6 +123,17 @@ def test_gates_find_as_much_as_in_the_earlier_version() -> None:
     assert [pair for pair in pairs if float(pair[0]) < float(pair[1]) - 0.03] == []
 
 
+@pytest.mark.usefixtures("tables")
+def test_the_proof_stays_short_and_its_pictures_show_its_tables() -> None:
+    page = PAGES["proof.md"]
+    words = [word for line in page.splitlines() if line[:1] not in {"|", "<"} for word in line.split()]
+    assert len(words) <= 600
+    pictures = importlib.import_module("real.pictures")
+    for name, picture in pictures.PICTURES.items():
+        drawn = "\n".join(pictures.svg(picture(page))) + "\n"
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == drawn, "python benchmarks/real/proof.py --full"
+
+
 def test_the_page_on_regressions_stays_short() -> None:
     assert len(PAGES["regressions.md"].split()) <= 2500, "derivations belong into docs/statistics.md"
 

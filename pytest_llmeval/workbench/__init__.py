@@ -17,6 +17,7 @@ COMMANDS = {
     "judge": "measure what another judge would change",
     "mutate": "change answers, and list what a suite does not notice",
     "power": "plan how many cases find a drop",
+    "prove": "say how often a gate would be wrong, by repeated runs",
     "review": "have people label the answers of a report",
 }
 """Name of each command, which is that of its module, to its line in the list of commands."""

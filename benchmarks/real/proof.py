@@ -1,0 +1,340 @@
+"""How often is a gate wrong on published data? The tables and pictures of ``docs/proof.md``.
+
+Run: ``python benchmarks/real/proof.py`` repeats a seeded tenth of each table and prints what the page has otherwise;
+``--full`` writes the page's tables and draws its pictures anew. ``README.md`` in this folder has the sources.
+
+The rules that people use are functions of this module, each a formula over scores of cases. Ours are the gates of the
+package, called as a library.
+"""
+
+import argparse
+import csv
+import gzip
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from few_cases import paired  # noqa: E402 (a script of the folder above)
+from real.pictures import PICTURES, svg  # noqa: E402
+from stopping import early  # noqa: E402
+from tables import DOCS, Row, mean, published_tables, share, table, write_or_check  # noqa: E402
+
+from pytest_llmeval.gates.drop import AnytimeGate, DropGate, SafeGate, judge_together  # noqa: E402
+from pytest_llmeval.gates.statistics.pairing import RunPairing  # noqa: E402
+from pytest_llmeval.workbench.early.evidence import CaseUnits  # noqa: E402
+
+Array = np.ndarray
+
+LEVEL = 0.05
+SIZES = (10, 30, 100, 300)
+FALLS = {0: (-0.01, 1e-9), 2: (0.015, 0.025), 5: (0.04, 0.06), 10: (0.09, 0.11)}
+"""Points to the range of the difference of two systems, over all instructions, that counts as such a fall."""
+
+
+@cache
+def tau_bench() -> Array:
+    """Return the rewards of tau-bench, tasks by trials."""
+    with (HERE / "tau_bench_airline.csv").open(encoding="utf-8") as file:
+        rows = [(int(row["task"]), int(row["trial"]), float(row["reward"])) for row in csv.DictReader(file)]
+    rewards = np.full((50, 4), np.nan)
+    for task, trial, reward in rows:
+        rewards[task, trial] = reward
+    return rewards
+
+
+@cache
+def alpaca_eval() -> Array:
+    """Return the preferences of AlpacaEval, instructions by systems."""
+    with gzip.open(HERE / "alpaca_eval_preferences.csv.gz", "rt", encoding="utf-8") as file:
+        return np.array([[float(cell) for cell in row[1:]] for row in list(csv.reader(file))[1:]])
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """What a rule sees.
+
+    Attributes:
+        before: Scores of the approved runs, runs by cases.
+        now: Scores of the runs of the candidate.
+        limit: The value of the approved system over all that is known of it: a threshold that was set with care.
+    """
+
+    before: Array
+    now: Array
+    limit: float
+
+    @cached_property
+    def pairing(self) -> RunPairing:
+        """Both first runs, for gates of the package; they share the resamples."""
+        return paired(self.now[0], self.before[0])
+
+    @property
+    def drops(self) -> Array:
+        """How much worse each case is in the first run of the candidate."""
+        drops: Array = self.before[0] - self.now[0]
+        return drops
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that says whether a candidate may be merged.
+
+    Attributes:
+        name: Of its row.
+        verdict: Returns ``red``, ``green`` or ``cannot tell``, and how many cases were asked.
+        before: The number of approved runs that it takes.
+        now: The number of runs of the candidate that it takes.
+    """
+
+    name: str
+    verdict: Callable[[Runs], tuple[str, float]]
+    before: int = 1
+    now: int = 1
+
+
+def red(formula: Callable[[Runs], bool]) -> Callable[[Runs], tuple[str, float]]:
+    """Return a verdict that is red where the formula holds, and takes one run of all cases."""
+    return lambda runs: ("red" if formula(runs) else "green", runs.now.shape[1])
+
+
+def best_of_three(runs: Runs) -> tuple[str, float]:
+    """Run again while the mean is below the approved one, three runs at most."""
+    below = runs.now[:3].mean(axis=1) < runs.before[0].mean() - 1e-9
+    return "red" if below.all() else "green", runs.now.shape[1] * (3 if below.all() else int(below.argmin()) + 1)
+
+
+def mean_of_two(runs: Runs) -> tuple[str, float]:
+    """Compare the means of two runs of either system."""
+    return "red" if runs.now[:2].mean() < runs.before[:2].mean() - 1e-9 else "green", 2 * runs.now.shape[1]
+
+
+def _error(scores: Array) -> float:
+    return float(scores.std(ddof=1)) / float(np.sqrt(len(scores)))
+
+
+def unpaired(runs: Runs) -> bool:
+    """Z test of two samples: the drop is above 1.96 standard errors of the difference of independent means."""
+    return float(runs.drops.mean()) > 1.96 * np.hypot(_error(runs.before[0]), _error(runs.now[0])) + 1e-9
+
+
+def apart(runs: Runs) -> bool:
+    """The 95 % intervals of both means, each 1.96 standard errors to either side, do not overlap."""
+    return float(runs.drops.mean()) > 1.96 * (_error(runs.before[0]) + _error(runs.now[0])) + 1e-9
+
+
+def sign_test(runs: Runs) -> bool:
+    """More cases got worse than better, two-sided binomial p at most 0.05."""
+    worse, better = int((runs.drops > 1e-9).sum()), int((runs.drops < -1e-9).sum())
+    return worse > better and stats.binomtest(worse, worse + better).pvalue <= LEVEL
+
+
+def paired_t(runs: Runs) -> bool:
+    """Student's test of the differences of cases, two-sided p at most 0.05."""
+    error = _error(runs.drops)
+    return float(runs.drops.mean()) > stats.t.ppf(1 - LEVEL / 2, len(runs.drops) - 1) * error + 1e-9
+
+
+WORDS = {"failed": "red", "passed": "green", "undecided": "cannot tell"}
+
+
+@lru_cache(8)
+def judged(gate: DropGate | SafeGate, runs: Runs) -> tuple[str, float]:
+    """Return the verdict of a gate of the package."""
+    return WORDS[judge_together([gate.examine(runs.pairing)])[0].outcome], runs.now.shape[1]
+
+
+def ours(gate: DropGate | SafeGate) -> Callable[[Runs], tuple[str, float]]:
+    return lambda runs: judged(gate, runs)
+
+
+def stopped(runs: Runs) -> tuple[str, float]:
+    """Stop when the default gate is decided, or judge all cases."""
+    found, cases = early(DEFAULT, runs.drops, CaseUnits(np.arange(len(runs.drops))))
+    return (WORDS[found], cases) if found else judged(DEFAULT, runs)
+
+
+def weighed(runs: Runs) -> tuple[str, float]:
+    """Weigh all runs since the approval; red where any of them is."""
+    earlier: list = []
+    for now in runs.now:
+        found, run = ANYTIME.weigh(ANYTIME.examine(paired(now, runs.before[0])), earlier)
+        if found.outcome == "failed":
+            return "red", runs.now.size
+        earlier += [run] if run else []
+    return "green", runs.now.size
+
+
+DEFAULT, ANYTIME = DropGate("score", 0.02), AnytimeGate("score", 0.0)
+RULES = (
+    Rule("any drop", red(lambda runs: runs.drops.mean() > 1e-9)),
+    Rule("more than 2 points", red(lambda runs: runs.drops.mean() > 0.02 + 1e-9)),
+    Rule("more than 5 points", red(lambda runs: runs.drops.mean() > 0.05 + 1e-9)),
+    Rule("threshold at the baseline", red(lambda runs: runs.now[0].mean() < runs.limit - 1e-9)),
+    Rule("best of three runs", best_of_three, now=3),
+    Rule("means of two runs", mean_of_two, before=2, now=2),
+    Rule("unpaired z", red(unpaired)),
+    Rule("intervals apart", red(apart)),
+    Rule("sign test", red(sign_test)),
+    Rule("paired t", red(paired_t)),
+    Rule("ours: `max_drop: 0.02`", ours(DEFAULT)),
+    Rule("ours: `max_drop: 0`", ours(DropGate("score", 0.0))),
+    Rule("ours: `proven_safe` 0.05", ours(SafeGate("score", 0.05))),
+    Rule("ours: `stop: when_decided`", stopped),
+    Rule("ours: `anytime`", weighed, now=3),
+)
+GATES = RULES[10:12]
+"""Gates that can be undecided."""
+
+Outcomes = dict[str, list[tuple[str, float]]]
+
+
+@lru_cache
+def systems_compared(size: int, points: int, simulations: int, seed: int) -> Outcomes:
+    """Return what rules say of pairs of systems of AlpacaEval that differ by so many points.
+
+    The 797 instructions are the population, from which `size` are drawn with replacement: on all of them, it is known
+    how much worse a system is.
+    """
+    scores = alpaca_eval()
+    values = scores.mean(axis=0)
+    low, high = FALLS[points]
+    falls = values[:, None] - values[None, :]
+    pairs = np.argwhere((falls >= low) & (falls <= high) & ~np.eye(len(values), dtype=bool))
+    rng = np.random.default_rng([seed, size, points])
+    found: Outcomes = {rule.name: [] for rule in RULES if rule.now == 1}
+    for before, now in pairs[rng.integers(len(pairs), size=simulations)]:
+        drawn = rng.integers(len(scores), size=size)
+        runs = Runs(scores[None, drawn, before], scores[None, drawn, now], float(values[before]))
+        for rule in RULES:
+            if rule.name in found:
+                found[rule.name].append(rule.verdict(runs))
+    return found
+
+
+@lru_cache
+def trials_compared(size: int, points: int, simulations: int, seed: int) -> Outcomes:
+    """Return what rules say of trials of one agent in tau-bench, on `size` tasks, in random order of the trials.
+
+    Of `points` above 0, so many of the candidate's successes become failures that its mean falls by as much.
+    """
+    rewards = tau_bench()
+    rng = np.random.default_rng([seed, size, points])
+    found: Outcomes = {rule.name: [] for rule in RULES}
+    for _ in range(simulations):
+        tasks = rng.permutation(len(rewards))[:size]
+        trials = rewards[tasks][:, rng.permutation(4)].T
+        worse = np.where(rng.random(trials.shape) < points / 100 / rewards.mean(), 0.0, trials)
+        for rule in RULES:
+            runs = Runs(trials[: rule.before], worse[rule.before :][: rule.now], float(rewards[tasks].mean()))
+            found[rule.name].append(rule.verdict(runs))
+    return found
+
+
+def every_pair(rule: Rule, word: str = "red") -> str:
+    """Return in how many of the possible choices of trials a rule says `word`, on all tasks."""
+    rewards = tau_bench().T
+    orders = {
+        (frozenset(each[: rule.before]), *_compared(rule, each[rule.before :][: rule.now]))
+        for each in permutations(range(4))
+    }
+    verdicts = []
+    for order in orders:
+        before, now = [*order[0]], [*order[1:]]
+        runs = Runs(rewards[before], rewards[now], float(rewards.mean()))
+        verdicts.append(rule.verdict(runs)[0])
+    return f"{verdicts.count(word)} of {len(verdicts)}"
+
+
+def _compared(rule: Rule, trials: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the trials of the candidate, in order where the rule depends on it."""
+    return trials if rule.verdict is weighed else tuple(sorted(trials))
+
+
+def _is(word: str, outcomes: Iterable[tuple[str, float]]) -> list[bool]:
+    return [verdict == word for verdict, _ in outcomes]
+
+
+@table(
+    "alarms",
+    "proof.md",
+    ("rule", "tau-bench, all pairs", "tau-bench, 30 tasks", *(f"AlpacaEval, {size}" for size in SIZES)),
+    simulations=300,
+    quick=30,
+)
+def alarms(simulations: int, seed: int) -> Iterator[Row]:
+    """How often is a rule red although nothing got worse?"""
+    trials = trials_compared(30, 0, simulations, seed)
+    systems = [systems_compared(size, 0, simulations, seed) for size in SIZES]
+    for rule in RULES:
+        rates = [share(_is("red", each[rule.name]), 2) if rule.name in each else "n/a" for each in (trials, *systems)]
+        yield (rule.name, every_pair(rule), *rates)
+    for rule in GATES:
+        rates = [share(_is("cannot tell", each[rule.name]), 2) for each in (trials, *systems)]
+        yield (f"{rule.name} cannot tell", every_pair(rule, "cannot tell"), *rates)
+
+
+@table(
+    "falls",
+    "proof.md",
+    ("rule", *(f"AlpacaEval, {size}" for size in SIZES[1:]), "tau-bench, 50 tasks, 20 points"),
+    simulations=300,
+    quick=30,
+)
+def falls(simulations: int, seed: int) -> Iterator[Row]:
+    """How often is a rule green although the candidate is 2 / 5 / 10 points worse?"""
+    systems = [[systems_compared(size, each, simulations, seed) for each in (2, 5, 10)] for size in SIZES[1:]]
+    trials = trials_compared(50, 20, simulations, seed)
+    for rule in RULES:
+        cells = [
+            tuple(share(_is("green", each[rule.name]), 2) for each in row) if rule.name in row[0] else "n/a"
+            for row in systems
+        ]
+        yield (rule.name, *cells, share(_is("green", trials[rule.name]), 2))
+    for rule in GATES:
+        open_ = [tuple(share(_is("cannot tell", each[rule.name]), 2) for each in row) for row in systems]
+        yield (f"{rule.name} cannot tell", *open_, share(_is("cannot tell", trials[rule.name]), 2))
+
+
+@table(
+    "cost",
+    "proof.md",
+    ("rule", "tau-bench, 50 tasks", "20 points worse", "AlpacaEval, 300", "10 points worse"),
+    simulations=300,
+    quick=30,
+)
+def cost(simulations: int, seed: int) -> Iterator[Row]:
+    """How many cases are asked until the verdict, on average?"""
+    compared = (
+        *(trials_compared(50, each, simulations, seed) for each in (0, 20)),
+        *(systems_compared(300, each, simulations, seed) for each in (0, 10)),
+    )
+    for rule in (RULES[0], RULES[4], RULES[5], RULES[10], RULES[13]):
+        means = [mean((cases for _, cases in each[rule.name]), 0) if rule.name in each else "n/a" for each in compared]
+        yield (rule.name, *means)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Recompute docs/proof.md from published data.")
+    parser.add_argument("--full", action="store_true", help="write tables and pictures; default: check a tenth")
+    options = parser.parse_args()
+    names = [name for name, each in published_tables().items() if each.page == "proof.md"]
+    code = write_or_check(names, check=not options.full)
+    page = (DOCS / "proof.md").read_text(encoding="utf-8")
+    for name, picture in PICTURES.items() if options.full else ():
+        (DOCS / name).write_text("\n".join(svg(picture(page))) + "\n", encoding="utf-8")
+    return code
+
+
+if __name__ == "__main__":
+    from real.proof import main as run  # tables are declared in the module of this name, not in the script
+
+    sys.exit(run())
