@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, format_error
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.asking import JurorQuestion, JurorVerdict
@@ -298,8 +300,15 @@ class RunStore:
             self.working.put(_failure_key(question), json.dumps((str(error), error.reply, call)))
         return JurorVerdict(error, call)
 
-    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> StoredJudgement:
-        """Keep a verdict in the cache; return what can be recorded."""
+    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> JurorVerdict:
+        """Keep a verdict in the cache; return it, with what can be recorded.
+
+        If this process was stopped for longer than its lease, another run may have asked the same. What that has kept
+        has been seen, so it counts here too.
+        """
+        other = self._cached(question)
+        if other is not None and isinstance(other.verdict, Verdict):
+            return structs.replace(other, call=call)
         seconds = call.seconds or 0.0
         entry = StoredJudgement(
             question.key,
@@ -315,7 +324,7 @@ class RunStore:
             self.working.put(_fresh_key(entry), "")
         self.replies.put([entry])
         self._fresh.add(question.key)
-        return entry
+        return JurorVerdict(verdict, call, entry)
 
     async def reserve(self, question: JurorQuestion) -> "Reservation | None":
         """Set the most that a call may cost aside.

@@ -412,7 +412,7 @@ class JudgeService:
             verdict = read_reply(question.question.mode, reply)
         except JudgeError as error:
             return self.store.keep_failure(question, error, call)
-        return JurorVerdict(verdict, call, self.store.keep(question, reply, verdict, call))
+        return self.store.keep(question, reply, verdict, call)
 
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:

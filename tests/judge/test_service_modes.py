@@ -14,7 +14,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.judge.asking import Juror, JurorVerdict
-from pytest_llmeval.judge.contract import JudgeReply, Usage, Verdict
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.run_store import RunStore, WorkingCache
@@ -59,6 +59,32 @@ def test_refresh_reads_nothing_old_and_asks_for_everything_once(
     assert known is not None
     assert verdict(known).score == 0.1
     assert len(judge.requests) == 2
+
+
+def test_a_verdict_that_another_run_has_kept_meanwhile_counts(
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted
+) -> None:
+    judge.answers = [JudgeReply("0.9")]
+    stopped, other = serve(run="first", owner="stopped"), serve(run="second", owner="other")
+
+    class Slow:
+        """A judge whose process is stopped for longer than its lease, so that another run asks the same."""
+
+        async def complete(self, request: JudgeRequest) -> JudgeReply:
+            del request
+            stopped.store.coordination.release(asked(juror).key, "stopped")
+            assert verdict(await other.judge(asked(juror))).score == 0.9
+            return JudgeReply("0.2", Usage(10, 1))
+
+        async def aclose(self) -> None: ...
+
+    late = run(stopped.judge(asked(replace(juror, client=Slow()))))
+    assert verdict(late).score == 0.9
+    assert late.call is not None
+    assert (late.call.fresh, late.call.input_tokens) == (True, 10)  # it has been paid for
+    known = serve(run="third").known(asked(juror))
+    assert known is not None
+    assert verdict(known).score == 0.9
 
 
 @pytest.mark.parametrize(
