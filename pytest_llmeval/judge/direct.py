@@ -183,8 +183,10 @@ class _Forgetful:
     def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
         """Count nothing."""
 
-    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> None:
-        """Keep nothing."""
+    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> JurorVerdict:
+        """Return the verdict; nothing is kept."""
+        del question, reply
+        return JurorVerdict(verdict, call)
 
     def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
         """Return why there is no verdict."""

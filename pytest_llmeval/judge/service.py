@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
     from pytest_llmeval.judge.coordination import Reservation
-    from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 
 _MILLION = 1_000_000
@@ -330,10 +329,8 @@ class JudgeStore(Protocol):
     def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
         """Replace what was set aside by what was used."""
 
-    def keep(
-        self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall
-    ) -> "StoredJudgement | None":
-        """Keep a verdict; return what can be recorded."""
+    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> JurorVerdict:
+        """Keep a verdict; return the one that counts, with what can be recorded."""
 
     def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
         """Keep why there is no verdict, as long as it is not to be asked for again; return it."""
