@@ -199,6 +199,7 @@ def answer_details(claim: Claim, answer: Answer) -> dict[str, Any]:
         "justification": _short(answer.justification, _LONGEST_JUSTIFICATION),
         "unparsed": answer.unparsed,
         "confidence": _short(answer.confidence),
+        **(_listed("evidence_sources", list(map(_source, answer.sources))) if answer.sources else {}),
         **({"note": answer.note} if answer.note else {}),
     }
 
@@ -219,6 +220,13 @@ def explanation_details(verdict: "Verdict", flags: Iterable[str]) -> dict[str, A
     """Return the judge's reasoning, and the defects that it found."""
     defects = [flag for flag in flags if verdict.details.get(flag)]
     return {"explanation_defects": defects, "explanation_reasoning": verdict.reasoning}
+
+
+def _source(source: Any) -> Any:
+    """Return a listed piece of evidence as reports have it: its text, or an object with what is compared."""
+    if not isinstance(source, Mapping):
+        return _short(str(source))
+    return {key: _short(str(source[key])) for key in ("content", "url") if source.get(key)}
 
 
 def _listed(name: str, items: Sequence[Any]) -> dict[str, Any]:
@@ -244,13 +252,14 @@ _LISTS: Final = ("verdict_errors", "low_evidence_f1", "low_explanation_score")
 _ACCURACY: Final = "verdict_accuracy"
 _EVIDENCE: Final = ("evidence_precision", "evidence_recall", "evidence_f1")
 _DETAILS: Final = (
-    *("claim", "gold_verdict", "predicted_verdict", "justification", "confidence", "unparsed"),
+    *("claim", "gold_verdict", "predicted_verdict", "justification", "confidence", "evidence_sources", "unparsed"),
     *("matched_evidence", "missed_evidence", "unmatched_citations", "explanation_defects", "explanation_reasoning"),
 )
 _ORIGINAL_KEYS: Final = {
     "predicted_verdict": "llm_verdict",
     "justification": "llm_reasoning",
     "confidence": "llm_confidence",
+    "evidence_sources": "llm_evidence_sources",
     "verdict_correct": "verdict_match",
 }
 _DESCRIPTION: Final = (

@@ -32,7 +32,12 @@ _RESULT_KEYS = (
         "confidence": "llm_confidence",
         "evidence_sources": "llm_evidence_sources",
     },
-    {"verdict": "predicted_verdict", "justification": "justification", "confidence": "confidence"},
+    {
+        "verdict": "predicted_verdict",
+        "justification": "justification",
+        "confidence": "confidence",
+        "evidence_sources": "evidence_sources",
+    },
 )
 """Key of an answer to its key in ``enhanced_test_results.json``, with the keys of the original script and with ours."""
 

@@ -1,6 +1,7 @@
 """What fact checkers answer in the forms of other systems, and what judges leave out."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -145,6 +146,32 @@ def test_a_report_is_exported_as_the_two_files_of_the_original(tmp_path: Any, ca
     assert main(["fact-check", "export", str(report)]) != 0
     assert "found the suites with fact checks: claims, others; expected one suite" in capsys.readouterr().err
     assert main(["fact-check", "export", str(report), "--suite", "others", "-o", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("keys", ["original", "ours"])
+def test_exported_results_are_answers_with_the_same_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sources = ["Coast list", {"url": "https://a.example/r"}]
+    answer = {"verdict": "Refuted", "justification": "It is 31 metres.", "evidence_sources": sources}
+    gold = {
+        "verdict": "Refuted",
+        "evidence_sources": [{"content": "Register", "url": "https://a.example/r"}, "Coast list"],
+    }
+    Path("claims.json").write_text(json.dumps([{"id": "a", "claim": "C", **gold}]), encoding="utf-8")
+    Path("answers.json").write_text(json.dumps({"a": answer}), encoding="utf-8")
+    reports = []
+    exported = {"original": "enhanced_test_results.json", "ours": "fact_check_results.json"}
+    for predictions in ("answers.json", exported[keys]):
+        source = {"format": "fact_check", "path": "claims.json", "predictions": predictions}
+        suite = {"suite": "s", "evaluators": [{"fact_check": {"explanation": "omit"}}], "source": source}
+        Path("s.eval.json").write_text(json.dumps(suite), encoding="utf-8")
+        main(["score", "s.eval.json", "--report=r.json"])
+        reports.append(json.loads(Path("r.json").read_text(encoding="utf-8"))["suites"][0]["metrics"])
+        assert main(["fact-check", "export", "r.json", "--keys", keys]) == 0
+    assert reports[0]["evidence_f1"]["value"] == 1
+    assert reports[0] == reports[1]
 
 
 def test_unparsed_answers_are_counted_over_a_suite() -> None:
