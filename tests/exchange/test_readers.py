@@ -20,6 +20,7 @@ from project import script
 from pydantic_evals import Case, Dataset
 from pydantic_evals.evaluators import Contains, Evaluator, EvaluatorContext
 from pydantic_evals.reporting import EvaluationReportAdapter
+from running import ENVIRONMENT, WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.readers import read_results, results_of
@@ -755,3 +756,26 @@ def test_a_report_of_pydantic_evals_says_what_the_tool_prints(tmp_path: Path) ->
         ("order-3", 1, "", "RuntimeError: 429"),
         ("order-3", 2, "", "RuntimeError: 429"),
     ]
+
+
+def test_a_file_of_pytest_says_what_pytest_prints(tmp_path: Path) -> None:
+    """A run that pytest-rerunfailures repeats looks in the file as if it had passed."""
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\nruns = []\n"
+        "@pytest.mark.parametrize('n', [1, 2])\ndef test_n(n):\n    assert n == 1\n"
+        "def test_flaky():\n    runs.append(1)\n    assert len(runs) > 1\n"
+        "@pytest.mark.skip(reason='later')\ndef test_skipped(): pass\n"
+        "def test_broken(absent): pass\n",
+        encoding="utf-8",
+    )
+    options = [*WITHOUT_UNUSED, "-q", "-pno:llmeval_suite", "-pno:cacheprovider", "--reruns=1", "--junitxml=out.xml"]
+    ran = run_python(["-m", "pytest", *options], ENVIRONMENT, tmp_path)
+    assert "1 failed, 2 passed, 1 skipped, 1 error, 3 rerun" in ran.out
+    rows = read_results(tmp_path / "out.xml", "out.xml")
+    assert Counter((row.score, bool(row.error), bool(row.abstained)) for row in rows) == {
+        (0.0, False, False): 1,
+        (1.0, False, False): 2,
+        (None, False, True): 1,
+        (None, True, False): 4,  # the error, and what ran again
+    }
+    assert [(row.repeat, row.score) for row in rows if row.case == "test_it.test_flaky"] == [(1, None), (2, 1.0)]
