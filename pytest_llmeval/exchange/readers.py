@@ -160,7 +160,8 @@ class _TableReader:
             if adapted is None:
                 continue
             result.value = adapted
-            content = _content_name(result.find(self.table.content)[0]) if self.table.content else ""
+            contents = (_content_name(result.find(path)[0]) for path in self.table.content.split("|") if path)
+            content = next(filter(None, contents), "")
             case, where = self._case(result, content)
             if case:
                 yield _Named(result, case, where, content)

@@ -355,7 +355,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
             Scores("failures.*", "metric", "none", error="error"),
         ),
         case="testCase.description",
-        content="vars",
+        content="vars | prompt.raw",
         suite="$.config.description",
         system=("provider.label | provider.id | provider", "prompt.label | prompt.raw"),
         error="error",

@@ -629,7 +629,7 @@ def promptfoo_with(**fields: Any) -> Any:
         ("a.json", promptfoo_with(success=1), "success: found the number 1, expected true or false"),
         (
             "a.json",
-            promptfoo_with(vars={}),
+            promptfoo_with(vars={}, prompt={}),
             "results.results[0]: found no id of the case, expected it at testCase.descr",
         ),
         (
