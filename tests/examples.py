@@ -193,6 +193,7 @@ _FAILURES: Mapping[str, _Failing] = {
     "narrative.characters": ({}, {"character_f1": Limit(0.9)}, _STORIES),
     "narrative.relationships": ({}, {"level1_accuracy": Limit(0.9)}, _STORIES),
     "narrative.action_layer": ({}, {"action_type_accuracy": Limit(0.9)}, _STORIES),
+    "recorded": ({"metrics": ["accuracy"]}, {"accuracy": Limit(0.9)}, _case(None, {"runs": [{"accuracy": 0.5}]})),
     "conversation": (
         {},
         {"turns": Limit(max=2)},

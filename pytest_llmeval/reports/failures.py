@@ -209,7 +209,8 @@ def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
         yield f"... and {len(answers) - _MOST_ANSWERS} more answers"
     first = answers[0][0]
     prediction = _part(case, "answer", first) or first
-    best = _nearest(case.expected, prediction)
+    expected = case.expected.get("answer") if isinstance(case.expected, Mapping) else case.expected
+    best = _nearest(expected, prediction)
     if best is not None and best != prediction:
         yield _value("difference", marked_difference(best, prediction), width)
 

@@ -68,6 +68,11 @@ def test_of_several_references_the_nearest_is_compared() -> None:
     assert explained(["Lyon", "in Paris", 3], "in Paris.").endswith("difference: in Paris{+.+}")
 
 
+def test_the_answer_of_an_expected_object_is_compared() -> None:
+    text = explained({"answer": "in Paris", "contexts": ["d1"]}, "in Paris.")
+    assert text.endswith("difference: in Paris{+.+}")
+
+
 def test_an_answer_as_expected_has_no_difference() -> None:
     text = explained(["Lyon", "Paris"], "Paris", reason="judge: no verdict")
     assert text.endswith('expected:   ["Lyon", "Paris"]\nprediction: Paris')
