@@ -92,6 +92,7 @@ _CRITERIA, _STEPS = "criteria", "steps"
 _RULE_VERSION = "2"
 _RULE_FIELDS = ("answer",)
 _TYPE_LABEL = "question_type"
+_UNTYPED = "default_binary"
 _LANGUAGE_LABEL = "language"
 _OVER_CASES = "needs several cases"
 _EXCESS = (("score", "excess"), ("pass", "pass_excess"))
@@ -117,8 +118,8 @@ class Judge(JudgedEvaluator):
     may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out.
 
     Attributes:
-        mode: How to judge; ``auto``: by the label ``question_type``, and ``abstention`` where the case's id ends in
-            ``_abs``.
+        mode: How to judge; ``auto``: by the label ``question_type``, ``abstention`` where the case's id ends in
+            ``_abs``, and ``default_binary`` for cases without either.
         language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
         rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
         corrected: Whether cases carry scores of people, and to report what these make of the judge's.
@@ -293,18 +294,16 @@ class Judge(JudgedEvaluator):
         """Return how a case is judged; scores of people are not shown to the judge.
 
         Raises:
-            EvaluatorError: Mode ``auto`` does not know the question type, or the ground truth is of the wrong form.
+            EvaluatorError: Mode ``auto`` does not know the question type of the case, or the ground truth is of the wrong form.
         """
         labelled = case.expected if self.corrected and is_labelled(case.expected) else None
         if labelled is not None:
             case = without_people(case)
-        if self._name == "auto" and _TYPE_LABEL not in case.labels and not is_abstention(case.id):
-            raise EvaluatorError(
-                f"found no mode of the judge, expected one, such as mode: continuous (or the label {_TYPE_LABEL}, by "
-                "which mode auto chooses)"
-            )
+        name = self._name
         try:
-            name = route(case.labels.get(_TYPE_LABEL), case.id) if self._name == "auto" else self._name
+            if name == "auto":
+                typed = _TYPE_LABEL in case.labels or is_abstention(case.id)
+                name = route(case.labels.get(_TYPE_LABEL), case.id) if typed else _UNTYPED
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)

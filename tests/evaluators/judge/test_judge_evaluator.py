@@ -11,7 +11,7 @@ from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import Totals
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.questions.modes import MODE_OF_TYPE
+from pytest_llmeval.judge.questions.modes import MODE_OF_TYPE, get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
 from pytest_llmeval.suite.loading import load_suite
@@ -91,7 +91,6 @@ def test_the_language_is_that_of_the_option_the_label_or_the_script(
 @pytest.mark.parametrize(
     ("options", "changes", "fault"),
     [
-        ({}, {}, "found no mode of the judge, expected one, such as mode: continuous"),
         ({}, {"labels": {"question_type": "single-hop"}}, "found the unknown question type 'single-hop'"),
         ({"mode": "continuous"}, {"expected": {"a": 1}}, "found an object as expected, expected text or a list"),
         ({"mode": "continuous"}, {"input": None}, "found null as input, expected the question as text"),
@@ -317,6 +316,11 @@ cases:
 """
 
 
+def test_a_case_without_a_question_type_is_judged_right_or_wrong() -> None:
+    assert asked(Judge()).mode == get_mode("default_binary")
+    assert asked(Judge(), labels={"question_type": "knowledge_update"}).mode == get_mode("knowledge_update")
+
+
 def test_a_suite_file_can_say_a_rubric(tmp_path: Path) -> None:
     path = tmp_path / "s.eval.yaml"
     path.write_text(SUITE)
@@ -332,9 +336,6 @@ def test_faults_of_a_suite_have_their_place(tmp_path: Path) -> None:
     path.write_text(SUITE.replace("pass_mark: 1", "pass_mark: 2"))
     with pytest.raises(SuiteError, match=r"s\.eval\.yaml:5:9  evaluators\[0\]\.judge\.rubric: found pass_mark 2"):
         load_suite(path, default_registry(), root=tmp_path)
-    path.write_text("evaluators: [judge]\ncases:\n  - {id: a, input: q, expected: x, prediction: x}\n")
-    with pytest.raises(
-        SuiteError,
-        match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found no mode of the judge, expected one, such as mode: cont",
-    ):
+    path.write_text("evaluators: [judge]\ncases:\n  - {id: a, input: q, expected: {n: 1}, prediction: x}\n")
+    with pytest.raises(SuiteError, match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found an object as expected, expected text"):
         load_suite(path, default_registry(), root=tmp_path)
