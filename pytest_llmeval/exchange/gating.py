@@ -31,6 +31,7 @@ from pytest_llmeval.exchange.result_suites import (
 )
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+from pytest_llmeval.reports.form import Conclusion
 from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import Reported, RunTerms
@@ -298,7 +299,10 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     approved = options.approve
 
     def verdict(word: Word, why: Sequence[str], next_step: str) -> GateVerdict:
-        return GateVerdict(word, list(dict.fromkeys(why)), next_step, missing, errored, finished, notes, by_proof)
+        sentences = list(dict.fromkeys(why))
+        decided = structs.replace(report, conclusion=Conclusion(word, sentences, next_step))
+        run = structs.replace(finished, report=decided)
+        return GateVerdict(word, sentences, next_step, missing, errored, run, notes, by_proof)
 
     if failed:
         return verdict("failed", failed, "look at the cases above; --report page.html shows each of them")

@@ -519,6 +519,20 @@ class RunStart(Struct, frozen=True):
     commit: str | None = None
 
 
+class Conclusion(Struct, frozen=True):
+    """The verdict on the results of another runner, which its cases alone do not say.
+
+    Attributes:
+        verdict: Such as ``undecided``.
+        why: What decides it, a sentence each.
+        next_step: What to do.
+    """
+
+    verdict: RunVerdict
+    why: Sequence[str] = ()
+    next_step: str = ""
+
+
 class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The report of a run.
 
@@ -529,6 +543,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         systems: Comparisons of systems, for suites that several of them answered.
         mutation: Survival of mutants by suite; empty without that option.
         faults: Suite file, relative to pytest's rootdir, to its faults, one line each; sorted by file.
+        conclusion: Of results of another runner; ``None`` of other runs.
     """
 
     schema_version: Annotated[int, WrittenField.ALWAYS] = SCHEMA_VERSION
@@ -537,12 +552,15 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     systems: Sequence[SystemsReport] = ()
     mutation: Sequence[Survival] = ()
     faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    conclusion: Conclusion | None = None
 
     COMPUTED: ClassVar = {"money": "suites"}
 
     @property
     def verdict(self) -> RunVerdict:
         """The worst verdict of the suites; ``failed`` if a file has faults, ``incomplete`` without a suite."""
+        if self.conclusion is not None:
+            return self.conclusion.verdict
         if self.faults:
             return "failed"
         return min((each.verdict for each in self.suites), key=get_args(RunVerdict).index, default="incomplete")

@@ -155,6 +155,8 @@ def comment_text(
     sheet = _Sheet()
     sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, fates, compared=baseline is not None)}")
     sheet.add(_summary(run, comparison, changes, fates))
+    if run.conclusion is not None and run.conclusion.verdict != "passed":
+        sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
     verdicts.sort(key=lambda each: each[0] != "failed")

@@ -10,6 +10,7 @@ from project import ROOT
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.exchange.result_formats import FORMATS
+from pytest_llmeval.reports.reading import read_report
 
 Rows = Iterable[dict[str, Any]]
 
@@ -167,6 +168,10 @@ def test_the_reports_of_runs_are_written(capsys: pytest.CaptureFixture[str]) -> 
     report = json.loads(Path("r.json").read_text(encoding="utf-8"))
     assert report["suites"][0]["changes"]["against"] == "baseline"
     assert "accuracy fell 0.9000" in Path("page.html").read_text(encoding="utf-8")
+    limited = written("limited.jsonl", [*GOOD[:-1], {"case": "c39", "error": "rate limit"}])
+    assert gate(limited, "--baseline", files[1], "--report", "r.json", "--comment", "c.md") == 2
+    assert "## Evaluation: **undecided**\n" in Path("c.md").read_text(encoding="utf-8")
+    assert read_report(Path("r.json")).verdict == "undecided"
 
 
 def test_a_suite_reads_results(capsys: pytest.CaptureFixture[str]) -> None:
