@@ -1,6 +1,7 @@
 """Reading answers: as text, references or JSON, bare or in a fence; searches, JSON Schema, and lines of words."""
 
 import json
+import math
 import re
 import time
 from collections import Counter
@@ -309,7 +310,8 @@ def _limited_kind(kind: type["Validator"]) -> Any:
         return chosen if chosen is default else _limited_kind(chosen)
 
     keywords = {name: limited(function) for name, function in kind.VALIDATORS.items()}
-    own: Any = validators.extend(kind, keywords)  # type: ignore[no-untyped-call] # as its stubs have it
+    types = kind.TYPE_CHECKER.redefine("number", _is_number)
+    own: Any = validators.extend(kind, keywords, type_checker=types)  # type: ignore[no-untyped-call] # as its stubs have it
     evolve = own.evolve
     own.evolve = FunctionType(
         evolve.__code__,
@@ -319,6 +321,11 @@ def _limited_kind(kind: type["Validator"]) -> Any:
         evolve.__closure__,
     )
     return own
+
+
+def _is_number(_checker: Any, value: Any) -> bool:
+    """Return whether a value is a number of JSON: ``1e400`` is infinite, and no number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def schema_validator(schema: Any) -> "Validator":

@@ -47,7 +47,7 @@ _LARGEST = 256 << 20
 _LARGEST_HEADER = 16 << 20
 """Bytes that the header of a log may have, unpacked."""
 _SAMPLE_FILE = re.compile(r"samples/.+_epoch_\d+\.json")
-_PATTERNS: Final = {
+PATTERNS: Final = {
     "choice": (r"(?i)ANSWER\s*:\s*TARGET\b", "of ANSWER: and the letter of the target"),
     "includes": (r"(?i)TARGET", "of the target anywhere in the answer"),
     "match": (r"(?i)TARGET\W*$", "of the target at the end of the answer"),
@@ -205,10 +205,10 @@ class _LogReader:
         for number, scorer in enumerate(scorers):
             path = (*self.scorers, number)
             name = str(as_mapping(scorer).get("name", "")).rpartition("/")[2]
-            if name in _PATTERNS:
+            if name in PATTERNS:
                 self.checks.append(name)
                 differences = [VerdictDifference("spaces and punctuation may count otherwise")]
-                self.ledger.same(path, f"scorer {name}", f"check regex, {_PATTERNS[name][1]}", differences)
+                self.ledger.same(path, f"scorer {name}", f"check regex, {PATTERNS[name][1]}", differences)
             elif name in ("exact", "f1"):
                 differences = [
                     VerdictDifference("articles and punctuation count", Direction.STRICTER, as_example("The Lima."))
@@ -245,7 +245,7 @@ class _LogReader:
 def _check(scorer: str, target: Any) -> dict[str, Any]:
     """Return the check that a scorer is for a target, or for several of which one is enough."""
     targets = [str(each).strip() for each in (target if isinstance(target, list) else [target])]
-    pattern = _PATTERNS[scorer][0]
+    pattern = PATTERNS[scorer][0]
     either = "|".join(map(re.escape, targets))
     return {"regex": pattern.replace("TARGET", f"(?:{either})"), "name": scorer}
 

@@ -23,7 +23,10 @@ from pytest_llmeval.exchange.contract import (
 )
 from pytest_llmeval.exchange.differences import Direction, VerdictDifference, of_composing, of_folding
 from pytest_llmeval.exchange.openai_registry import import_registry, is_registry, is_samples, samples_suite
-from pytest_llmeval.exchange.templates import TemplateError, check_fault, code_stub, filled, rewritten
+from pytest_llmeval.exchange.templates import TemplateError, check_fault, code_stub, filled_once, rewritten
+
+OPERATIONS: Final = {"eq": "equals", "ne": "not_equals", "like": "contains", "ilike": "icontains"}
+"""Operation of a string check to the check that it becomes."""
 
 _ANSWER = "sample.output_text"
 _SIMILARITY: Final = {
@@ -177,7 +180,7 @@ class _EvalReader:
                 self.ledger.same(*grader.noted, _of_text(check))
                 case.setdefault("checks", []).append(check)
             elif grader.evaluator is not None:
-                case["expected"] = filled(grader.reference, values)
+                case["expected"] = filled_once(grader.reference, values)
                 if grader.limit:
                     case["thresholds"] = {**case.get("thresholds", {}), **grader.limit}
         except TemplateError as error:
@@ -223,7 +226,7 @@ class _EvalReader:
 
     def _string_check(self, raw: Mapping[str, Any]) -> tuple[_Grader, str, list[VerdictDifference]]:
         operation = raw.get("operation")
-        name = {"eq": "equals", "ne": "not_equals", "like": "contains", "ilike": "icontains"}.get(str(operation))
+        name = OPERATIONS.get(str(operation))
         if name is None:
             raise LeftOutError(f"its operation is {operation!r}, expected eq, ne, like or ilike")
         subject, reference = str(raw.get("input", "")), str(raw.get("reference", ""))
@@ -237,7 +240,7 @@ class _EvalReader:
         more = {"name": _title(raw), **({"on": on} if on else {})}
 
         def check(values: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: filled(reference, values), **more}
+            return {name: filled_once(reference, values), **more}
 
         reason = "the target must return the object that the path leads into"
         differences = [VerdictDifference(reason, Direction.STRICTER)] if on else []
@@ -252,7 +255,7 @@ class _EvalReader:
             least = least if isinstance(least, int | float) else 0.0
 
             def check(values: Mapping[str, Any]) -> dict[str, Any]:
-                to = filled(reference, values)
+                to = filled_once(reference, values)
                 return {"levenshtein": {"to": to, "min_similarity": least}, "name": _title(raw)}
 
             differences = [VerdictDifference("similarity is computed otherwise")]

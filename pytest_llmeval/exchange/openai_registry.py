@@ -29,7 +29,7 @@ from pytest_llmeval.exchange.differences import (
     texts_in,
 )
 
-_CLASSES: Final[Mapping[str, tuple[str, list[VerdictDifference]]]] = {
+CLASSES: Final[Mapping[str, tuple[str, list[VerdictDifference]]]] = {
     "FuzzyMatch": (
         "check icontains_any",
         [
@@ -48,6 +48,7 @@ _CLASSES: Final[Mapping[str, tuple[str, list[VerdictDifference]]]] = {
         [VerdictDifference("texts follow as data")],
     ),
 }
+"""Class of an eval to its meaning here, and the differences."""
 _ALIAS_KEYS: Final = {
     **dict.fromkeys(("id", "description"), (Fate.SAME, "name or description of the suite")),
     "metrics": (Fate.NEAR, "check_rate, the share of the checks that are met"),
@@ -102,9 +103,9 @@ def _import_eval(path: Path, ledger: SourceLedger, name: str, source: ImportedSo
     if source.suite is not None:
         ledger.lost((name,), "eval", "a file becomes one suite; import a file with this eval alone")
         return ""
-    if kind not in _CLASSES:
+    if kind not in CLASSES:
         ledger.lost((name,), f"class {kind}", "its code is not known; write a registered check")
-        return f"found the class {kind}, expected one of {', '.join(_CLASSES)}"
+        return f"found the class {kind}, expected one of {', '.join(CLASSES)}"
     samples = _find(path, "data", str(args.get("samples_jsonl", "")))
     if samples is None:
         samples_file = args.get("samples_jsonl")
@@ -122,7 +123,7 @@ def _import_eval(path: Path, ledger: SourceLedger, name: str, source: ImportedSo
         if reason:
             ledger.lost((name,), f"class {kind}", reason)
             return reason
-    ledger.same((name, "class"), f"class {kind}", *_CLASSES[kind])
+    ledger.same((name, "class"), f"class {kind}", *CLASSES[kind])
     ledger.note_keys(args, (name, "args"), "argument ", _ARGUMENTS, "an eval has no such setting here")
     ledger.note_keys(entry.keys() - {"class", "args"}, (name,), "", {}, "a suite has no such setting")
     samples_suite(suite, inner, records, kind, ignore_case=bool(args.get("ignore_case")))

@@ -174,7 +174,7 @@ class _DatasetReader:
         name, arguments = _parsed(spec)
         try:
             fields = _named(name, arguments)
-            result = _MAKERS.get(name, _unknown)(fields, case)
+            result = MAKERS.get(name, _unknown)(fields, case)
             if result is None:
                 self.ledger.same(path, name, "no check: the case has no expected output")
                 return None
@@ -183,12 +183,12 @@ class _DatasetReader:
                 check = {**check, "name": str(title).replace("[", "(").replace("]", ")")}
         except LeftOutError as error:
             advice = f"; write instead: {_ADVICE.get(name, 'a registered check')}"
-            self.ledger.lost(path, name or "evaluator", f"{error}{advice if name not in _MAKERS else ''}")
+            self.ledger.lost(path, name or "evaluator", f"{error}{advice if name not in MAKERS else ''}")
             return None
         if fault := check_fault(check):
             self.ledger.lost(path, name, f"it cannot be a check here: {fault}")
             return None
-        if name in ("GEval", "LLMJudge"):
+        if name == "LLMJudge":
             differences = [*differences, *self._choose_judge(fields.get("model"))]
         self.ledger.same(path, name, f"check {next(iter(check))}", differences)
         return check
@@ -314,18 +314,11 @@ def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
     return {"judge": rubric}, [VerdictDifference(", ".join(notes))]
 
 
-def _g_eval(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
-    steps = fields["evaluation_steps"]
-    low, high = fields.get("score_range") or (1, 5)
-    criteria = "\n".join([str(fields["criteria"]), *map(str, steps if isinstance(steps, list) else [steps])])
-    levels = [
-        {"score": score, "meaning": f"level {score} of {low} to {high}"} for score in range(int(low), int(high) + 1)
-    ]
-    rubric = {"criteria": criteria, "levels": levels, "pass_mark": int(low)}
-    return {"rubric": rubric}, [VerdictDifference("a rubric whose every level passes, as a score cannot fail there")]
+def _g_eval(_fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
+    raise LeftOutError("it is a score that cannot fail; write a check rubric with the pass_mark to reach")
 
 
-_MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], _Check]]] = {
+MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], _Check]]] = {
     "Contains": _contains,
     "Equals": _equals,
     "EqualsExpected": _equals_expected,
@@ -333,3 +326,4 @@ _MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], _Ch
     "LLMJudge": _judge,
     "MaxDuration": _duration,
 }
+"""Evaluator to the check that it becomes."""

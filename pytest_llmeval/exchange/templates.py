@@ -1,7 +1,9 @@
 """Templates and entries of checks that importers share."""
 
 import re
+import sys
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from pytest_llmeval.core.wording import excerpt, printable
@@ -9,8 +11,11 @@ from pytest_llmeval.core.wording import excerpt, printable
 SPACES = "\t\n\v\f\r \xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
 """The white space of JavaScript."""
 
-_NAME = r"[A-Za-z_$][\w$-]*(?:\.[\w$-]+|\[\d+\])*"
-_PLAIN = re.compile(rf"\{{\{{-?\s*({_NAME})\s*-?\}}\}}")
+_WORDS = r"(?:cycler|false|joiner|none|not|null|range|true)\b(?![$\w])"
+"""Names that mean something else in templates of Nunjucks, of which promptfoo and others make use."""
+
+_NAME = rf"(?!{_WORDS})[A-Za-z_$][\w$]*(?:\.(?!length\b)[A-Za-z_$][\w$]*|\[\d+\])*"
+_PLAIN = re.compile(rf"(?<!\{{)(?:\s*\{{\{{-|\{{\{{)\s*({_NAME})\s*(?:-\}}\}}\s*|\}}\}})")
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _LONGEST = 60
@@ -42,9 +47,9 @@ def rewritten(text: str, write: Callable[[str], str]) -> str:
         'Hello <name>!'
     """
     bare = _COMMENT.sub("", text)
-    for match in _CODE.finditer(bare):
-        if not _PLAIN.fullmatch(match[0]):
-            raise TemplateError(f"the template code {excerpt(match[0], _LONGEST)}")
+    if is_template(remaining := _PLAIN.sub("", bare)):
+        code = _CODE.search(remaining)
+        raise TemplateError(f"the template code {excerpt(code[0] if code else remaining, _LONGEST)}")
     return _PLAIN.sub(lambda match: write(_dotted(match[1])), bare)
 
 
@@ -90,16 +95,39 @@ def filled_once(text: str, values: Mapping[str, Any]) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Return a scalar as templates write it."""
+    """Return a scalar as JavaScript writes it."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, int | float) and abs(value) <= sys.float_info.max:
+        return _number_text(float(value))
     return str(value)
 
 
+def _number_text(value: float) -> str:
+    """Return a number as JavaScript writes it: the shortest digits, with ``e`` from 1e21 on and below 1e-6.
+
+    Example:
+        >>> _number_text(1e21), _number_text(1e-07), _number_text(5.0)
+        ('1e+21', '1e-7', '5')
+    """
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    point = len(digits) + int(exponent)  # the place of the decimal point, counted from the first digit
+    if text == "0":
+        return "0"
+    if _SMALLEST_POINT < point <= _LARGEST_POINT:
+        whole = text[: max(point, 0)].ljust(point, "0") or "0"
+        part = "0" * -point + text[max(point, 0) :]
+        number = f"{whole}.{part}" if part and text[max(point, 0) :] else whole
+    else:
+        number = f"{text[0]}{'.' if text[1:] else ''}{text[1:]}e{point - 1:+d}"
+    return f"{'-' if sign else ''}{number}"
+
+
+_SMALLEST_POINT = -6
+_LARGEST_POINT = 21
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 _LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 

@@ -58,23 +58,64 @@ def test_a_limit_of_edits_is_never_the_default_because_it_is_0(tmp_path: Path, t
     assert checks_of(tmp_path, [assertion])[0] == [{"levenshtein": {"to": "abc", "max": most}}]
 
 
+NEVER = {"all_of": [{"empty": True}, {"not_empty": True}]}
+
+
 @pytest.mark.parametrize("text", ['"a', '"a" b'])
-def test_a_list_that_promptfoo_refuses_is_not_imported(tmp_path: Path, text: str) -> None:
+def test_a_list_that_promptfoo_refuses_fails_every_answer(tmp_path: Path, text: str) -> None:
     checks, texts = checks_of(tmp_path, [{"type": "contains-any", "value": text}])
-    assert checks == []
-    assert "not imported: contains-any: its list" in texts
+    assert checks == [NEVER]
+    assert "same: contains-any: a check that no answer meets, as there: its list" in texts
+
+
+@pytest.mark.parametrize(("weight", "why"), [("much", "a weight is 'much'"), (0.0071, "more than 200")])
+def test_weights_that_no_checks_stand_for_leave_all_checks_required(tmp_path: Path, weight: Any, why: str) -> None:
+    inside = [{"type": "equals", "value": "y"}]
+    assertions = [{"type": "assert-set", "assert": inside, "weight": weight}, inside[0]]
+    checks, texts = checks_of(tmp_path, assertions, threshold=0.5)
+    assert checks == [{"all_of": [{"equals": "y"}]}, {"equals": "y"}]
+    assert f"not imported: threshold of a test: {why}" in texts.replace("its weights would need ", "")
+
+
+WEIGHTLESS = {"type": "equals", "value": "y", "weight": 0}
 
 
 @pytest.mark.parametrize(
-    ("weight", "why"), [(0, "none of its"), ("much", "a weight is 'much'"), (0.0071, "more than 200")]
+    ("assertions", "more", "check"),
+    [
+        ([WEIGHTLESS], {"threshold": 0.5}, NEVER),
+        (
+            [{"type": "assert-set", "assert": [{"type": "equals", "value": "y"}], "weight": 0}],
+            {"threshold": 0.5},
+            NEVER,
+        ),
+        ([{"type": "assert-set", "assert": [WEIGHTLESS], "threshold": 0.5}], {}, NEVER),
+        ([{"type": "equals", "value": "y"}], {"threshold": 1.5}, NEVER),
+        ([{"type": "contains", "value": ""}, {"type": "equals", "value": "y"}], {"threshold": 0}, NEVER),
+        ([{"type": "assert-set", "assert": [{"type": "starts-with", "value": 5}]}], {}, NEVER),
+        ([{"type": "contains-any", "value": ["", "a"]}], {}, {"any_of": NEVER["all_of"]}),
+        ([{"type": "contains-all", "value": ["", "a"]}], {}, {"contains_all": ["a"]}),
+        ([WEIGHTLESS, {"type": "equals", "value": "z"}], {}, {"equals": "z"}),
+    ],
 )
-def test_weights_that_no_checks_stand_for_leave_all_checks_required(tmp_path: Path, weight: Any, why: str) -> None:
-    inside = [{"type": "equals", "value": "y"}]
-    assertions = [{"type": "assert-set", "assert": inside, "weight": weight}] * (1 + (weight != 0))
-    assertions[1:] = [inside[0]] * (weight != 0)
-    checks, texts = checks_of(tmp_path, assertions, threshold=0.5)
-    assert checks == [{"all_of": [{"equals": "y"}]}, {"equals": "y"}][: len(assertions)]
-    assert f"not imported: threshold of a test: {why}" in texts.replace("its weights would need ", "")
+def test_what_always_fails_or_passes_there_does_so_here(
+    tmp_path: Path, assertions: list[Any], more: dict[str, Any], check: Any
+) -> None:
+    assert checks_of(tmp_path, assertions, **more)[0] == [check]
+
+
+def test_a_blank_answer_in_a_test_is_none_and_variables_name_variables(tmp_path: Path) -> None:
+    tests = [
+        {"vars": {"a": "{{b}}", "b": 1e21}, "assert": [{"type": "equals", "value": "{{a}} {{- b}}"}]},
+        {"vars": {"a": "{{absent}}"}},
+    ]
+    config = {"prompts": ["{{a}}"], "tests": [{**each, "providerOutput": ""} for each in tests]}
+    source = import_source("promptfoo", write_source(tmp_path, "suite.yaml", config), "suite.yaml", ImportOptions())
+    assert source is not None
+    assert source.suite is not None
+    inputs = {"a": "1e+21", "b": 1e21}
+    assert source.suite.cases == [{"id": "1", "input": inputs, "checks": [{"equals": "1e+211e+21"}]}]
+    assert "variable a" in [each.kind for each in source.constructs if each.fate == "not imported"]
 
 
 @pytest.mark.parametrize("threshold", [0, 0.0, -1])

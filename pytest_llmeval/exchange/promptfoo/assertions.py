@@ -3,8 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pytest_llmeval.core.wording import quotation
@@ -18,10 +17,10 @@ from pytest_llmeval.exchange.differences import (
     texts_in,
 )
 from pytest_llmeval.exchange.patterns import python_pattern
+from pytest_llmeval.exchange.promptfoo.outcomes import Assertion, Outcome, RefusedThereError, constant, described
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo.providers import grader_of
 from pytest_llmeval.exchange.templates import (
-    SPACES,
     TemplateError,
     check_fault,
     code_stub,
@@ -49,6 +48,8 @@ _ADVICE: Final = {
     "context-recall": "evaluator claims, metric context_recall, with contexts in the prediction",
     "context-relevance": "evaluator claims, metric context_relevance, with contexts in the prediction",
     "conversation-relevance": "a conversation (messages) with a check judge and turn: each",
+    "empty": "check empty, as promptfoo has no such type and fails every answer",
+    "ends-with": "check ends_with, as promptfoo has no such type and fails every answer",
     "finish-reason": "a target that returns the reason, and a check equals with on: PATH",
     "guardrails": "a registered check that reads what the provider reported",
     "human": "evaluator judge_agreement, which compares a judge with people",
@@ -89,139 +90,7 @@ _OTHER_TYPES = frozenset(
     }
 )
 _DATA_KEYS = frozenset({"const", "default", "enum", "examples"})
-_ESCAPED = re.compile(r'(?:\\(?=["\\])|"(?="))(.)')
-_CLOSING = rf'"[{SPACES}]*(?=,|\Z)'
-_LISTED = re.compile(rf'"((?:\\["\\]|""|[^"\\]|\\(?!["\\])|\\(?={_CLOSING}))*){_CLOSING}|([^",][^,]*)')
 _OTHERWISE = "a registered check (register_check)"
-
-
-@dataclass
-class Outcome:
-    """An assertion as imported: a check, or a metric of the case with a limit.
-
-    Attributes:
-        entry: The check.
-        evaluator: Name and options of the evaluator that has the metric.
-        metric: The metric.
-        limit: Of the metric.
-        expected: Right answers that the metric compares with.
-        judged: Whether a judge decides.
-        members: Of a set: the outcomes of its assertions, each with its weight.
-        fate: `Fate.SAME` or `Fate.NEAR`.
-        text: Its meaning here.
-        differences: Answers that it judges otherwise.
-    """
-
-    entry: dict[str, Any] | None = None
-    evaluator: tuple[str, dict[str, Any]] | None = None
-    metric: str = ""
-    limit: Any = None
-    expected: list[str] = field(default_factory=list)
-    judged: bool = False
-    members: "list[tuple[Outcome, Any]]" = field(default_factory=list)
-    fate: Fate = Fate.SAME
-    text: str = ""
-    differences: list[VerdictDifference] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Assertion:
-    """One assertion, with its value rendered.
-
-    Attributes:
-        kind: Its type without ``not-``.
-        negated: Whether the type begins with ``not-``.
-        value: The value to compare with.
-        threshold: As the source has it.
-        raw: The whole.
-    """
-
-    kind: str
-    negated: bool
-    value: Any
-    threshold: Any
-    raw: Mapping[str, Any]
-
-    def check(
-        self, name: str, argument: Any, differences: Iterable[VerdictDifference] = (), text: str = "", **more: Any
-    ) -> Outcome:
-        """Return the outcome that is a check; differences are those of the assertion without ``not-``."""
-        key = f"not_{name}" if self.negated else name
-        listed = [each.negated() if self.negated else each for each in differences]
-        return Outcome({key: argument}, text=f"check {key}{'; ' + text if text else ''}", differences=listed, **more)
-
-    def text_value(self) -> str:
-        """Return the value as text.
-
-        Raises:
-            LeftOutError: It is none, or empty.
-        """
-        if isinstance(self.value, list | Mapping) or self.value is None or self.value == "":
-            raise LeftOutError(f"its value is {described(self.value)}, expected text")
-        return plain_text(self.value)
-
-    def texts(self) -> list[str]:
-        """Return the value as texts; one text is a list with commas.
-
-        Raises:
-            LeftOutError: It has no text.
-        """
-        value = comma_list(self.value) if isinstance(self.value, str) else self.value
-        if not isinstance(value, list) or not value or any(isinstance(each, list | Mapping) for each in value):
-            raise LeftOutError(f"its value is {described(value)}, expected a list of texts")
-        return [plain_text(each) for each in value]
-
-    def share(self, default: float) -> float:
-        """Return the threshold of a score from 0 to 1.
-
-        Raises:
-            LeftOutError: It is none.
-        """
-        value = self.number(default)
-        if not 0 <= value <= 1:
-            raise LeftOutError(f"its threshold is {value:g}, expected a number from 0 to 1")
-        return value
-
-    def number(self, default: float | None = None) -> float:
-        """Return the threshold.
-
-        Raises:
-            LeftOutError: There is none, or it is no number.
-        """
-        value = default if self.threshold is None else self.threshold
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            return value
-        raise LeftOutError(f"its threshold is {described(value)}, expected a number")
-
-
-def comma_list(text: str) -> list[str]:
-    r"""Return the texts between the commas of a value; quotation marks hold commas, blank texts are left out.
-
-    Raises:
-        LeftOutError: A quotation mark is not closed, or more follows it.
-
-    Example:
-        >>> comma_list(r'a, "b, \"c\"",, d')
-        ['a', 'b, "c"', 'd']
-    """
-    texts, remaining = [], text.lstrip(f"{SPACES},")
-    while remaining:
-        match = _LISTED.match(remaining)
-        if match is None:
-            raise LeftOutError(f"its list {quotation(text, 60)} has a quotation that does not end before a comma")
-        quoted, plain = match.groups()
-        texts.append(_ESCAPED.sub(r"\1", quoted) if quoted is not None else plain.strip(SPACES))
-        remaining = remaining[match.end() :].lstrip(f"{SPACES},")
-    return texts
-
-
-def described(value: Any) -> str:
-    """Return what a value is, for messages."""
-    if value is None:
-        return "absent"
-    if isinstance(value, list | Mapping):
-        return "a list" if isinstance(value, list) else "an object"
-    return f"{value!r}"
 
 
 class AssertionReader:
@@ -282,15 +151,19 @@ class AssertionReader:
         if changed or "transform" in raw:
             why = changed or "its transform changes the answer by code, which is never executed"
             raise LeftOutError(f"{why}; let a target return that text as a part, and read it with on: PATH")
-        if raw.get("weight") == 0:
-            raise LeftOutError("its weight is 0, so it cannot fail there; a check here can: use an evaluator instead")
-        make = _KINDS.get(base)
+        make = KINDS.get(base)
         if make is None:
             raise LeftOutError(f"there is no such check; write instead: {_ADVICE.get(base, _OTHERWISE)}")
         value = self._value(raw.get("value"), variables)
         if base.startswith("similar") and self.embeddings is not None:
             raw = {"provider": self.embeddings, **raw}
-        outcome = make(Assertion(base, kind != base, value, raw.get("threshold"), raw))
+        try:
+            outcome = make(Assertion(base, kind != base, value, raw.get("threshold"), raw))
+        except RefusedThereError as error:
+            return constant(str(error), met=False, fails_case=True)
+        if raw.get("weight") == 0:
+            text = "no check: its weight is 0, so it cannot fail; use an evaluator for its score"
+            return Outcome(text=text, weightless=True)
         if outcome.judged:
             grader, _ = grader_of(raw.get("provider") or self.grader or GRADER)
             if grader != self.judge:
@@ -343,12 +216,23 @@ class AssertionReader:
 
 
 def _with_text(assertion: Assertion) -> Outcome:
+    is_number = isinstance(assertion.value, int | float) and not isinstance(assertion.value, bool)
+    if not (isinstance(assertion.value, str) or (is_number and assertion.kind != "starts-with")):
+        raise RefusedThereError(f"its value is {described(assertion.value)}, expected text")
+    if assertion.value == "":
+        raise RefusedThereError("its value is empty")
     value = assertion.text_value()
     return assertion.check(assertion.kind.replace("-", "_"), value, _of_texts(assertion, value))
 
 
 def _contains_several(assertion: Assertion) -> Outcome:
-    values = assertion.texts()
+    values = [] if assertion.value == [] else assertion.texts(absent="null")
+    if assertion.kind.endswith("-all"):
+        values = [each for each in values if each]  # every answer contains an empty text
+    if not values or "" in values:
+        why = "its list has no text" if not values else "its list has an empty text, which every answer contains"
+        every = assertion.kind.endswith("-all") or bool(values)
+        return constant(why, met=every is not assertion.negated)
     return assertion.check(assertion.kind.replace("-", "_"), values, _of_texts(assertion, *values))
 
 
@@ -373,23 +257,35 @@ def _equals(assertion: Assertion) -> Outcome:
 
 
 def _regex(assertion: Assertion) -> Outcome:
-    pattern, differs = python_pattern(assertion.text_value())
+    if assertion.value == "":
+        raise RefusedThereError("its value is empty")
+    text = assertion.text_value()
+    try:
+        pattern, differs = python_pattern(text)
+    except LeftOutError as error:
+        return constant(str(error), met=False)
     return assertion.check("regex", pattern, [VerdictDifference(differs)] if differs else ())
 
 
 def _json(assertion: Assertion) -> Outcome:
     name = assertion.kind.replace("-", "_")
     schema = assertion.value
+    if schema is True and assertion.negated:
+        raise LeftOutError("promptfoo refuses the schema true for answers in JSON")
+    if schema is True:
+        return constant("promptfoo refuses the schema true", met=False)
     if isinstance(schema, str) and schema.strip():
         schema = _parsed(schema)
     notes: list[str] = []
-    argument = True if schema in (None, "") else json_schema(_with_patterns(schema, notes))
+    argument = True if schema is False or schema in (None, "") else json_schema(_with_patterns(schema, notes))
     differences = [VerdictDifference(each) for each in notes]
     if _has_formats(schema):
         differences.append(VerdictDifference("formats in the schema are not checked", Direction.LOOSER))
     if assertion.kind == "contains-json":
         reason = "only strict JSON counts, where promptfoo also reads sloppy JSON"
         differences.append(VerdictDifference(reason, Direction.STRICTER, as_example("{a: 1}")))
+        reason = "a list counts too, where promptfoo looks for objects"
+        differences.append(VerdictDifference(reason, Direction.LOOSER, as_example("[1]")))
     return assertion.check(name, argument, differences)
 
 
@@ -438,7 +334,11 @@ def _parsed(text: str) -> Any:
 
 def _levenshtein(assertion: Assertion) -> Outcome:
     most = math.floor(assertion.number(_LEVENSHTEIN))
-    text = assertion.text_value()
+    if not isinstance(assertion.value, str):
+        raise RefusedThereError(f"its value is {described(assertion.value)}, expected text")
+    if most < 0:
+        return assertion.decided(f"its threshold is {most}")
+    text = assertion.value
     differences = list(of_composing(text))
     if most > 0:
         reason = "a character outside the first 65,536, such as an emoji, is one edit, and two there"
@@ -456,13 +356,17 @@ def _words(assertion: Assertion) -> Outcome:
             if limits.get(end) is not None
         ]
     except (TypeError, ValueError, OverflowError):
-        raise LeftOutError(f"its value is {described(value)}, expected a number, or min and max") from None
+        raise RefusedThereError(f"its value is {described(value)}, expected a number, or min and max") from None
     if not checks:
-        raise LeftOutError("it has neither min nor max")
+        raise RefusedThereError("it has neither min nor max")
+    if checks[-1].get("max_words", 0) < 0:
+        return assertion.decided("no answer has a negative number of words")
+    reason = "white space is that of Unicode, and that of JavaScript there"
+    differences = [VerdictDifference(reason, example=as_example("two\x85words"))]
     if len(checks) == 1:
         ((name, number),) = checks[0].items()
-        return assertion.check(name, number)
-    return assertion.check("all_of", checks, text="min_words and max_words")
+        return assertion.check(name, number, differences)
+    return assertion.check("all_of", checks, differences, text="min_words and max_words")
 
 
 def _cost(assertion: Assertion) -> Outcome:
@@ -475,10 +379,6 @@ def _latency(assertion: Assertion) -> Outcome:
 
 def _refusal(assertion: Assertion) -> Outcome:
     return assertion.check("refusal", True, [VerdictDifference("other phrases count as refusals")])
-
-
-def _empty(assertion: Assertion) -> Outcome:
-    return assertion.check("empty", True)
 
 
 def _judged(assertion: Assertion) -> Outcome:
@@ -533,6 +433,9 @@ def _similar(assertion: Assertion) -> Outcome:
         limit={"max": most} if assertion.negated else most,
         expected=expected,
         text="evaluator semantic, metric embedding_similarity, with a threshold of the case",
+        differences=[
+            VerdictDifference("a similarity within a rounding error of the threshold may be on its other side")
+        ],
     )
 
 
@@ -554,8 +457,8 @@ def _overlap(assertion: Assertion) -> Outcome:
     )
 
 
-_KINDS: Final[Mapping[str, Callable[[Assertion], Outcome]]] = {
-    **dict.fromkeys(("contains", "icontains", "starts-with", "ends-with"), _with_text),
+KINDS: Final[Mapping[str, Callable[[Assertion], Outcome]]] = {
+    **dict.fromkeys(("contains", "icontains", "starts-with"), _with_text),
     **dict.fromkeys(("contains-all", "contains-any", "icontains-all", "icontains-any"), _contains_several),
     **dict.fromkeys(("is-json", "contains-json"), _json),
     **dict.fromkeys(
@@ -572,7 +475,6 @@ _KINDS: Final[Mapping[str, Callable[[Assertion], Outcome]]] = {
     **dict.fromkeys(("similar", "similar:cosine", "similar:dot", "similar:euclidean"), _similar),
     **dict.fromkeys(_OVERLAP, _overlap),
     "cost": _cost,
-    "empty": _empty,
     "equals": _equals,
     "is-refusal": _refusal,
     "latency": _latency,
@@ -580,6 +482,7 @@ _KINDS: Final[Mapping[str, Callable[[Assertion], Outcome]]] = {
     "regex": _regex,
     "word-count": _words,
 }
+"""Type without ``not-`` to what it becomes."""
 
-TYPES: Final = frozenset({*_KINDS, *_ADVICE, *_CODE_TYPES, *_OTHER_TYPES}) - {"empty"}
+TYPES: Final = frozenset({*KINDS, *_ADVICE, *_CODE_TYPES, *_OTHER_TYPES}) - {"empty", "ends-with"}
 """Types of assertions, without ``not-``."""

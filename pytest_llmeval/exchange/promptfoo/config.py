@@ -19,7 +19,8 @@ from pytest_llmeval.exchange.contract import (
     as_mapping,
     read_source,
 )
-from pytest_llmeval.exchange.promptfoo.assertions import AssertionReader, Outcome
+from pytest_llmeval.exchange.promptfoo.assertions import AssertionReader
+from pytest_llmeval.exchange.promptfoo.outcomes import Outcome, constant
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles, ImportedPrompt, PromptReader
 from pytest_llmeval.exchange.promptfoo.providers import (
     ImportedModel,
@@ -257,7 +258,7 @@ class _ConfigImport:
         if is_set or is_template(json.dumps(noted.value)):
             return False
         outcome = self.assertions.read(noted.value, {}, noted.path, noted.ledger, changed)
-        if outcome is None:
+        if outcome is None or outcome.weightless:
             return True
         if outcome.entry is None:
             return False
@@ -318,31 +319,40 @@ class _ConfigImport:
         """Add checks and metrics to a case."""
         if row.threshold is not None and is_reached_always(row.threshold.value):
             for noted in asserts:
+                outcome = self._read(noted, variables, row.changed, pooled=True)
+                if outcome is not None and outcome.fails_case and outcome.entry is not None:
+                    case["checks"] = [outcome.entry]
+                    continue
                 why = "the threshold of its test is always reached, so it cannot fail there; a check here can"
                 noted.ledger.lost(noted.path, str(as_mapping(noted.value).get("type", "assertion")), why)
             text = "the case has no checks, and so no scores of them"
             row.threshold.ledger.near(row.threshold.path, "threshold of a test", text)
             return
         outcomes: list[tuple[Outcome, Any]] = []
+        refused: list[dict[str, Any]] = []
         pooled = row.threshold is not None and isinstance(row.threshold.value, int | float)
         for noted in asserts:
-            raw = as_mapping(noted.value)
-            if raw.get("type") == "assert-set":
-                outcome = self._of_set(noted, variables, row.changed, pooled=pooled)
-            else:
-                outcome = self.assertions.read(noted.value, variables, noted.path, noted.ledger, row.changed)
+            outcome = self._read(noted, variables, row.changed, pooled=pooled)
             if outcome is None:
                 continue
-            if outcome.entry is None:
+            if outcome.entry is None and not outcome.weightless:
                 self._measure(case, outcome, noted)
+            elif outcome.fails_case and outcome.entry is not None:
+                refused.append(outcome.entry)
             else:
                 self.judged = self.judged or outcome.judged
-                outcomes.append((outcome, raw.get("weight", 1)))
+                outcomes.append((outcome, as_mapping(noted.value).get("weight", 1)))
         entries = [outcome.entry for outcome, _ in outcomes if outcome.entry is not None]
-        if row.threshold is not None:
+        if row.threshold is not None and not refused:
             entries = self._with_threshold(entries, outcomes, row.threshold, len(asserts))
-        if entries:
-            case["checks"] = entries
+        if entries or refused:
+            case["checks"] = [*entries, *refused[:1]]
+
+    def _read(self, noted: Noted, variables: Mapping[str, Any], changed: str, *, pooled: bool) -> Outcome | None:
+        """Return the outcome of an assertion or a set, after noting it; ``None`` if it is not imported."""
+        if as_mapping(noted.value).get("type") == "assert-set":
+            return self._of_set(noted, variables, changed, pooled=pooled)
+        return self.assertions.read(noted.value, variables, noted.path, noted.ledger, changed)
 
     def _with_threshold(
         self, entries: list[dict[str, Any]], outcomes: Sequence[tuple[Outcome, Any]], threshold: Noted, total: int
@@ -364,10 +374,14 @@ class _ConfigImport:
         for number, each in enumerate(members):
             place = (*path, "assert", number)
             outcome = self.assertions.read(each, variables, place, ledger, changed)
-            if outcome is not None and outcome.entry is None:
+            if outcome is not None and outcome.entry is None and not outcome.weightless:
                 ledger.lost(place, str(each.get("type")), "a metric cannot be part of a set; write it beside the set")
             elif outcome is not None:
                 outcomes.append((outcome, each.get("weight", 1)))
+        if any(each.fails_case for each, _ in outcomes):
+            outcome = constant("promptfoo refuses one of its assertions", met=False, fails_case=True)
+            ledger.same(path, "assert-set", outcome.text)
+            return outcome
         try:
             entry, text, differences = together(outcomes, None if pooled else raw.get("threshold"), len(members))
             judged = any(each.judged for each, _ in outcomes)

@@ -86,8 +86,8 @@ class ImportedService:
         Raises:
             LeftOutError: What is sent cannot be had here.
         """
-        texts = _SentTexts(prompt, inputs, as_text=self.settings["method"] == "GET")
         try:
+            texts = _SentTexts(prompt, inputs, as_text=self.settings["method"] == "GET")
             request = texts.placed(self.template)
         except TemplateError as error:
             raise LeftOutError(f"what it sends needs {error}, which is never executed; {_INSTEAD}") from None

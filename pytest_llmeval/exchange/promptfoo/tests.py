@@ -19,12 +19,14 @@ from pytest_llmeval.exchange.contract import (
     read_records,
 )
 from pytest_llmeval.exchange.differences import Direction, VerdictDifference
-from pytest_llmeval.exchange.promptfoo.assertions import TYPES, Outcome, comma_list, described
+from pytest_llmeval.exchange.promptfoo.assertions import TYPES
+from pytest_llmeval.exchange.promptfoo.outcomes import Outcome, comma_list, constant, described
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.templates import SPACES, TemplateError, filled, is_template
 
 _DATA_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".yaml", ".yml"})
 _MOST_EXPANDED = 10_000
+_REFERENCE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}", re.ASCII)
 _NUMBER = re.compile(rf"[{SPACES}]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[{SPACES}]*")
 _TYPE = "|".join(map(re.escape, sorted(TYPES, reverse=True)))
 _CELL = re.compile(rf"(not-)?({_TYPE})(?:\(([0-9]+(?:\.[0-9]+)?)\))?(?::(.*))?", re.DOTALL)
@@ -244,6 +246,8 @@ class TestReader:
                     self._labels(row, value, place, ledger)
                 case "options" if isinstance(value, Mapping):
                     self._options(row, value, place, ledger)
+                case "providerOutput" if value in ("", None, 0, False):  # a provider is asked in its place
+                    ledger.same(place, "providerOutput", "the case has no recorded answer")
                 case "providerOutput":
                     row.prediction = value
                     ledger.same(place, "providerOutput", "the prediction of the case")
@@ -336,7 +340,7 @@ class TestReader:
             final, faulty = {}, dict(lost)
             for name, value in raw.items():
                 try:
-                    final[name] = filled(value, raw) if isinstance(value, str) and is_template(value) else value
+                    final[name] = _resolved(value, raw) if isinstance(value, str) and is_template(value) else value
                 except TemplateError as error:
                     faulty[name] = f"it needs {error}, which is never executed"
             yield {name: "" if value is None else value for name, value in final.items()}, faulty
@@ -352,6 +356,25 @@ class TestReader:
         if path.suffix.lower() in (".yaml", ".yml"):
             return self.files.value(f"file://{path.relative_to(self.files.folder).as_posix()}")
         return self.files.text(path)
+
+
+def _resolved(text: str, variables: Mapping[str, Any]) -> str:
+    """Return a variable with those that it names.
+
+    Raises:
+        TemplateError: It names what is no variable: there, prompts and assertions see different texts.
+    """
+    pending, names = [text], set[str]()
+    while pending:
+        bare = _REFERENCE.sub("", pending[-1])
+        if is_template(bare):
+            raise TemplateError(f"more than names of variables, {bare}")
+        for name in set(_REFERENCE.findall(pending.pop())) - names:
+            if variables.get(name) is None:
+                raise TemplateError(f"{{{{ {name} }}}}, which is no variable")
+            names.add(name)
+            pending.append(str(variables[name]))
+    return filled(text, variables)
 
 
 def assertion_of_cell(cell: str) -> dict[str, Any]:
@@ -404,23 +427,28 @@ def together(
     Raises:
         LeftOutError: The threshold cannot be had.
     """
+    if not total:
+        raise LeftOutError("there is no assertion")
+    is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if is_number and not 0 < threshold <= 1:
+        decided = constant(f"its threshold is {threshold:g}", met=threshold <= 0)
+        return dict(decided.entry or {}), decided.text, []
     entries = [(_bare(outcome.entry), outcome) for outcome, _ in outcomes if outcome.entry is not None]
-    if not entries:
+    if not entries and len(outcomes) < total:
         raise LeftOutError("none of its assertions is imported as a check")
+    if not entries or (is_number and not any(_weight(each) for _, each in outcomes)):
+        decided = constant("the weight of all its assertions is 0", met=threshold is None)
+        return dict(decided.entry or {}), decided.text, []
     differences = []
-    if len(entries) < total:
+    if len(outcomes) < total:
         direction = Direction.LOOSER if threshold is None else Direction.EITHER
         differences.append(VerdictDifference("of those imported", direction))
     if threshold is None:
         return {"all_of": [entry for entry, _ in entries]}, "check all_of", differences
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+    if not is_number:
         raise LeftOutError(f"its threshold is {described(threshold)}, expected a number")
     counted = _counted(outcomes)
-    least = next((number for number in range(len(counted) + 1) if number / len(counted) >= threshold), None)
-    if least == 0:
-        raise LeftOutError("its threshold of 0 is always reached: leave it out")
-    if least is None:
-        raise LeftOutError(f"its threshold is {threshold:g}, which no score reaches: expected at most 1")
+    least = next(number for number in range(len(counted) + 1) if number / len(counted) >= threshold)
     text = f"check at_least: {least} of {len(counted)}"
     if len(counted) > len(entries):
         text += "; a check counts as often as its share of the mean needs"
@@ -439,8 +467,6 @@ def _counted(outcomes: Sequence[tuple[Outcome, Any]]) -> list[dict[str, Any]]:
     unit = Fraction(
         math.gcd(*(share.numerator for _, share in shares)), math.lcm(*(share.denominator for _, share in shares))
     )
-    if not unit:
-        raise LeftOutError("none of its assertions has a weight")
     counts = [(entry, int(share / unit)) for entry, share in shares]
     if sum(count for _, count in counts) > _MOST_COUNTED:
         raise LeftOutError(f"its weights would need more than {_MOST_COUNTED} checks")
@@ -453,7 +479,10 @@ def _shares(outcomes: Sequence[tuple[Outcome, Any]], share: Fraction) -> Iterato
         own = share * _weight(weight)
         if outcome.members:
             total = sum(_weight(each) for _, each in outcome.members)
-            yield from _shares(outcome.members, own / total)
+            if total:
+                yield from _shares(outcome.members, own / total)
+            else:
+                yield dict(constant("", met=False).entry or {}), own
         elif outcome.entry is not None:
             yield _bare(outcome.entry), own
 
