@@ -91,6 +91,7 @@ EXAMPLES: Mapping[str, Example] = {
     "recorded": Example(
         {"metrics": ["accuracy"]}, None, None, {"runs": [{"accuracy": 1}]}, {"runs": [{"accuracy": 0.5}]}
     ),
+    "routing": Example({}, None, {"expect": "lookup"}, _CALL, {"tool_calls": [{"name": "search", "arguments": {}}]}),
     "segmentation": Example({}, _SENTENCES, [1, 5], [1, 5], [2, 8]),
     "text": Example({}, "Where did Bela paint the harbour?", "At Orrin Bay.", "At Orrin Bay.", "At the quay of Lumen."),
     "tools": Example({}, None, _CALL, _CALL, {"tool_calls": [{"name": "search", "arguments": {}}]}),
@@ -473,6 +474,10 @@ def _calls(rng: random.Random) -> Any:
     return [{"name": rng.choice("ab"), "arguments": {"x": rng.randint(1, 2)}} for _ in range(rng.randint(0, 3))]
 
 
+def _route(rng: random.Random) -> Any:
+    return {"expect": rng.choice(["a", "b", None]), "not": ["c"], "args": {"x": 1}}
+
+
 def _instructions(rng: random.Random) -> Any:
     return {"instructions": list(WORDS[: rng.randint(0, 3)])}
 
@@ -543,6 +548,7 @@ _OWN: Mapping[str, Generator] = {
     "checks": Generator(lambda: get_checks(*CHECKS), _text, _text),
     "checks, judged": Generator(lambda: get_checks(*CHECKS, {"judge": "Is grey."}), _text, _text, _question),
     "tools": Generator(lambda: get_evaluator("tools"), _calls, _calls),
+    "routing": Generator(lambda: get_evaluator("routing"), _route, _calls),
     **{
         name: _narrative(name)
         for name in (

@@ -959,6 +959,39 @@ def retrieval(
         ValueError: An option is out of its range.
     """
 
+def routing(
+    *,
+    others: Literal["wrong", "allowed"] = ...,
+    ignore: Sequence[str] = ...,
+    tools: str | None = ...,
+    as_: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+) -> Entry:
+    """Recall and precision of each tool, those of the worst one, and false alarms.
+
+    ``expected`` is the name of a tool, or ``{expect, not, args}``, where ``expect: none`` means that nothing fires. The
+    prediction has tool calls as for `tools`; or it is a text with JSON, ``{"tool": NAME, "arguments": {...}}``, where
+    null or ``none`` calls nothing. What has none of these is errored, which is not the same as calling nothing.
+
+    * ``routing_accuracy``: cases in which the expected tool fires, and no other that counts;
+    * ``route_recall[tool]``: cases that expect a tool in which it fires; ``route_precision[tool]``: cases in which it
+      fires that expect it, 0 for a tool that is expected and never fires. Where some cases expect nothing, silence
+      counts as a tool, ``(none)``;
+    * ``worst_recall``, ``worst_precision``: the smallest of these; ``worst_recall_low``, ``worst_precision_low``: the
+      smallest lower bound of their Wilson intervals, at 95 % for all tools together (Bonferroni);
+    * ``false_alarms``: cases that expect nothing in which something fires;
+    * ``route_arguments``: cases with expected arguments, or a schema of them, whose calls have them and are valid.
+
+    Args:
+        others: Whether any other tool that fires is wrong, or only those that a case excludes.
+        ignore: Patterns of tools that do not count, such as ``search_*`` before the one that matters.
+        tools: The list of tools, as for the source ``tools``: calls of others are malformed, and arguments are checked.
+
+    Raises:
+        ValueError: The list of tools cannot be used.
+    """
+
 def segmentation(
     *, tolerance: int = ..., as_: str | None = None, on: str | None = None, turn: Turn | None = None
 ) -> Entry:
@@ -1536,6 +1569,7 @@ __all__ = [
     "refusal",
     "regex",
     "retrieval",
+    "routing",
     "rubric",
     "segmentation",
     "semantic",

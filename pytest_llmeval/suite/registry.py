@@ -55,6 +55,7 @@ _UNTIL_NAMED = (
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",
     "pytest_llmeval.tasks.retrieval:register",
+    "pytest_llmeval.tasks.routing:register",
 )
 """What ships and is imported when a name is looked up that is not known yet, or when names are listed or added."""
 

@@ -74,6 +74,7 @@ EXCEPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "whole numbers are boundaries, and an empty list says that there are none",
     ),
     "tools": (calls_nothing, "an empty list says that no tool was called"),
+    "routing": (calls_nothing, "an empty list says that no tool fired"),
     "document_ids": (lists_ids, "an empty list says that nothing was retrieved, and any text or number is an id"),
     "retrieval": (lists_documents, "an empty list says that nothing was found, and an object with a text is a result"),
     "emotion_cause": (finds_nothing, "an empty list says that there are no pairs"),

@@ -1,0 +1,306 @@
+"""Evaluator ``routing``: the tool or skill that fires for a request, compared with the one that should."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import (
+    NO_LABEL,
+    ConfusionMatrix,
+    LabelTable,
+    ReportTable,
+    cell_name,
+    label_key,
+    label_name,
+    read_cells,
+)
+from pytest_llmeval.core.wording import listed, unknown_name
+from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
+from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, ToolSchemas, pair_calls
+from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.tasks.routing.catalogue import ListedTool
+
+_ALPHA: Final = 0.05
+_FIRED: Final = "fired"
+_HIT, _MISS = '"hit"', '"miss"'
+_WORST: Final = ("worst_recall", "worst_precision", "worst_recall_low", "worst_precision_low")
+_FAMILIES: Final = ("route_recall[tool]", "route_precision[tool]", "route_support[tool]", "route_fired[tool]")
+_ARGUMENTS: Final = "route_arguments"
+
+
+class Route(NamedTuple):
+    """What a case expects.
+
+    Attributes:
+        tool: The tool that should fire; ``None`` for none.
+        siblings: Tools that must not.
+        arguments: Arguments that a call must have at least; ``None`` if they do not matter.
+    """
+
+    tool: str | None
+    siblings: frozenset[str]
+    arguments: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Routing(Evaluator):
+    """Recall and precision of each tool, those of the worst one, and false alarms.
+
+    ``expected`` is the name of a tool, or ``{expect, not, args}``, where ``expect: none`` means that nothing fires. The
+    prediction has tool calls as for `tools`; or it is a text with JSON, ``{"tool": NAME, "arguments": {...}}``, where
+    null or ``none`` calls nothing. What has none of these is errored, which is not the same as calling nothing.
+
+    * ``routing_accuracy``: cases in which the expected tool fires, and no other that counts;
+    * ``route_recall[tool]``: cases that expect a tool in which it fires; ``route_precision[tool]``: cases in which it
+      fires that expect it, 0 for a tool that is expected and never fires. Where some cases expect nothing, silence
+      counts as a tool, ``(none)``;
+    * ``worst_recall``, ``worst_precision``: the smallest of these; ``worst_recall_low``, ``worst_precision_low``: the
+      smallest lower bound of their Wilson intervals, at 95 % for all tools together (Bonferroni);
+    * ``false_alarms``: cases that expect nothing in which something fires;
+    * ``route_arguments``: cases with expected arguments, or a schema of them, whose calls have them and are valid.
+
+    Attributes:
+        others: Whether any other tool that fires is wrong, or only those that a case excludes.
+        ignore: Patterns of tools that do not count, such as ``search_*`` before the one that matters.
+        tools: The list of tools, as for the source ``tools``: calls of others are malformed, and arguments are checked.
+
+    Raises:
+        ValueError: The list of tools cannot be used.
+    """
+
+    name = "routing"
+    reads: ClassVar[Reads] = Reads("tool_calls", second_part="messages", lists=True)
+
+    others: Literal["wrong", "allowed"] = "wrong"
+    ignore: tuple[str, ...] = ()
+    tools: str | None = field(default=None, metadata={"path": True})
+
+    @cached_property
+    def _catalogue(self) -> "Mapping[str, ListedTool] | None":
+        from pytest_llmeval.tasks.routing.catalogue import read_catalogue
+
+        return None if self.tools is None else read_catalogue(Path(self.tools))
+
+    @cached_property
+    def _schemas(self) -> ToolSchemas | None:
+        if self._catalogue is None:
+            return None
+        schemas = {name: dict(each.parameters) for name, each in self._catalogue.items() if each.parameters}
+        return ToolSchemas(schemas) if schemas else None
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics."""
+        ignored = f"ignored:{','.join(sorted(self.ignore))}|" if self.ignore else ""
+        signature = f"others:{self.others}|{ignored}v:{self.version}"
+        adjusted = f"bonferroni:0.95|{signature}"
+        return [
+            Metric("routing_accuracy", signature=signature, averaged=True),
+            *(Metric(name, signature=adjusted if name.endswith("_low") else signature) for name in _WORST),
+            Metric("false_alarms", higher_is_better=False, signature=signature),
+            Metric(_ARGUMENTS, signature=f"arguments:partial|{signature}"),
+            *(Metric(name, high=None if name in _FAMILIES[2:] else 1.0, signature=signature) for name in _FAMILIES),
+        ]
+
+    def tables(self) -> Sequence[ReportTable]:
+        """Return the rates of each tool, and what fired for what was expected."""
+        columns = dict(zip(("recall", "precision", "expected", "fired"), _FAMILIES, strict=True))
+        return [
+            LabelTable("Tools", "tool", columns, counts=("expected", "fired")),
+            ConfusionMatrix("Expected tool by row, fired by column"),
+        ]
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the expectation, or with the list of tools."""
+        try:
+            known, _ = self._catalogue, self._schemas
+        except (EvaluatorError, ValueError) as error:
+            yield f"tools: {error}"
+            return
+        if case.expected is None:
+            return
+        route = _route(case.expected)
+        if isinstance(route, str):
+            yield route
+        elif known is not None:
+            named = sorted(route.siblings | ({route.tool} if route.tool is not None else set()))
+            yield from (unknown_name("tool", name, known) for name in named if name not in known)
+
+    def measure(self, case: Case) -> Observation:
+        """Compare the tools that fired in one case with the expected one."""
+        names = [each.name for each in self.describe() if "[" not in each.name]
+        route = None if case.expected is None else _route(case.expected)
+        if route is None or isinstance(route, str):
+            return Observation({}, undefined=dict.fromkeys(names, route or "no expected tool"))
+        try:
+            calls = _calls(case.prediction)
+        except MissingTraceError as error:
+            return Observation({}, errored=dict.fromkeys(names, str(error)))
+        calls = [each for each in calls if not any(fnmatchcase(each.name, pattern) for pattern in self.ignore)]
+        fired = list(dict.fromkeys(each.name for each in calls))
+        faults = [f"tool_calls{each.fault}" for each in calls if each.fault]
+        if self._catalogue is not None:
+            unknown = [each for each in fired if each not in self._catalogue]
+            faults += [f"found a call of {each!r}, which is no tool of the list" for each in unknown]
+        wrong = [each for each in fired if self._is_wrong(each, route)]
+        is_hit = not wrong if route.tool is None else route.tool in fired
+        gold = NO_LABEL if route.tool is None else _key(route.tool)
+        right = [NO_LABEL if route.tool is None else _key(route.tool)] if is_hit else []
+        counts = {"routing.cases": 1.0, "routing.right": float(is_hit and not wrong and not faults)}
+        counts[cell_name(gold, _HIT if is_hit else _MISS, _FIRED)] = 1.0
+        counts |= {cell_name(gold, each): 1.0 for each in [*right, *map(_key, wrong)] or [NO_LABEL]}
+        lines = [f"found {listed(fired) or 'no call'}, expected {route.tool or 'none'}"] if wrong or not is_hit else []
+        undefined = {} if route.tool is None else {"false_alarms": "a tool is expected"}
+        schema = None if self._schemas is None else self._schemas.schemas.get(route.tool or "")
+        if route.tool is None or (route.arguments is None and schema is None):
+            undefined[_ARGUMENTS] = "no arguments are expected"
+        else:
+            stated = self._arguments(
+                route, [each for each in calls if each.name == route.tool], has_schema=bool(schema)
+            )
+            counts |= {"arguments.stated": 1.0, "arguments.right": float(is_hit and not stated)}
+            lines += stated
+        return Observation(counts, {"wrong": lines} if lines else {}, undefined, "; ".join(faults) or None)
+
+    def _is_wrong(self, name: str, route: Route) -> bool:
+        return name != route.tool and (self.others == "wrong" or route.tool is None or name in route.siblings)
+
+    def _arguments(self, route: Route, calls: Sequence[ToolCall], *, has_schema: bool) -> list[str]:
+        """Return what is wrong with the arguments of the calls of the expected tool."""
+        faults = []
+        if self._schemas is not None and has_schema:
+            faults += [fault for each in calls if (fault := self._schemas.fault(each)) is not None]
+        if route.arguments is not None and calls:
+            pairing = pair_calls([ToolCall(calls[0].name, route.arguments)], calls, ArgumentRules("partial"))
+            faults += [] if pairing.agreeing else list(pairing.lines)
+        return faults
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Compute the metrics from summed counts."""
+        import numpy as np
+
+        zero = np.zeros(sums.length)
+        cells, outcomes = read_cells(sums), read_cells(sums, _FIRED)
+        expected_silence = {NO_LABEL} if any(gold == NO_LABEL for gold, _ in outcomes) else set()
+        tools = {*(key for cell in cells for key in cell), *(gold for gold, _ in outcomes)} - {NO_LABEL}
+        metrics: dict[str, FloatArray] = {
+            "routing_accuracy": sums["routing.right"] / sums["routing.cases"],
+            "false_alarms": _share(outcomes.get((NO_LABEL, _MISS), zero), outcomes.get((NO_LABEL, _HIT), zero)),
+            _ARGUMENTS: sums["arguments.right"] / sums["arguments.stated"],
+        }
+        rates: dict[str, list[tuple[FloatArray, FloatArray]]] = {"recall": [], "precision": []}
+        for key in sorted(tools | expected_silence):
+            hit, miss = (outcomes.get((key, outcome), zero) for outcome in (_HIT, _MISS))
+            fired = sum((count for (_, each), count in cells.items() if each == key), zero)
+            expected = hit + miss
+            # A tool that is expected and never fires has a precision of 0, so that silence is no success.
+            shown = np.where((fired == 0) & (expected > 0), expected, fired)
+            rates["recall"].append((hit, expected))
+            rates["precision"].append((hit, shown))
+            name = label_name(key)
+            metrics[f"route_recall[{name}]"] = _ratio(hit, expected)
+            metrics[f"route_precision[{name}]"] = _ratio(hit, shown)
+            metrics[f"route_support[{name}]"] = expected
+            metrics[f"route_fired[{name}]"] = fired
+        for kind, pairs in rates.items():
+            metrics[f"worst_{kind}"] = _least([_ratio(*each) for each in pairs], zero)
+            family = sum(((whole > 0).astype(float) for _, whole in pairs), zero)
+            z2 = _squared_quantiles(family)
+            metrics[f"worst_{kind}_low"] = _least([_wilson_low(*each, z2) for each in pairs], zero)
+        return metrics
+
+
+def _ratio(part: "FloatArray", whole: "FloatArray") -> "FloatArray":
+    import numpy as np
+
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), np.nan)
+
+
+def _share(part: "FloatArray", remaining: "FloatArray") -> "FloatArray":
+    return _ratio(part, part + remaining)
+
+
+def _least(columns: "Sequence[FloatArray]", zero: "FloatArray") -> "FloatArray":
+    """Return the smallest value that exists."""
+    import numpy as np
+
+    if not columns:
+        return np.full_like(zero, np.nan)
+    least = np.fmin.reduce(columns)
+    return np.asarray(least, dtype=float)
+
+
+def _squared_quantiles(family: "FloatArray") -> "FloatArray":
+    """Return the squared quantiles of the normal distribution by which so many intervals hold together."""
+    import numpy as np
+
+    quantiles = {
+        size: NormalDist().inv_cdf(1 - _ALPHA / 2 / max(1.0, size)) ** 2 for size in np.unique(family).tolist()
+    }
+    return np.array([quantiles[size] for size in family.tolist()])
+
+
+def _wilson_low(hits: "FloatArray", cases: "FloatArray", z2: "FloatArray") -> "FloatArray":
+    import numpy as np
+
+    n = np.where(cases > 0, cases, 1.0)
+    half = np.sqrt(z2 * (hits * (n - hits) / n + z2 / 4))
+    low = np.where(hits > 0, (hits + z2 / 2 - half) / (n + z2), 0.0)
+    return np.where(cases > 0, low, np.nan)
+
+
+def _key(name: str) -> str:
+    return label_key(name) or NO_LABEL
+
+
+def _route(expected: Any) -> Route | str:
+    """Return what a case expects, or what is wrong with it."""
+    if isinstance(expected, str):
+        expected = {"expect": expected}
+    if not isinstance(expected, Mapping) or "expect" not in expected:
+        return f"found {describe_found(expected)}, expected the name of a tool, or an object with expect"
+    if unknown := [str(key) for key in expected if key not in ("expect", "not", "args")]:
+        return f"found the unknown key {unknown[0]!r}, expected one of expect, not, args"
+    tool, siblings, arguments = expected["expect"], expected.get("not") or [], expected.get("args")
+    siblings = [siblings] if isinstance(siblings, str) else siblings
+    if tool is not None and not isinstance(tool, str):
+        return f"expect: found {describe_found(tool)}, expected the name of a tool, or none"
+    if not isinstance(siblings, list | tuple) or not all(isinstance(each, str) for each in siblings):
+        return f"not: found {describe_found(siblings)}, expected a list of names"
+    if arguments is not None and not isinstance(arguments, Mapping):
+        return f"args: found {describe_found(arguments)}, expected an object"
+    return Route(None if tool == "none" else tool, frozenset(siblings), arguments)
+
+
+def _calls(prediction: Any) -> list[ToolCall]:
+    """Return the calls of a prediction: a trace, or a text with JSON that names a tool.
+
+    Raises:
+        MissingTraceError: It is neither.
+    """
+    if not isinstance(prediction, str):
+        return read_trace(prediction)
+    try:
+        reply = None if prediction.strip().strip('"').lower() in ("none", "null") else read_json(prediction)
+    except NoJsonError as error:
+        raise MissingTraceError(f"found a text without JSON ({error}), expected {{tool, arguments}}") from None
+    calls = []
+    for each in reply if isinstance(reply, list) else [reply]:
+        name = each.get("tool", each.get("name")) if isinstance(each, Mapping) else each
+        if isinstance(name, str) and name != "none":
+            arguments = each.get("arguments") if isinstance(each, Mapping) else None
+            calls.append({"name": name, "arguments": {} if arguments is None else arguments})
+        elif (name is not None and name != "none") or (isinstance(each, Mapping) and not {"tool", "name"} & set(each)):
+            raise MissingTraceError(f"found {json.dumps(each)[:80]}, expected an object with tool and arguments")
+    return read_trace(calls)
