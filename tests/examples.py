@@ -475,7 +475,7 @@ def _calls(rng: random.Random) -> Any:
 
 
 def _route(rng: random.Random) -> Any:
-    return {"expect": rng.choice(["a", "b", None]), "not": ["c"], "args": {"x": 1}}
+    return {"expect": rng.choice(["a", "b", None]), "args": {"x": 1}}
 
 
 def _instructions(rng: random.Random) -> Any:

@@ -574,8 +574,8 @@ def judge(
     may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out.
 
     Args:
-        mode: How to judge; ``auto``: by the label ``question_type``, and ``abstention`` where the case's id ends in
-            ``_abs``.
+        mode: How to judge; ``auto``: by the label ``question_type``, ``abstention`` where the case's id ends in
+            ``_abs``, and ``default_binary`` for cases without either.
         language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
         rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
         corrected: Whether cases carry scores of people, and to report what these make of the judge's.

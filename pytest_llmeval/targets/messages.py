@@ -232,7 +232,7 @@ def target_faults(spec: TargetSpec, objects: Container[str] = ()) -> Iterator[Sp
             yield ("timeout",), "found a timeout beside http, expected it inside http"
     elif spec.timeout is not None:
         yield from _timeout_faults(spec.timeout)
-    if spec.concurrency is not None and not is_function:
+    if spec.concurrency is not None and not is_function and spec.workspace is None:
         where = "inside http" if spec.http is not None else "none: a command gets one input at a time"
         yield ("concurrency",), f"found {spec.concurrency}, expected {where}"
     elif spec.concurrency is not None and spec.concurrency < 1:
@@ -244,8 +244,7 @@ def target_faults(spec: TargetSpec, objects: Container[str] = ()) -> Iterator[Sp
             yield ("world",), f"found a world beside {spec.kind or 'no target'}, expected a python target"
         if spec.world not in objects:
             yield from ((("world",), message) for _, message in _python_faults(spec.world))
-    if spec.command is not None:
-        yield from ((("command", *path), message) for path, message in _command_faults(spec.command))
+    yield from _command_faults(spec)
 
 
 def _python_faults(name: str) -> Iterator[SpecFault]:
@@ -282,12 +281,16 @@ def _http_faults(spec: HttpSpec) -> Iterator[SpecFault]:
             )
 
 
-def _command_faults(command: Sequence[str]) -> Iterator[SpecFault]:
-    if not command or not command[0].strip():
-        yield (), "found no program, expected a list of a program and its arguments"
-    for number, part in enumerate(command):
+def _command_faults(spec: TargetSpec) -> Iterator[SpecFault]:
+    if spec.workspace is not None and spec.command is None:
+        yield ("workspace",), f"found a workspace beside {spec.kind or 'no target'}, expected a command"
+    if spec.command is None:
+        return
+    if not spec.command or not spec.command[0].strip():
+        yield ("command",), "found no program, expected a list of a program and its arguments"
+    for number, part in enumerate(spec.command):
         if "\0" in part:
-            yield (number,), "found a NUL character, expected text"
+            yield ("command", number), "found a NUL character, expected text"
 
 
 def _header_faults(spec: HttpSpec) -> Iterator[SpecFault]:

@@ -340,6 +340,10 @@ def network_target(spec: TargetSpec, folder: Path, calls: RunCalls) -> BatchTarg
         from pytest_llmeval.targets.network import HttpTarget
 
         return HttpTarget(spec.http, calls=calls)
+    if (workspace := spec.workspace_spec) is not None:
+        from pytest_llmeval.targets.workspace import WorkspaceTarget
+
+        return WorkspaceTarget(spec.command or (), workspace, folder, spec.timeout, spec.concurrency)
     from pytest_llmeval.targets.network import CommandTarget
 
     return CommandTarget(spec.command or (), folder, spec.timeout)

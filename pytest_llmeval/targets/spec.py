@@ -66,6 +66,32 @@ class HttpSpec:
 
 
 @dataclass(frozen=True)
+class WorkspaceSpec:
+    """A fresh folder for each case of a command.
+
+    Attributes:
+        folder: A folder next to the suite that is copied; ``None`` for an empty one.
+        copy: Files and folders next to the suite that are copied, too, to their places in the workspace.
+        environment: Variables of the command.
+        environment_from: Variables of this process that it has as well, such as one with a key.
+        must_not_read: Files and folders next to the suite that the command must not read: an answer that shows their
+            path or a line of them does not count.
+        after: Commands that run in the workspace afterwards, such as its tests.
+        max_output: Bytes that the command may write.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    folder: str | None = None
+    copy: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    environment_from: tuple[str, ...] = ()
+    must_not_read: tuple[str, ...] = ()
+    after: tuple[tuple[str, ...], ...] = ()
+    max_output: int = 10_000_000
+
+
+@dataclass(frozen=True)
 class TargetSpec:
     """Where predictions come from: a Python callable, a service, or a command; exactly one of them.
 
@@ -75,9 +101,10 @@ class TargetSpec:
         python: ``module:name`` of the callable; it receives the case's input and returns (or awaits) the prediction.
         timeout: Seconds that one call of the callable or the command may take; ``None`` waits for ever.
         http: The service.
-        command: A program and its arguments, which speaks JSON lines.
-        concurrency: Most calls of the callable at a time; 1 makes them one after the other, in the thread of the tests.
-            ``None`` for as many as the run allows.
+        command: A program and its arguments, which speaks JSON lines; with a workspace, one that runs once per case.
+        workspace: The folder of each case of the command.
+        concurrency: Most calls of the callable at a time, or runs of a command with a workspace; 1 makes them one after
+            the other, in the thread of the tests. ``None`` for as many as the run allows, of commands 1.
         world: ``module:name`` of a context manager of the case, entered for each call of the callable.
         traces: Whether the spans that the callable emits by OpenTelemetry are a part of its answer: messages, calls of
             tools, passages and usage.
@@ -92,6 +119,12 @@ class TargetSpec:
     command: tuple[str, ...] | None = None
     traces: bool = False
     world: str | None = None
+    workspace: str | WorkspaceSpec | None = None
+
+    @property
+    def workspace_spec(self) -> WorkspaceSpec | None:
+        """The workspace in its mapping form."""
+        return WorkspaceSpec(folder=self.workspace) if isinstance(self.workspace, str) else self.workspace
 
     @property
     def kind(self) -> str | None:

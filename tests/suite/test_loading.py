@@ -165,7 +165,7 @@ s.eval.yaml:16:5  gates[0]: found 'f1 > = 3', expected METRIC OPERATOR NUMBER su
 s.eval.yaml:17:5  gates[1]: found neither min nor max, expected at least one of them
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
 s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of arrow, case_retrieval, csv, ecac, \
-fact_check, json, json_v3, jsonl, locomo, longmemeval, results, tau, traces, trec (did you mean 'jsonl'?)
+fact_check, json, json_v3, jsonl, locomo, longmemeval, results, tau, tools, traces, trec (did you mean 'jsonl'?)
 s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton', expected one of id, input, messages, \
 expected, expected_file, prediction, prediction_file, labels, tags, thresholds, checks, always \
 (did you mean 'prediction'?)

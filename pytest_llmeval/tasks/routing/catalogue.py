@@ -30,8 +30,8 @@ class ListedTool(Struct, frozen=True):
     parameters: Mapping[str, Any] = {}
 
     @property
-    def shown(self) -> dict[str, Any]:
-        """What a target is shown of it."""
+    def definition(self) -> dict[str, Any]:
+        """The tool as a target reads it."""
         parameters = {"parameters": self.parameters} if self.parameters else {}
         return {"name": self.name, "description": self.description, **parameters}
 

@@ -1,6 +1,5 @@
 """Evaluator ``routing``: the tool or skill that fires for a request, compared with the one that should."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -205,12 +204,12 @@ class Routing(Evaluator):
             fired = sum((count for (_, each), count in cells.items() if each == key), zero)
             expected = hit + miss
             # A tool that is expected and never fires has a precision of 0, so that silence is no success.
-            shown = np.where((fired == 0) & (expected > 0), expected, fired)
+            counted = np.where((fired == 0) & (expected > 0), expected, fired)
             rates["recall"].append((hit, expected))
-            rates["precision"].append((hit, shown))
+            rates["precision"].append((hit, counted))
             name = label_name(key)
             metrics[f"route_recall[{name}]"] = _ratio(hit, expected)
-            metrics[f"route_precision[{name}]"] = _ratio(hit, shown)
+            metrics[f"route_precision[{name}]"] = _ratio(hit, counted)
             metrics[f"route_support[{name}]"] = expected
             metrics[f"route_fired[{name}]"] = fired
         for kind, pairs in rates.items():
@@ -302,5 +301,5 @@ def _calls(prediction: Any) -> list[ToolCall]:
             arguments = each.get("arguments") if isinstance(each, Mapping) else None
             calls.append({"name": name, "arguments": {} if arguments is None else arguments})
         elif (name is not None and name != "none") or (isinstance(each, Mapping) and not {"tool", "name"} & set(each)):
-            raise MissingTraceError(f"found {json.dumps(each)[:80]}, expected an object with tool and arguments")
+            raise MissingTraceError(f"found {describe_found(each)}, expected an object with tool and arguments")
     return read_trace(calls)

@@ -43,22 +43,22 @@ class ToolsSource(FileSource):
         except EvaluatorError as error:
             file.faults.add(0, 0, "", f"tools: {error}")
             return
-        shown = [each.shown for each in catalogue.values()]
+        definitions = [each.definition for each in catalogue.values()]
         for number, row in enumerate(_rows(file), 1):
             faults = list(_faults(row.data, catalogue))
             for key, message in faults:
                 file.faults.add(row.line, row.column, ".".join(filter(None, (row.path, key))), message)
             if not faults:
-                file.add(self._case(number, row, shown), row.path, row.column)
+                file.add(self._case(number, row, definitions), row.path, row.column)
 
-    def _case(self, number: int, row: DataRow, shown: list[dict[str, Any]]) -> Case:
+    def _case(self, number: int, row: DataRow, definitions: list[dict[str, Any]]) -> Case:
         data = row.data
         name = data.get("id")
         expect = None if data["expect"] in (None, NONE) else data["expect"]
         expected = {"expect": expect, "not": _listed(data.get("not"))}
         return Case(
             id=str(number) if name is None else str(case_id(name)),
-            input={"ask": data["ask"], "tools": shown} if self.show else data["ask"],
+            input={"ask": data["ask"], "tools": definitions} if self.show else data["ask"],
             expected=expected | ({} if data.get("args") is None else {"args": data["args"]}),
             prediction=data.get("prediction", MISSING),
             labels={**{key: str(value) for key, value in (data.get("labels") or {}).items()}, "tool": expect or NONE},

@@ -1,0 +1,154 @@
+"""Commands with a workspace: two programs as stand-ins for coding agents, one honest and one that is not."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.targets.messages import target_faults
+from pytest_llmeval.targets.spec import TargetSpec, WorkspaceSpec
+from pytest_llmeval.targets.workspace import WorkspaceTarget, read_transcript
+
+HONEST = """
+import json, os, pathlib, sys
+task = sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read()
+skill = pathlib.Path("skills/pdf/SKILL.md")
+pathlib.Path("report.md").write_text(f"{task} {'with' if skill.exists() else 'without'} skill")
+pathlib.Path("old.txt").unlink()
+pathlib.Path.home().joinpath(".config").mkdir()
+environment = sorted(set(os.environ) - {"LC_CTYPE"})
+message = {"content": [{"type": "tool_use", "name": "Write", "input": {"path": "report.md"}}]}
+print(json.dumps({"type": "assistant", "message": message}))
+usage = {"input_tokens": 12, "output_tokens": 3, "cache": 1}
+home = os.listdir(os.environ["HOME"])
+print(json.dumps({"type": "result", "result": f"{home} {environment}", "total_cost_usd": 0.01, "usage": usage}))
+"""
+
+CHEAT = """
+import os, pathlib, sys, time
+way, where = sys.argv[1:]
+if way == "read":
+    print(pathlib.Path(where).read_text())
+elif way == "daemon":
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            pathlib.Path("pid").write_text(str(os.getpid()))
+            time.sleep(600)
+        os._exit(0)
+    while not pathlib.Path("pid").exists() or not pathlib.Path("pid").read_text():
+        time.sleep(0.01)
+elif way == "flood":
+    while True:
+        os.write(1, b"x" * 65536)
+elif way == "hang":
+    time.sleep(600)
+elif way == "link":
+    os.symlink(where, "link")
+"""
+
+SECRET = "The table of contents must be read before any page is extracted."
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a suite with both programs, a fixture and a skill, and a home with a marker file."""
+    for name, text in {
+        "honest.py": HONEST,
+        "cheat.py": CHEAT,
+        "fixture/old.txt": "old\n",
+        "skills/pdf/SKILL.md": SECRET,
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "marker").write_text("read me", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LLMEVAL_TEST_KEY", "k")
+    return tmp_path
+
+
+def answer(here: Path, program: str, *arguments: str, timeout: float = 60, **spec: Any) -> Any:
+    command = (sys.executable, str(here / program), *arguments)
+    target = WorkspaceTarget(command, WorkspaceSpec(**spec), here, timeout)
+    (reply,) = asyncio.run(target.answer(["Summarize"]))
+    return reply
+
+
+def test_honest_program_has_a_fresh_folder_a_clean_home_and_a_declared_environment(folder: Path) -> None:
+    options: dict[str, Any] = {"environment": {"MODE": "x"}, "environment_from": ("LLMEVAL_TEST_KEY",)}
+    after = ((sys.executable, "-c", "print(open('report.md').read())"), ("false",))
+    reply = answer(folder, "honest.py", folder="fixture", after=after, **options)
+    assert "marker" not in reply["answer"]
+    shown = ("HOME", "LLMEVAL_TEST_KEY", "MODE", "PATH")
+    assert all(f"'{name}'" in reply["answer"] for name in shown)
+    assert "PYTEST_CURRENT_TEST" not in reply["answer"]
+    outcome = reply["outcome"]
+    assert (outcome["exit_code"], outcome["deleted"]) == (0, ["old.txt"])
+    assert outcome["files"] == {"report.md": "Summarize without skill"}
+    assert "--- a/old.txt\n+++ b/old.txt\n@@ -1 +0,0 @@\n-old\n" in outcome["diff"]
+    assert [each["exit_code"] for each in outcome["after"]] == [0, 1]
+    assert outcome["after"][0]["output"] == "Summarize without skill\n"
+    assert reply["usage"] == {"input_tokens": 12, "output_tokens": 3, "cost_usd": 0.01}
+    assert reply["tool_calls"] == [{"name": "Write", "arguments": {"path": "report.md"}}]
+    assert (folder / "fixture" / "old.txt").exists()
+
+
+def test_arm_has_the_files_that_it_copies(folder: Path) -> None:
+    reply = answer(folder, "honest.py", "{input} now", folder="fixture", copy={"skills/pdf": "skills/pdf"})
+    assert reply["outcome"]["files"]["report.md"] == "Summarize now with skill"
+    reply = answer(folder, "honest.py", folder="fixture", copy={"skills/pdf": "../outside"})
+    assert "expected a place inside the workspace" in str(reply)
+
+
+def test_answer_that_shows_what_must_not_be_read_does_not_count(folder: Path) -> None:
+    reply = answer(folder, "cheat.py", "read", str(folder / "skills/pdf/SKILL.md"), must_not_read=("skills",))
+    assert isinstance(reply, PredictionError)
+    assert "contaminated, so its answer does not count: it shows a line of skills: The table of contents" in str(reply)
+    assert answer(folder, "cheat.py", "read", str(folder / "cheat.py"), must_not_read=("skills",))["answer"]
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the environment of processes")
+def test_daemon_that_left_its_group_dies_with_the_program(folder: Path) -> None:
+    reply = answer(folder, "cheat.py", "daemon", "")
+    assert not alive(int(reply["outcome"]["files"]["pid"]))
+
+
+def test_output_and_time_have_limits(folder: Path) -> None:
+    assert "wrote more than 200000 bytes" in str(answer(folder, "cheat.py", "flood", "", max_output=200_000))
+    assert "took longer than 0.5 s" in str(answer(folder, "cheat.py", "hang", "", timeout=0.5))
+    assert "cannot be started" in str(asyncio.run(WorkspaceTarget(["/none"], WorkspaceSpec(), folder).answer([""]))[0])
+    assert answer(folder, "cheat.py", "link", "/etc/passwd")["outcome"]["files"] == {}
+
+
+def test_transcripts_of_several_agents_are_read() -> None:
+    lines = [
+        {"type": "item.completed", "item": {"type": "command_execution", "command": "ls"}},
+        {"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}},
+        {"type": "turn.completed", "usage": {"input_tokens": 5, "output_tokens": 6}},
+    ]
+    assert read_transcript("\n".join(map(json.dumps, lines))) == {
+        "answer": "Done.",
+        "tool_calls": [{"name": "shell", "arguments": {"command": "ls"}}],
+        "usage": {"input_tokens": 5, "output_tokens": 6},
+    }
+    assert read_transcript(json.dumps([{"result": "One."}], indent=1)) == {"answer": "One."}
+    assert read_transcript("Plain text.\n") == {"answer": "Plain text."}
+
+
+def test_workspace_belongs_to_a_command() -> None:
+    faults = target_faults(TargetSpec(python="a:b", workspace="x"))
+    assert list(faults) == [(("workspace",), "found a workspace beside python, expected a command")]
+    assert list(target_faults(TargetSpec(command=("a",), workspace="x", concurrency=4))) == []
