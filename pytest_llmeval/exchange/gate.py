@@ -73,7 +73,7 @@ def _gate(options: Namespace) -> int:
     root = (options.rootdir or Path.cwd()).resolve()
     rows = _read(options.results, options.format)
     baseline = _read(options.baseline, options.format)
-    expected = _expected(options.expect, options.format)
+    expected = _expected(options.expect, options.format, rows)
     chosen = GateOptions(
         _settings(options.gates), options.lower_is_better, options.snapshot_update, options.min_cases, options.power
     )
@@ -130,8 +130,8 @@ def _read(paths: Sequence[Path], format_name: str) -> list[ResultRow]:
     return rows
 
 
-def _expected(path: Path | None, format_name: str) -> list[ResultRow]:
-    """Return the rows that results must have; those of a list of ids have no metric.
+def _expected(path: Path | None, format_name: str, rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """Return the rows that results must have; those of a list of ids are of every suite, and have no metric.
 
     Raises:
         SuiteError: The file cannot be read.
@@ -141,7 +141,8 @@ def _expected(path: Path | None, format_name: str) -> list[ResultRow]:
     from pytest_llmeval.data.files.documents import read_text
 
     ids = read_text(path, str(path), "an id of a case in each line").splitlines()
-    return [ResultRow(each.strip(), error="expected") for each in ids if each.strip()]
+    suites = dict.fromkeys(row.suite for row in rows)
+    return [ResultRow(each.strip(), error="expected", suite=name) for name in suites for each in ids if each.strip()]
 
 
 def _settings(gates: Sequence[str]) -> Document:

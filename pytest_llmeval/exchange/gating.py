@@ -159,10 +159,13 @@ def judge_results(
     Raises:
         LlmevalError: There is nothing to judge by, or settings do not fit the results.
     """
+    if baseline and options.approve:
+        raise LlmevalError("found --snapshot-update with --baseline, expected one of them: approved results replace it")
     rows, baseline, expected = map(with_own_names, (rows, baseline, expected))
     runs: list[ResultRun] = []
     compared: dict[SuiteKey, Sequence[CaseRecord]] = {}
     record = RunRecord()
+    lost: list[str] = []
     for name in dict.fromkeys(row.suite for row in rows):
         news, olds, musts = ([row for row in each if row.suite == name] for each in (rows, baseline, expected))
         run, old = _run(news, olds, musts, options, root)
@@ -173,12 +176,14 @@ def judge_results(
             part = SuitePart(key, run.suite.total, records)
             record.items[Item(key.display_path, system)] = ItemResult(part, "passed", 0.0)
             if old is not None:
-                compared[key] = old.records.get(system, ())
+                compared[key] = old.records.get(system or systems_of(news)[0], old.records.get(system, ()))
+        arms = dict.fromkeys(row.system for row in (*olds, *musts) if len(systems_of((*olds, *musts))) > 1)
+        lost += [f"no result of {each}, which {name!r} had" for each in arms if each and each not in systems_of(news)]
     suites = ResultSuites(root, {each.suite.path: each.suite for each in runs})
     mode = GateMode(update=options.approve)
     finished = finish_run(record, RunTerms(compares=True), suites, mode, baselines=compared)
     gone = dict.fromkeys(row.suite for row in (*baseline, *expected))
-    lost = [f"no result of the suite {name!r}" for name in gone if name not in {row.suite for row in rows}]
+    lost += [f"no result of the suite {name!r}" for name in gone if name not in {row.suite for row in rows}]
     missing = [*lost, *(each for run in runs for each in run.missing)]
     return _verdict(finished, missing, options)
 

@@ -89,6 +89,8 @@ def test_what_is_missing_is_counted_and_named(capsys: pytest.CaptureFixture[str]
     assert data["exit_code"] == 2
     assert data["missing"][0].startswith("found 1 of 2 repeats for 40 of 40 cases: 'c0', ")
     other = written("other.jsonl", [{**row, "suite": "other"} for row in GOOD])
+    data = verdict(capsys, other, "--gates", "accuracy >= 0.5", "--expect", "ids.txt")
+    assert data["missing"] == ["no result for 1 of 41 cases: 'zebra'"]
     data = verdict(capsys, twice, "--gates", "accuracy >= 0.5", "--expect", other)
     assert data["missing"] == ["no result of the suite 'other'"]
 
@@ -133,6 +135,8 @@ def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.Cap
     assert "accuracy: computed as 'v2', in the baseline as '': not comparable" in capsys.readouterr().err
     assert gate("old.jsonl", "other.jsonl", "--gates", "accuracy >= 0.8") == 2
     assert "found case 'c0', metric 'accuracy', repeat 1, expected it once: old.jsonl has it" in capsys.readouterr().err
+    assert gate("old.jsonl", "--baseline", "old.jsonl", "--snapshot-update") == 2
+    assert "found --snapshot-update with --baseline, expected one of them" in capsys.readouterr().err
     errors = written("errors.jsonl", [{"case": "a", "metric": "m", "error": "crash"}])
     assert gate(errors, "--baseline", errors) == 2
 
@@ -250,6 +254,10 @@ def test_a_lift_is_established_or_refuted(capsys: pytest.CaptureFixture[str]) ->
     assert "failed: lift(score) >= 0, against without: a gain under 0 is established" in capsys.readouterr().out
     assert gate(better, "--min-cases", "19") == 2
     assert "score: 18 cases could tell with against without, expected 19" in capsys.readouterr().out
+    alone = written("alone.jsonl", arms(18, 6, 0)[::2])
+    assert gate(alone, "--baseline", better) == 2
+    assert "missing: no result of without, which 'results' had\n" in capsys.readouterr().out
+    assert gate(alone, "--baseline", alone) == 0
     missing = written("missing.jsonl", arms(18, 6, 0)[:-1])
     assert gate(missing) == 2
     assert "missing: no result of without for 1 of 24 cases: 'e23'" in capsys.readouterr().out

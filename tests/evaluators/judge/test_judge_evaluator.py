@@ -337,5 +337,7 @@ def test_faults_of_a_suite_have_their_place(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match=r"s\.eval\.yaml:5:9  evaluators\[0\]\.judge\.rubric: found pass_mark 2"):
         load_suite(path, default_registry(), root=tmp_path)
     path.write_text("evaluators: [judge]\ncases:\n  - {id: a, input: q, expected: {n: 1}, prediction: x}\n")
-    with pytest.raises(SuiteError, match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found an object as expected, expected text"):
+    with pytest.raises(
+        SuiteError, match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found an object as expected, expected text"
+    ):
         load_suite(path, default_registry(), root=tmp_path)
