@@ -294,7 +294,8 @@ class Judge(JudgedEvaluator):
         """Return how a case is judged; scores of people are not shown to the judge.
 
         Raises:
-            EvaluatorError: Mode ``auto`` does not know the question type of the case, or the ground truth is of the wrong form.
+            EvaluatorError: Mode ``auto`` does not know the question type of the case, or the ground truth is of the
+                wrong form.
         """
         labelled = case.expected if self.corrected and is_labelled(case.expected) else None
         if labelled is not None:
