@@ -219,6 +219,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
         LlmevalError: The suite or the predictions have faults, or a worker is lost.
     """
     from pytest_llmeval.data.files.places import display_path
+    from pytest_llmeval.reports.files import shows_passed_cases
     from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
     from pytest_llmeval.run.score import loaded_data_settled
     from pytest_llmeval.run.streams.stream import open_executor, run_predicted, with_answers
@@ -242,9 +243,10 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     file = display_path(path, checkout.root)
     run = RunRecord(selected={str(path)})
     with loaded_data_settled(), open_executor(options.executor) as executor:
+        explains = shows_passed_cases(options.report, options.verbose)
         for name in suite.systems or [""]:
-            key = SuiteKey(str(path), file, variant=name)
-            for part in run_predicted(suite.for_variant(name), key, executor, recordings):
+            key, system = SuiteKey(str(path), file, variant=name), suite.for_variant(name)
+            for part in run_predicted(system, key, executor, recordings, explains_all=explains):
                 run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
     return run
 

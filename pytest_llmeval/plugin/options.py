@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, report_path
-from pytest_llmeval.reports.files import AGENT, SUFFIXES
+from pytest_llmeval.reports.files import AGENT, SUFFIXES, shows_passed_cases
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import CachePlace, JudgeOptions
@@ -232,10 +232,8 @@ def run_terms(config: pytest.Config) -> "RunTerms":
 
 def _shows_passed_cases(config: pytest.Config) -> bool:
     """Return whether a report, or the terminal, shows what is wrong with cases that pass."""
-    is_read = (
-        config.getoption("llmeval_report") or config.getoption("verbose") > 0 or "GITHUB_STEP_SUMMARY" in os.environ
-    )
-    return bool(is_read) and config.getoption("llmeval_texts") != "none"
+    is_read = shows_passed_cases(config.getoption("llmeval_report"), config.getoption("verbose"))
+    return is_read and config.getoption("llmeval_texts") != "none"
 
 
 def make_runner(config: pytest.Config) -> "CaseRunner":

@@ -4,7 +4,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -83,6 +83,11 @@ def report_format(path: Path) -> str:
         key: rf"(?:.*[^A-Za-z])?(?:{each.names})\{Path(key).suffix}" for key, each in FORMATS.items() if each.names
     }
     return next((key for key, pattern in patterns.items() if re.fullmatch(pattern, path.name)), path.suffix)
+
+
+def shows_passed_cases(paths: Sequence[Path], verbosity: int) -> bool:
+    """Return whether a report, or the terminal, shows what is wrong with cases that pass."""
+    return bool(paths) or verbosity > 0 or "GITHUB_STEP_SUMMARY" in os.environ
 
 
 def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +38,10 @@ class Company(Evaluator):
 
     def measure_many(self, cases: Sequence[Case]) -> list[Observation]:
         return [Observation({"place": place / len(cases), "n": 1}) for place, _ in enumerate(cases)]
+
+    def explain(self, case: Case, observation: Observation) -> Iterator[str]:
+        del case, observation
+        yield "measured"
 
     def summarize(self, sums: Sums) -> Mapping[str, Any]:
         return {"place": sums["place"] / sums["n"]}
@@ -90,3 +94,11 @@ def test_records_of_recorded_predictions_are_the_same_in_every_shell(suite: ev.S
     ran = [runner.run(LoadedCase(loaded, each, key)) for each in loaded.cases if not each.tags]
     assert set(_plain(SuitePart.from_executions(key, COUNT, ran).records)) <= set(expected)
     runner.close(whole_run=True)
+
+
+def test_without_a_report_only_failing_cases_are_explained(suite: ev.Suite[Any, Any]) -> None:
+    loaded = suite.load()
+    parts = run_predicted(loaded, SuiteKey(str(loaded.path), "recorded"), None, explains_all=False)
+    explained = {(record.outcome, "company" in record.lines) for part in parts for record in part.records if record.ran}
+    assert explained >= {("passed", False), ("failed", True)}
+    assert ("passed", True) not in explained

@@ -284,7 +284,12 @@ def with_answers(suite: Suite, path: Path) -> Suite:
 
 
 def run_predicted(
-    suite: Suite, key: SuiteKey, executor: Executor | None, recordings: Recordings | None = None
+    suite: Suite,
+    key: SuiteKey,
+    executor: Executor | None,
+    recordings: Recordings | None = None,
+    *,
+    explains_all: bool = True,
 ) -> Iterator[SuitePart]:
     """Yield the results of all cases in blocks.
 
@@ -293,6 +298,7 @@ def run_predicted(
         key: What results are gathered under.
         executor: Measures blocks; ``None`` for this process.
         recordings: Answers the cases that carry no prediction.
+        explains_all: Whether evaluators say what is wrong with cases that pass, too.
 
     Raises:
         LlmevalError: An evaluator asks a judge, or the executor lost its workers.
@@ -308,7 +314,7 @@ def run_predicted(
         (block, recordings and recordings.of_cases(*place, block, suite.repeats.times))
         for block in _whole_blocks(suite)
     )
-    return in_order(_SuiteBlock(bare, key, suite.total), blocks, executor, _IN_FLIGHT)
+    return in_order(_SuiteBlock(bare, key, suite.total, explains_all), blocks, executor, _IN_FLIGHT)
 
 
 def _whole_blocks(suite: Suite) -> Iterator[list[Case]]:
@@ -333,9 +339,11 @@ class _SuiteBlock:
     suite: Suite
     key: SuiteKey
     total: int
+    explains_all: bool
 
     def __call__(self, block: tuple[Sequence[Case], Recordings | None]) -> SuitePart:
         cases, recordings = block
-        suite, runner = structs.replace(self.suite, cases=tuple(cases)), CaseRunner(recordings=recordings)
+        suite = structs.replace(self.suite, cases=tuple(cases))
+        runner = CaseRunner(recordings=recordings, explains_all=self.explains_all)
         done = [runner.run_recorded(LoadedCase(suite, case, self.key)) for case in cases]
         return SuitePart.from_executions(self.key, self.total, done, secrets=suite.secret_variables)
