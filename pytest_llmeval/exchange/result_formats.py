@@ -261,7 +261,7 @@ def _harbor(item: FileResult) -> FileResult:
 
 
 def _junit(item: FileResult) -> FileResult:
-    """Join class and name of a test, and say how it ended."""
+    """Join class and name of a test. A run that was followed by a rerun, and shows no reason, is an error."""
     name = ".".join(each for each in (item.get("classname"), item.get("name")) if isinstance(each, str) and each)
     return {**item, "case": name}
 
