@@ -198,9 +198,12 @@ def _run(
     """Return the run of a suite, and that of its baseline; ``None`` if the approved scores are the baseline."""
     rows, baseline, expected = _named_alike(rows, baseline, expected)
     _check_signatures(rows, baseline)
+    metrics = metrics_of([*rows, *baseline, *expected])
+    if not metrics:
+        raise LlmevalError(f"nothing is measured: there are errors only, such as {rows[0].error!r}")
+    rows, baseline = (_of_metrics(each, metrics) for each in (rows, baseline))
     planned = [*expected, *baseline]
     rows = with_missing_metrics(rows, planned)
-    metrics = metrics_of(rows)
     if unknown := [each for each in options.lower_is_better if each not in metrics]:
         raise LlmevalError("\n".join(unknown_name("metric", each, metrics) for each in unknown))
     suite_of = partial(
@@ -213,6 +216,13 @@ def _run(
     if not baseline:
         return run, None
     return run, run_of_results(baseline, suite_of(baseline, settings_of(settings.file, {})), root)
+
+
+def _of_metrics(rows: Iterable[ResultRow], metrics: Sequence[str]) -> list[ResultRow]:
+    """Return rows with an error of each metric in place of one of all of them."""
+    return [
+        each for row in rows for each in ([row] if row.metric else [structs.replace(row, metric=m) for m in metrics])
+    ]
 
 
 def _named_alike(*parts: Sequence[ResultRow]) -> Iterator[Sequence[ResultRow]]:

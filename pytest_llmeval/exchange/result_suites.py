@@ -48,7 +48,7 @@ def cases_of(rows: Iterable[ResultRow], metrics: Sequence[str] = ()) -> dict[str
 
 def _case(name: str, rows: Sequence[ResultRow], metrics: Sequence[str]) -> Case:
     runs: dict[int, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda each: (each.repeat, bool(each.metric))):
+    for row in sorted(rows, key=lambda each: (each.repeat, bool(each.error))):  # an error hides what else is said
         why = {ERROR: row.error} if row.error else {ABSTAINED: row.abstained}
         value = why if row.score is None else row.score
         runs.setdefault(row.repeat, {}).update(dict.fromkeys([row.metric] if row.metric else metrics, value))

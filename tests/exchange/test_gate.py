@@ -137,8 +137,11 @@ def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.Cap
     assert "found case 'c0', metric 'accuracy', repeat 1, expected it once: old.jsonl has it" in capsys.readouterr().err
     assert gate("old.jsonl", "--baseline", "old.jsonl", "--snapshot-update") == 2
     assert "found --snapshot-update with --baseline, expected one of them" in capsys.readouterr().err
-    errors = written("errors.jsonl", [{"case": "a", "metric": "m", "error": "crash"}])
+    errors = written("errors.jsonl", [{"case": "c0", "error": "crash"}])
     assert gate(errors, "--baseline", errors) == 2
+    assert "nothing is measured: there are errors only, such as 'crash'" in capsys.readouterr().err
+    data = verdict(capsys, errors, "--baseline", written("one.jsonl", GOOD[:1]))
+    assert (data["exit_code"], data["errored"]) == (2, 1)
 
 
 def test_any_names_can_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
