@@ -159,8 +159,7 @@ def _workflow(project: Project, host: str, rag: RagSuite | None) -> Iterator[_St
         yield _Step(place, left=f"it exists: add the line 'include: {included}'")
         place = included
     text = _template(f"{host}.yml").replace('"main"', json.dumps(project.branch))
-    install = " ".join(["pip install", *project.requirements, _PACKAGE])
-    text = text.replace(f"pip install {_PACKAGE}", install)
+    text = text.replace(f"pip install {_PACKAGE}", project.installation(_PACKAGE))
     yield _Step(place, text if rag is None or rag.judge is None else _with_judge(text, rag, host))
 
 

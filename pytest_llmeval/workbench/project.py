@@ -29,6 +29,17 @@ _INI_FILES: Final = (
 """Files that can hold pytest's settings, and the section they need for that."""
 
 
+NO_PACKAGES: Final = frozenset(
+    (
+        *("benchmark", "benchmarks", "bin", "build", "changelog", "ci", "debian", "dist", "doc", "docs"),
+        *("documentation", "env", "example", "examples", "exercise", "exercises", "fabfile", "htmlcov"),
+        *("manpages", "news", "newsfragments", "python", "requirements", "scripts", "site_scons", "tasks"),
+        *("test", "tests", "tools", "unit_test", "unit_tests", "util", "utils", "venv"),
+    )
+)
+"""Folders at the top of a project that setuptools never takes for packages; it does so with all others."""
+
+
 class TargetPlace(NamedTuple):
     """A function to evaluate.
 
@@ -178,13 +189,31 @@ class Project:
             parser.read_string(self._text(name))
         return parser.has_section(section)
 
-    @property
-    def requirements(self) -> list[str]:
-        """Arguments of pip that install the project."""
+    def installation(self, package: str) -> str:
+        """Return the command that installs the project, or its dependencies alone if it cannot be built, and a package.
+
+        Args:
+            package: The package.
+        """
         files = ["-r", "requirements.txt"] if (self.folder / "requirements.txt").is_file() else []
         data = self._pyproject or {}
         built = "project" in data or "build-system" in data or (self.folder / "setup.py").is_file()
-        return [*files, *(["-e", "."] if built else [])]
+        if built and self._is_ambiguous:
+            return " ".join(["pip install uv && uv pip install --system", *files, "-r pyproject.toml", package])
+        return " ".join(["pip install", *files, *(["-e ."] if built else []), package])
+
+    @property
+    def _is_ambiguous(self) -> bool:
+        """Whether setuptools refuses to choose between folders at the top, each of which it takes for a package."""
+        data = self._pyproject or {}
+        build, tool = data.get("build-system", {}), data.get("tool", {})
+        others = ("setup.py", "setup.cfg", "src")
+        if "setuptools" not in build.get("build-backend", "setuptools") or "setuptools" in tool:
+            return False
+        if "project" not in data or any((self.folder / each).exists() for each in others):
+            return False
+        names = {each.name for each in self.folder.iterdir() if each.is_dir()}
+        return len([name for name in names - NO_PACKAGES if name.isidentifier() and not name.startswith("_")]) > 1
 
     @property
     def host(self) -> str:

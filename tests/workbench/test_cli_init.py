@@ -252,3 +252,27 @@ def test_the_workflow_names_the_main_branch_of_the_repository(init: Init, tmp_pa
     assert workflow[True]["push"]["branches"] == ["trunk"]
     steps = {step.get("name"): step for step in workflow["jobs"]["evaluate"]["steps"]}
     assert steps["Install"]["run"] == "pip install -r requirements.txt pytest-llmeval-suite"
+
+
+@pytest.mark.parametrize(
+    ("folders", "more", "install"),
+    [
+        (("app", "static"), "", "pip install uv && uv pip install --system -r pyproject.toml pytest-llmeval-suite"),
+        (("app", "docs", "eval-reports", ".venv"), "", "pip install -e . pytest-llmeval-suite"),
+        (("app", "static"), '[tool.setuptools]\npackages = ["app"]\n', "pip install -e . pytest-llmeval-suite"),
+        (
+            ("app", "static"),
+            '[build-system]\nbuild-backend = "hatchling.build"\n',
+            "pip install -e . pytest-llmeval-suite",
+        ),
+    ],
+)
+def test_of_a_project_that_setuptools_cannot_build_only_dependencies_are_installed(
+    init: Init, tmp_path: Path, folders: tuple[str, ...], more: str, install: str
+) -> None:
+    for each in folders:
+        (tmp_path / each).mkdir()
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "shop"\nversion = "1"\n{more}', encoding="utf-8")
+    init("--github")
+    workflow = yaml.safe_load(files(tmp_path)[".github/workflows/evals.yml"])
+    assert [each["run"] for each in workflow["jobs"]["evaluate"]["steps"] if each.get("name") == "Install"] == [install]

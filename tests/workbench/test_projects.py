@@ -14,6 +14,8 @@ from project import ROOT
 from running import WITHOUT_UNUSED
 from servers import PATIENCE
 
+from pytest_llmeval.workbench.project import NO_PACKAGES
+
 Shell = Callable[[Path, str], tuple[int, str]]
 
 APP = """\
@@ -118,3 +120,9 @@ def test_the_steps_of_the_workflow_work_in_typical_projects(
         ended, text = shell(tmp_path, f"GITHUB_STEP_SUMMARY=summary.md\n{run[name]}")
         assert ended == (code if name == "Evaluate" else 0), text
         assert name != "Evaluate" or text.count(printed) == 1, text
+
+
+def test_folders_that_are_no_packages_are_those_of_setuptools() -> None:
+    discovery = pytest.importorskip("setuptools.discovery")
+    names = {each for each in discovery.FlatLayoutPackageFinder.DEFAULT_EXCLUDE if each.isidentifier()}
+    assert names == NO_PACKAGES
