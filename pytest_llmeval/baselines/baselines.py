@@ -392,6 +392,9 @@ def examine_regressions(
         reason = "approved: this run is the new baseline"
         passed = [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates]
         return [*passed, *_approved_drift(gates, measured, snapshot.pending)], None
+    if measured.is_unchanged and not incomplete:
+        reason = "no case ran, since nothing that the suite depends on has changed"
+        return [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates], None
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline(measured, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.

@@ -78,7 +78,7 @@ def fingerprint(data: Any, shared: "SharedTexts | None" = None) -> str:
 
 
 def _json(data: Any) -> str:
-    return _SORTED.encode(_plain(data))
+    return _SORTED.encode(plain(data))
 
 
 _SORTED = json.JSONEncoder(sort_keys=True)
@@ -179,7 +179,7 @@ def _print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPri
     for each in fields(evaluator):
         value = getattr(evaluator, each.name)
         if each.compare and each.name != _SELECTS and value != _default(each):
-            options[each.name] = _file(value, folder) if each.metadata.get("path") else _plain(value)
+            options[each.name] = _file(value, folder) if each.metadata.get("path") else plain(value)
     return EvaluatorPrint(evaluator.name, evaluator.version, json.loads(json.dumps(options, sort_keys=True)))
 
 
@@ -210,22 +210,22 @@ def _file(value: Any, folder: Path) -> Any:
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return JSON data that represents a value, equal in every process."""
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if type(value) is list:
-        return [each if type(each) in _SCALARS else _plain(each) for each in value]
+        return [each if type(each) in _SCALARS else plain(each) for each in value]
     if type(value) is dict:
-        return {str(key): each if type(each) in _SCALARS else _plain(each) for key, each in value.items()}
+        return {str(key): each if type(each) in _SCALARS else plain(each) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in fields(value) if each.compare}
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, Sequence | AbstractSet):
-        items = [_plain(each) for each in value]
+        items = [plain(each) for each in value]
         return sorted(items, key=repr) if isinstance(value, AbstractSet) else items
     # A function or a class has a name; of anything else its text may hold an address, its kind does not.
     named = value if hasattr(value, "__qualname__") else type(value)

@@ -26,6 +26,7 @@ STATISTICS = "cases.jsonl"
 ANCHOR = "anchor"
 POOL = "pool"
 ANSWERS = "answers.jsonl"
+INPUTS = "inputs.json"
 
 _Scores = TypeVar("_Scores", SuiteScores, TestScores)
 
@@ -89,6 +90,11 @@ def answers_file(scores: Path) -> Path:
     return scores.with_name(scores.name.removesuffix(SCORES) + ANSWERS)
 
 
+def inputs_file(scores: Path) -> Path:
+    """Return the file beside a score file that has fingerprints of all that the approved run depended on."""
+    return scores.with_name(scores.name.removesuffix(SCORES) + INPUTS)
+
+
 def pool_file(scores: Path, digest: str) -> Path:
     """Return the file beside a score file that has what was counted in the cases of an earlier approved run.
 
@@ -106,7 +112,13 @@ def _remembered_files(scores: Path) -> list[Path]:
 
 def remove_files(scores: Path) -> None:
     """Remove a score file, and what lies beside it."""
-    for each in (scores, statistics_file(scores), answers_file(scores), *_remembered_files(scores)):
+    for each in (
+        scores,
+        statistics_file(scores),
+        answers_file(scores),
+        inputs_file(scores),
+        *_remembered_files(scores),
+    ):
         each.unlink(missing_ok=True)
 
 

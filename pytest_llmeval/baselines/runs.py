@@ -263,11 +263,32 @@ class MeasuredSuite:
         statistics = approved_statistics(self.key, scores)
         return ApprovedRun(statistics, self.pair(statistics, self.shifts(scores)))
 
+    @cached_property
+    def carried(self) -> frozenset[str]:
+        """The cases that have the record of the approved run."""
+        return frozenset(each.id for each in self.records if each.carried)
+
+    @cached_property
+    def silent(self) -> frozenset[str]:
+        """The carried cases that say nothing of a change: had they run, their answers could be others."""
+        replayed = {each.id for each in self.records if each.selection is not None and each.selection.replayed}
+        return self.carried - replayed
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether no case ran, nor would replay its answer, since nothing that the suite depends on has changed."""
+        return bool(self.silent) and all(each.carried or each.outcome == "not_run" for each in self.records)
+
     def pair(self, baseline: "CaseStatistics", shifts: "Mapping[str, Shift] | None" = None) -> "RunPairing":
-        """Return the run with another, by the metrics of the suite."""
+        """Return the run with another, by the metrics of the suite, without the cases that say nothing of a change."""
         from pytest_llmeval.gates.statistics.pairing import RunPairing
 
-        return RunPairing(self.statistics, baseline, self.suite.metrics, shifts, self.suite.abstained)
+        run = self.statistics
+        if self.silent:
+            run, baseline = (
+                each.only({record.id for record in each.records} - self.silent) for each in (run, baseline)
+            )
+        return RunPairing(run, baseline, self.suite.metrics, shifts, self.suite.abstained)
 
     @property
     def pairing(self) -> "RunPairing | None":
@@ -469,6 +490,8 @@ def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[s
     """Return the failures that a run approves: those of the cases that ran, and the known ones of the others."""
     following = {case: list(names) for case, names in known.items()}
     for record in records:
+        if record.carried:
+            continue
         if record.outcome in _RAN:
             following.pop(record.id, None)
         if record.outcome in ("failed", "known_failure") and record.unmet:

@@ -142,6 +142,16 @@ def _whole_number(text: str) -> int:
         raise ValueError(f"found {text!r}, expected a whole number") from None
 
 
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"found {text!r}, expected a number between 0 and 1")
+    return share
+
+
 _REPORT = f"write a report: {', '.join(SUFFIXES)}, {ERROR_ANALYSIS} for an error analysis, {CTRF}"
 
 OPTIONS = {
@@ -176,6 +186,21 @@ OPTIONS = {
             "call and run nothing; print the calls, tokens, cost and time that are missing, beside the budget",
             "store_true",
             default=False,
+        ),
+        Option(
+            "affected",
+            "run the cases that a change can affect; the others have the results of the run that was approved at REF "
+            "(default: the merge base with the main branch)",
+            metavar="REF",
+            const="",
+            command_help="commit to compare with; default: the merge base with the main branch",
+        ),
+        Option(
+            "refresh",
+            "with --llmeval-affected: also run this share of the other cases, between 0 and 1, drawn anew every day",
+            metavar="SHARE",
+            default=0.0,
+            read=_share,
         ),
         Option(
             "stop",

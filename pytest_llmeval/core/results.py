@@ -128,6 +128,26 @@ class JudgeCall(NamedTuple):
     user: bool = False
 
 
+class Selection(NamedTuple):
+    """How a run of affected cases came to the record of a case.
+
+    Attributes:
+        since: What the case was compared with: the commit of an approved run.
+        carried: Whether the record is that of the approved run.
+        replayed: Whether the answer, and what judges say of it, would have been replayed if the case had run.
+        cause: Why the case ran.
+        saved_usd: What running it would have cost, by the mean of its suite; ``None`` where that is not known.
+        saved_s: Likewise, in seconds.
+    """
+
+    since: str
+    carried: bool = False
+    replayed: bool = False
+    cause: str = ""
+    saved_usd: JsonNumber | None = None
+    saved_s: JsonNumber = 0.0
+
+
 class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of one case: the input of every summary, and what processes and files exchange.
 
@@ -150,6 +170,7 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         unmet: Limits and checks that it did not meet, by name.
         answered: Fingerprint of what judges judged: its prediction, or those of its repeats.
         weight: How many cases it stands for, in means of all cases of a sample.
+        selection: How it came about in a run of affected cases; ``None`` in other runs.
     """
 
     id: str
@@ -170,6 +191,12 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     unmet: Sequence[str] = ()
     answered: str = ""
     weight: JsonNumber = 1.0
+    selection: Selection | None = None
+
+    @property
+    def carried(self) -> str:
+        """The commit of the approved run that it is from; empty if the case ran."""
+        return self.selection.since if self.selection is not None and self.selection.carried else ""
 
     @property
     def ran(self) -> bool:

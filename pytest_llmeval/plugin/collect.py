@@ -14,10 +14,20 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError, origin
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files.places import IN_MODULE
-from pytest_llmeval.plugin.payload import CASE_FIXTURES, LOADER, RESULT, RUNNER, conclude, failure_text, keep_judgements
+from pytest_llmeval.plugin.payload import (
+    CASE_FIXTURES,
+    LOADER,
+    RESULT,
+    RUNNER,
+    carried_records,
+    choices_of,
+    conclude,
+    failure_text,
+    keep_judgements,
+)
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.run.case_runner import FromFixtures
-from pytest_llmeval.run.execute import as_expected, is_skipped, skipped
+from pytest_llmeval.run.execute import Execution, as_expected, is_skipped, skipped
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -121,7 +131,10 @@ class CaseItem(pytest.Function):
         __tracebackhide__ = True
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
+        carried = {name: each.record for name, each in choices_of(self).items() if each.record is not None}
+        every = [each for each in every if each.case.id not in carried]
         executions = [skipped(case) for case in self.bulk if is_skipped(case)]
+        executions += [Execution(case, carried[case.id]) for case in self.bulk if case.id in carried]
         runner.activity.done += len(executions)
         try:
             for number, loaded in enumerate(every, 1):
@@ -353,7 +366,7 @@ def link_followers(items: Iterable[pytest.Item]) -> None:
     """Link the items of suites to their successors, except those that a mark may skip: they get no early calls."""
     queues: dict[SuiteKey, list[CaseItem]] = {}
     for item in items:
-        if isinstance(item, CaseItem) and any(item.early):
+        if isinstance(item, CaseItem) and any(item.early) and carried_records(item) is None:
             queue = queues.setdefault(item.loaded.key, [])
             if item.get_closest_marker("skip") is None and item.get_closest_marker("skipif") is None:
                 queue.append(item)

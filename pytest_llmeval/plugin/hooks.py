@@ -30,6 +30,7 @@ from pytest_llmeval.plugin.options import (
     is_suite_file,
     longest_test_s,
     make_runner,
+    option_value,
     quiet_for_agents,
     refuse_anchor_alone,
     refuse_idle_options,
@@ -105,7 +106,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         worker: Whether this process is one of xdist's workers.
     """
     from pytest_llmeval.plugin.payload import LOADER, RUNNER, SuiteLoader
-    from pytest_llmeval.plugin.progress import CaseCounter, StopHooks, StopWatchHooks, Termination, ordered
+    from pytest_llmeval.plugin.progress import CarryHooks, CaseCounter, StopHooks, StopWatchHooks, Termination, ordered
 
     runner = make_runner(config)
     judges_off = runner.options.mode == "off"
@@ -115,6 +116,12 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(items, "llmeval_items")
     config.add_cleanup(items.unfreeze)  # after pytest's last look at garbage, which tests leave and not modules
     config.pluginmanager.register(Termination(), "llmeval_termination")
+    if config.option.llmeval_affected is not None:
+        config.pluginmanager.register(CarryHooks(config, runner, loader), "llmeval_carry")
+    elif option_value(config, "refresh"):
+        raise pytest.UsageError(
+            "found --llmeval-refresh, expected --llmeval-affected with it: it runs some of the others"
+        )
     stops = StopHooks(config)
     config.pluginmanager.register(stops, "llmeval_stops")
     shows_progress = config.get_verbosity() >= 0
@@ -338,7 +345,7 @@ class ControllerHooks:
     """Hooks of the main process, which receives all reports."""
 
     def __init__(self, run: "Run", paths: list[Path]) -> None:
-        from pytest_llmeval.plugin.payload import KNOWN, NOT_SCORED, UNNEEDED_CATEGORY, keys_of
+        from pytest_llmeval.plugin.payload import CARRIED_CATEGORY, KNOWN, NOT_SCORED, UNNEEDED_CATEGORY, keys_of
         from pytest_llmeval.plugin.presentation import category_of
         from pytest_llmeval.plugin.pytest_private import write_log
 
@@ -348,6 +355,7 @@ class ControllerHooks:
             KNOWN: ("k", "KNOWN FAILURE"),
             NOT_SCORED: ("n", "NOT SCORED"),
             UNNEEDED_CATEGORY: ("", "NOT NEEDED"),
+            CARRIED_CATEGORY: ("", "CARRIED"),
         }
         self._category_of = category_of
         self._run = run

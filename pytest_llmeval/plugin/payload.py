@@ -1,8 +1,8 @@
 """Suite files, loaded once per process, and what items hand to their reports: results of cases and judgements."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from msgspec import Struct, field, structs
@@ -28,6 +28,7 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.run.declared import DeclaredSuite
+    from pytest_llmeval.run.stages import CaseChoice, CaseChooser
 
 
 class SuiteLoader(Struct):
@@ -37,6 +38,7 @@ class SuiteLoader(Struct):
         config: Of the session.
         runner: Of the process.
         ordered: Returns a suite as the run orders its cases.
+        chooser: Chooses the cases of a run of affected cases; ``None`` in other runs.
         refused: How many collectors could not be collected because of a suite.
         offered: Suites and variants of which items were made.
         dropped: Those of which every item was deselected, if gates must be judged.
@@ -50,6 +52,7 @@ class SuiteLoader(Struct):
     config: pytest.Config
     runner: CaseRunner
     ordered: Callable[[Suite], Suite]
+    chooser: "CaseChooser | None" = None
     refused: int = 0
     offered: set[SuiteKey] = set()
     dropped: set[SuiteKey] = set()
@@ -186,6 +189,9 @@ UNREPORTED = pytest.StashKey[bool]()
 UNNEEDED_CATEGORY = "not needed"
 """The category of such items."""
 
+CARRIED_CATEGORY = "carried"
+"""The category of items whose cases have the results of the approved run."""
+
 CASE_FIXTURES = ("case", "eval_case")
 """Names of the fixture by which a Python test gets a case."""
 
@@ -257,6 +263,7 @@ def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.T
     """
     part = _result(item, call, report) if call.when != "teardown" else None
     if part is not None:
+        part = _chosen(item, part)
         if UNNEEDED in item.stash:
             setattr(report, CATEGORY, UNNEEDED_CATEGORY)
             part = structs.replace(part, records=[_unneeded(each) for each in part.records])
@@ -272,6 +279,63 @@ def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.T
         from pytest_llmeval.judge.recordings import encode_judgements
 
         setattr(report, _JUDGED_ATTRIBUTE, encode_judgements(judged) if encoded else judged)
+
+
+def _chosen(item: pytest.Item, part: SuitePart) -> SuitePart:
+    """Return the results of an item with the reasons for which its cases ran, in a run of affected cases."""
+    choices = choices_of(item)
+    if not choices:
+        return part
+    records = [
+        structs.replace(each, selection=choices[each.id].selection)
+        if each.id in choices and not each.selection
+        else each
+        for each in part.records
+    ]
+    return structs.replace(part, records=records)
+
+
+def choices_of(item: pytest.Item) -> "Mapping[str, CaseChoice]":
+    """Return what becomes of the cases of an item's suite in a run of affected cases; nothing in other runs."""
+    chooser = item.config.stash[LOADER].chooser
+    loaded = None if chooser is None else case_of(item)
+    return {} if chooser is None or loaded is None else chooser.choose(loaded.key, loaded.suite)
+
+
+def carried_records(item: pytest.Item) -> list[CaseRecord] | None:
+    """Return the records of an item all of whose cases are carried over; ``None`` if it runs."""
+    choices = choices_of(item)
+    if not choices or any(item.get_closest_marker(name) for name in ("skip", "skipif", "xfail")):
+        return None
+    loaded = case_of(item)
+    cases = [] if loaded is None else getattr(item, "bulk", ()) or (loaded.case,)
+    records = [choices[each.id].record for each in cases if each.id in choices]
+    carried = [each for each in records if each is not None]
+    return carried if carried and len(carried) == len(cases) else None
+
+
+def carry(item: pytest.Item, records: Sequence[CaseRecord], *, encoded: bool) -> "Iterator[pytest.TestReport]":
+    """Yield the reports of an item whose cases are carried over: it is neither set up nor called.
+
+    Args:
+        item: The item.
+        records: Of its cases.
+        encoded: Whether reports leave this process.
+    """
+    loaded = case_of(item)
+    assert loaded is not None
+    part = SuitePart(loaded.key, loaded.suite.total, records)
+    failed = [f"{each.id}: {each.reason}" for each in records if each.outcome == "failed"]
+    for when in ("setup", "call", "teardown"):
+        is_bad = bool(failed) and when == "call"
+        text = printable("\n".join(failed), lines=True) if is_bad else None
+        outcome: Literal["passed", "failed"] = "failed" if is_bad else "passed"
+        report = pytest.TestReport(item.nodeid, item.location, {item.name: 1}, outcome, text, when)
+        if when == "call":
+            setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
+            if not failed:
+                setattr(report, CATEGORY, CARRIED_CATEGORY)
+        yield report
 
 
 def part_of(report: pytest.TestReport) -> SuitePart | None:

@@ -14,6 +14,7 @@ from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import report_paths
+from pytest_llmeval.plugin.payload import carried_records
 from pytest_llmeval.plugin.pytest_private import fixture_info, terminal_width
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.execute import is_skipped
@@ -112,7 +113,7 @@ def _asks(item: pytest.Item) -> bool:
 def planned_cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bool]]:
     """Yield the cases that will run, each with whether a fixture of the user answers it."""
     for item in items:
-        if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
+        if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None and carried_records(item) is None:
             defined = fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:]
             own = any(not each.func.__module__.startswith("pytest_llmeval.") for each in defined)
             for case in itertools.filterfalse(is_skipped, item.bulk or (item.loaded.case,)):

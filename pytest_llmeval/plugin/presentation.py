@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-from pytest_llmeval.plugin.payload import CATEGORY, UNNEEDED_CATEGORY, case_of, part_of
+from pytest_llmeval.plugin.payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of, part_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.files import AGENT
 from pytest_llmeval.reports.form import RunReport
@@ -133,7 +133,11 @@ COLLECTING = ("llmeval_controller", "llmeval_scores")
 
 
 _KINDS = ("gate", "snapshot")
-CATEGORIES = (*(f"{kind}{plural} passed" for kind in _KINDS for plural in ("", "s")), UNNEEDED_CATEGORY)
+CATEGORIES = (
+    *(f"{kind}{plural} passed" for kind in _KINDS for plural in ("", "s")),
+    UNNEEDED_CATEGORY,
+    CARRIED_CATEGORY,
+)
 """What pytest's last line counts verdicts as that pass, and cases that were not needed. Those that fail are failed
 tests, which pytest lists."""
 

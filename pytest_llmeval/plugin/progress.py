@@ -21,20 +21,23 @@ import pytest
 from pytest_llmeval.baselines.comparable import head_commit
 from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
 from pytest_llmeval.core import WINDOWS
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import LlmevalError, PredictionError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.plugin.options import option_value, shard_of_run
-from pytest_llmeval.plugin.payload import UNNEEDED, case_of
-from pytest_llmeval.plugin.pytest_private import terminal_file, worker_process
-from pytest_llmeval.plugin.session import Run
+from pytest_llmeval.plugin.payload import UNNEEDED, SuiteLoader, carried_records, carry, case_of
+from pytest_llmeval.plugin.pytest_private import tear_down, terminal_file, worker_process
+from pytest_llmeval.plugin.session import Run, suites_of
 from pytest_llmeval.run.run_record import Item
+from pytest_llmeval.run.stages import ChoiceTerms
 from pytest_llmeval.services.background import Activity, Snapshot
-from pytest_llmeval.suite.registry import extensions_of
+from pytest_llmeval.suite.registry import default_registry, extensions_of
 from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of, in_order, stopping
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.session import Run
+    from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.run.stages import RunWatcher
 
 
@@ -387,6 +390,60 @@ class StopHooks:
         if call.when == "teardown" and (loaded := case_of(item)) is not None and loaded.suite.order is not None:
             setattr(report, _ENDED, True)
         return report
+
+
+class CarryHooks:
+    """Hooks of every process in a run of affected cases."""
+
+    def __init__(self, config: pytest.Config, runner: "CaseRunner", loader: SuiteLoader) -> None:
+        self._config = config
+        self._runner = runner
+        self._loader = loader
+        self._encoded = hasattr(config, "workerinput")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Find the approved run to compare with."""
+        terms = ChoiceTerms(
+            self._config.option.llmeval_affected,
+            option_value(self._config, "refresh"),
+            bool(self._config.option.llmeval_mutate),
+            self._replays,
+        )
+        try:
+            chooser = default_registry().extensions("chosen")[-1].load()(suites_of(session), terms)
+        except LlmevalError as error:
+            raise pytest.UsageError(f"--llmeval-affected: {error}") from None
+        self._loader.chooser = chooser
+
+    def _replays(self, key: SuiteKey, suite: Suite, case: Case) -> bool:
+        """Return whether a case would get the answer, and the verdicts of judges, that it had before."""
+        if suite.judged and self._runner.options.mode not in ("replay", "off"):
+            return False
+        recorded = self._runner.recordings
+        if case.prediction is not MISSING or recorded is None:
+            return case.prediction is not MISSING
+        try:
+            repeats = range(suite.repeats.times)
+            answers = [recorded.get(key.display_path, key.variant, case, repeat) for repeat in repeats]
+        except PredictionError:
+            return False
+        return all(each is not MISSING for each in answers)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Report the results of the approved run in place of running an item that no change affects."""
+        records = carried_records(item)
+        if records is None:
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in carry(item, records, encoded=self._encoded):
+            if report.when == "teardown" and (loaded := case_of(item)) is not None and loaded.suite.order is not None:
+                setattr(report, _ENDED, True)
+            item.ihook.pytest_runtest_logreport(report=report)
+        tear_down(item.session, nextitem)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
 
 
 class StopWatchHooks:

@@ -138,6 +138,11 @@ def load_conftests(config: pytest.Config, folder: Path) -> None:
     config.pluginmanager._loadconftestmodules(folder, config.getoption("importmode"), **options)  # noqa: SLF001
 
 
+def tear_down(session: pytest.Session, nextitem: pytest.Item | None) -> None:
+    """Tear down the fixtures that the next item does not need, after one that was not run by pytest's own protocol."""
+    session._setupstate.teardown_exact(nextitem)  # noqa: SLF001 (pytest's runner has no public way to)
+
+
 def know_passing(categories: Iterable[str]) -> None:
     """Make pytest's last line show categories of reports in green, after "passed".
 

@@ -19,6 +19,7 @@ from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import (
+    LOADER,
     RESULT,
     RUNNER,
     UNREPORTED,
@@ -337,6 +338,11 @@ class Run:
             self.notes.append(f"results NOT kept in {path}: {error.strerror}")
             return False
         return True
+
+
+def suites_of(session: pytest.Session) -> Suites:
+    """Return the suites of a session."""
+    return _Suites(session, session.config.stash[LOADER], session.config.stash[RUNNER])
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,8 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         line: Line in its file; 0 if it has none.
         file: Data file that contains it; empty for the suite file.
         content: Fingerprint of its input, expectation, labels and own checks; reports of earlier versions have none.
+        carried: The commit of the approved run that its scores are from; empty if it ran.
+        cause: Why it ran, in a run of affected cases.
         lines: Evaluator label to its findings.
         input: What the target received.
         expected: The ground truth.
@@ -158,6 +160,8 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     line: int = 0
     file: str = ""
     content: str = ""
+    carried: str = ""
+    cause: str = ""
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
     input: Any = None
     expected: Any = None
@@ -283,6 +287,26 @@ class StopReport(Struct, frozen=True):
     cost_usd: AnyNumber | None = None
 
 
+class AffectedReport(Struct, frozen=True):
+    """Which cases of a suite ran because something that they depend on has changed.
+
+    Attributes:
+        since: What was compared with: the commit of an approved run.
+        ran: How many cases ran.
+        carried: How many have the scores of the approved run.
+        causes: Why cases ran, with how many, the most frequent first.
+        saved_usd: What the others would have cost, by the mean of the approved run; ``None`` where that is not known.
+        saved_s: Likewise, in seconds.
+    """
+
+    since: str
+    ran: int
+    carried: int
+    causes: Mapping[str, int] = {}
+    saved_usd: AnyNumber | None = None
+    saved_s: AnyNumber = 0.0
+
+
 class SampleReport(Struct, frozen=True):
     """The sample that the cases of a suite are.
 
@@ -373,6 +397,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         abstained: What cases count as, in comparisons, that had a score and abstain now: ``fell`` or ``allowed``.
         sample: Of how many cases its cases are a sample; ``None`` if they are all.
         stop: Its early stop; ``None`` if all cases ran.
+        affected: Which cases ran because of a change; ``None`` if all were to run.
         usage: Calls of judges and targets; ``None`` if there were none.
         money: What they cost, and what was saved; ``None`` if there were none.
         groups: Label, its value to the group.
@@ -406,6 +431,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     abstained: Abstention = "fell"
     sample: SampleReport | None = None
     stop: StopReport | None = None
+    affected: AffectedReport | None = None
     usage: UsageReport | None = None
     money: Money | None = None
     groups: Annotated[Mapping[str, Mapping[str, GroupReport]], WrittenField.ALWAYS] = field(default_factory=dict)

@@ -1,6 +1,8 @@
 """Reports from results of suites: cases with their texts, buckets of errors, worst cases, tables and systems."""
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +33,7 @@ from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.form import (
     FAILING,
+    AffectedReport,
     AnswerReport,
     BucketReport,
     CaseReport,
@@ -107,6 +110,7 @@ def suite_report(
     *,
     cases: Sequence[CaseReport] | None = None,
     stop: StopReport | None = None,
+    affected: AffectedReport | None = None,
     buckets: Sequence[tuple[BucketReport, bool]] = (),
     **more: Any,
 ) -> SuiteReport:
@@ -121,6 +125,7 @@ def suite_report(
         confidence: Confidence level of the intervals.
         cases: Its cases; default: those of the result, without texts.
         stop: Its early stop; ``None`` if all cases ran.
+        affected: Which cases ran because of a change; ``None`` if all were to run.
         buckets: Cases that went wrong; see `fill_buckets`.
         more: Further fields of the report.
     """
@@ -133,6 +138,7 @@ def suite_report(
         metrics=result.metrics,
         clusters=result.clusters,
         stop=stop,
+        affected=affected,
         groups={
             key: {name: _filled(GroupReport, group, figures=group.usage) for name, group in members.items()}
             for key, members in result.groups.items()
@@ -186,6 +192,8 @@ def _case(
         duration_s=round(scores.duration_s, 6),
         line=case.line if case is not None else 0,
         file=file,
+        carried=record.carried,
+        cause=record.selection.cause if record.selection is not None else "",
         lines={},  # these two quote texts
         judgings=(),
     )
@@ -203,6 +211,24 @@ def _case(
     if texts == "all" or record.outcome in FAILING:
         return full
     return structs.replace(plain, lines=record.lines, withheld=full)
+
+
+def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
+    """Return which cases ran because of a change; ``None`` if no case was chosen so."""
+    chosen = [each.selection for each in records if each.selection is not None]
+    if not chosen:
+        return None
+    carried = [each for each in chosen if each.carried]
+    causes = Counter(each.cause for each in chosen if not each.carried)
+    costs = [each.saved_usd for each in carried]
+    return AffectedReport(
+        chosen[0].since,
+        len(chosen) - len(carried),
+        len(carried),
+        dict(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
+        None if None in costs else math.fsum(each for each in costs if each is not None),
+        math.fsum(each.saved_s for each in carried),
+    )
 
 
 def answer_fields(answers: Sequence[AnswerShown]) -> dict[str, Any]:

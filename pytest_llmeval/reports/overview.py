@@ -1,5 +1,6 @@
 """Parts that terminal and Markdown reports share: a run at a glance, sentences and tables of one suite."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -229,6 +230,40 @@ def _scope_lines(suite: SuiteReport) -> Iterator[str]:
         yield str(suite.sample)
     if suite.stop is not None:
         yield stop_text(suite.stop)
+    if suite.affected is not None:
+        yield affected_text([suite])
+
+
+_CAUSES = 4
+
+
+def affected_text(suites: Sequence[SuiteReport]) -> str:
+    """Return how many cases ran because of a change, what changed, and what was saved; empty in a run of all."""
+    chosen = [each.affected for each in suites if each.affected is not None]
+    if not chosen:
+        return ""
+    ran, carried = sum(each.ran for each in chosen), sum(each.carried for each in chosen)
+    since = f"since {next((each.since for each in chosen if each.carried), chosen[0].since)}"
+    if not ran:
+        gates = Counter(gate.outcome for each in suites for gate in each.gates)
+        gates.update(each.outcome for suite in suites for each in suite.snapshot)
+        verdicts = ", ".join(count_text(count, name) for name, count in gates.items())
+        return f"0 of {counted(carried, 'case')} affected {since}; gates carried, {verdicts or 'none'}"
+    causes: Counter[str] = Counter()
+    for each in chosen:
+        causes.update(each.causes)
+    listed = [f"{cause} ({count})" for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0]))]
+    more = [f"{len(listed) - _CAUSES} more"] if len(listed) > _CAUSES else []
+    text = f"ran {ran} of {counted(ran + carried, 'case')} {since}: {', '.join([*listed[:_CAUSES], *more])}"
+    amounts = []
+    if (usd := math.fsum(each.saved_usd or 0 for each in chosen)) >= _CENT / 2:
+        amounts.append(f"{usd:.2f} USD")
+    if (saved := sum(each.saved_s for each in chosen)) >= 1:
+        amounts.append(seconds(saved))
+    return f"{text}; saved about {' and '.join(amounts)}" if amounts else text
+
+
+_CENT = 0.01
 
 
 def run_outcome(run: RunReport) -> str:

@@ -13,6 +13,7 @@ from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.overview import (
     MOST_LINES,
+    affected_text,
     asking_lines,
     case_table,
     change_lines,
@@ -83,6 +84,7 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
             yield from (gate_line(each, suite) for each in suite.gates if each.outcome == "failed")
             yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
             yield from not_judged(suite, f"{suite.suite}: ")
+        yield from _affected(report, least=1)
         return
     width = min(width, _READABLE)
     short = [each for each in report.suites if not (verbosity or each.failed)]
@@ -105,8 +107,15 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
     if any(map(_may_be_approved, report.suites)):
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
     yield from map(Line, money_lines(report.money))
+    yield from _affected(report, least=2)
     if report.suites:
         yield totals(report.suites)
+
+
+def _affected(report: RunReport, least: int) -> Iterator[Line]:
+    """Yield which cases of so many suites ran because of a change."""
+    if len(report.suites) >= least and (text := affected_text(report.suites)):
+        yield Line(printable(text))
 
 
 def _may_be_approved(suite: SuiteReport) -> bool:

@@ -25,6 +25,7 @@ from pytest_llmeval.judge.spec import PanelSpec
 from pytest_llmeval.reports.files import WrittenReports, write_reports
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, RunStart, SuiteReport, gate_verdicts
 from pytest_llmeval.reports.making import (
+    affected_report,
     answer_fields,
     case_reports,
     join_tables,
@@ -135,6 +136,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         compared=compared,
         changes=approved_changes(judged, compared, cases=scope.terms.compares) if compares else None,
         stop=None if stop is None else stop.report,
+        affected=affected_report(records),
         sample=None if suite.sample is None else suite.sample.report,
         money=_money(judged, cascades),
     )
@@ -487,7 +489,7 @@ def _complete(judged: Judged) -> set[tuple[str, str]]:
     return {
         (each.key.display_path, each.key.variant)
         for each in judged.suites
-        if each.measured.ran == each.collected.total and not each.key.test
+        if each.measured.ran == each.collected.total and not (each.key.test or each.measured.carried)
     }
 
 
@@ -523,7 +525,9 @@ def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bo
 def _lacking(judged: Judged) -> dict[Path, set[str]]:
     """Return the suite files of which all cases ran, with the cases that lack a score."""
     lacking: dict[Path, set[str]] = {}
-    partial = {each.suite.path for each in judged.suites if each.measured.ran != each.collected.total}
+    partial = {
+        each.suite.path for each in judged.suites if each.measured.ran != each.collected.total or each.measured.carried
+    }
     for each in judged.suites:
         if each.suite.path not in partial:
             cases = lacking.setdefault(each.suite.path, set())

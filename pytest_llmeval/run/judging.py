@@ -403,6 +403,9 @@ def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> Ga
         return verdict
     if run.suite.sample is not None:
         verdict = replace(verdict, reason=f"{verdict.reason}; {run.suite.sample.report}")
+    if carried := sum(bool(record.carried) for record in run.records):
+        of_all = f"{carried} of {counted(len(run.records), 'case')} carried"
+        verdict = replace(verdict, reason=f"{verdict.reason}; {of_all}")
     if run.reruns:
         again = f"{counted(run.reruns, 'case')} failed and ran again, and only the last result counts"
         verdict = replace(verdict, reason=f"{verdict.reason}; {again}")

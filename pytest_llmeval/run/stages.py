@@ -6,7 +6,7 @@ registered for a stage (`Registry.extend`) map it to another of its kind before 
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, Keeper, contents_of, read_failures
 from pytest_llmeval.core.errors import LlmevalError, format_error, origin
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import CaseRecord, Selection
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.options import JudgeMode
@@ -30,6 +30,7 @@ from pytest_llmeval.suite.registry import Registry, extensions_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core.case import Case
     from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.reports.tables import Line
 
@@ -104,6 +105,41 @@ class RunWatcher(Protocol):
             key: The key of the suite.
             cases: Their ids.
         """
+
+
+class CaseChoice(Struct, frozen=True):
+    """What becomes of a case in a run of affected cases.
+
+    Attributes:
+        selection: For its record.
+        record: Its record, if it is carried over; ``None`` if it runs.
+    """
+
+    selection: Selection
+    record: CaseRecord | None = None
+
+
+class ChoiceTerms(Struct, frozen=True):
+    """The options of a run of affected cases.
+
+    Attributes:
+        since: The commit to compare with; empty for the merge base with the main branch.
+        refresh: The share of the other cases that runs nevertheless.
+        mutates: Whether the run changes its answers.
+        replays: Whether the answer to a case, and what judges say of it, would be replayed.
+    """
+
+    since: str = ""
+    refresh: float = 0.0
+    mutates: bool = False
+    replays: "Callable[[SuiteKey, Suite, Case], bool]" = lambda *_: False
+
+
+class CaseChooser(Protocol):
+    """Chooses the cases of a run, at the point ``chosen``."""
+
+    def choose(self, key: SuiteKey, suite: Suite) -> Mapping[str, CaseChoice]:
+        """Return what becomes of each case of a suite, or of a system of it, by id."""
 
 
 class PlanReport(Protocol):

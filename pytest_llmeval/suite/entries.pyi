@@ -70,6 +70,8 @@ class SuiteArguments(TypedDict, total=False):
     """`when_decided`: cases run in a random order, until all gates are decided: Stop when it is decided"""
     sample: Mapping[str, Any] | None
     """`{cases: N, by: LABEL, seed: NUMBER}`: a part of the cases runs: Sample the cases"""
+    inputs: Sequence[str] | None
+    """list of files and patterns such as `prompts/**`, relative to the suite, on which its answers depend: Run what a change can affect"""
 
 class NamedEvaluator(Struct, frozen=True):
     evaluator: Evaluator

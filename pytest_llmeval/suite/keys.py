@@ -291,6 +291,15 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             forms=(SampleSettings, None),
         ),
     ] = None
+    inputs: Annotated[
+        tuple[str, ...],
+        Key(
+            "list of files and patterns such as `prompts/**`, relative to the suite, on which its answers depend: "
+            "[Run what a change can affect](affected.md#inputs)",
+            "what is found",
+            read=SettingsReader.read_inputs,
+        ),
+    ] = ()
     cases: Annotated["tuple[Case, ...]", Key("list of cases", type=list[Any], forms=("case",), python=None)] = ()
     source: ClassVar[
         Annotated[

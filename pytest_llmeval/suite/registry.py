@@ -83,7 +83,7 @@ class Command(Struct, frozen=True):
         add(parser)
 
 
-EXTENSION_POINTS = ("collected", "reported", "watched", "planned")
+EXTENSION_POINTS = ("chosen", "collected", "reported", "watched", "planned")
 """Places at which extensions join a run; see `Registry.extend`."""
 
 
@@ -320,6 +320,8 @@ class Registry:
     ) -> None:
         """Join a run at an extension point.
 
+        - ``chosen``: ``(Suites, ChoiceTerms) -> CaseChooser``, before a run of affected cases; the last one registered
+          chooses.
         - ``collected``: ``(Collected, RunScope) -> Collected``, before the run is judged.
         - ``reported``: ``(Reported, RunScope) -> Reported``, at its end.
         - ``watched``: ``(Suites, Keeper, post) -> RunWatcher``, while cases of suites that may stop run; ``post`` takes

@@ -15,6 +15,7 @@ from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import Document, check_regular, read_json
+from pytest_llmeval.data.files.places import input_files, searching_within
 from pytest_llmeval.data.files.validation import STRICT, describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.gates.limit import (
@@ -410,6 +411,19 @@ class SettingsReader(JudgeReader):
             if fault := self.metric_fault(name, (PASS_RATE,)):
                 self.fault(("compare_by", number), fault)
         return metrics
+
+    def read_inputs(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        """Read ``inputs``, each of which must match a file."""
+        for number, pattern in enumerate(patterns):
+            try:
+                with searching_within(self.root):
+                    files = input_files(self.path.parent, pattern)
+            except ValueError as error:
+                self.fault(("inputs", number), str(error))
+                continue
+            if Path(pattern).is_absolute() or not files:
+                self.fault(("inputs", number), f"found {pattern!r}, expected a relative pattern that matches a file")
+        return patterns
 
     @cached_property
     def _reader(self) -> "CheckReader":

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.registry import Registry
 
 COMMANDS = {
+    "affected": "list the cases that a change can affect, and why",
     "comment": "write a report as Markdown for a pull request",
     "compare": "compare two JSON reports",
     "decide": "apply changed thresholds and gates to a report",
@@ -30,6 +31,8 @@ def register(registry: "Registry") -> None:
     """Add the commands, early stopping, plans, mutants of the answers of a run, and the mutators that know no task."""
     for name, text in COMMANDS.items():
         registry.register_command(name, f"{__name__}.{name}:add_arguments", help=text)
+    registry.extend("chosen", f"{__name__}.affected:choose_affected")
+    registry.extend("reported", f"{__name__}.affected:keep_inputs", _approves)
     registry.extend("collected", f"{__name__}.early.stopping:stop_early", _has_order)
     registry.extend("watched", f"{__name__}.early.stopping:StopWatch")
     registry.extend("planned", f"{__name__}.plan.making:plan_run")
@@ -40,6 +43,10 @@ def register(registry: "Registry") -> None:
 
 def _has_order(collected: "Collected", _scope: "RunScope") -> bool:
     return any(each.suite.order is not None for each in collected.suites)
+
+
+def _approves(_reported: "Reported", scope: "RunScope") -> bool:
+    return scope.keeper.mode.update or scope.keeper.mode.new_only
 
 
 def _mutates(_reported: "Reported", scope: "RunScope") -> bool:

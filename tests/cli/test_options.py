@@ -47,6 +47,7 @@ BAD = {
     "judge": ("replya", "replya"),
     "judge-model": ("gpt-5", "found 'gpt-5', expected PROVIDER:NAME"),
     "judge-base-url": ("host", "found 'host', expected an address"),
+    "refresh": ("2", "found '2', expected a number between 0 and 1"),
     "shard": ("0/2", "found 0/2, expected I/N"),
     "stop": ("now", "now"),
     "family": ("repository", "repository"),

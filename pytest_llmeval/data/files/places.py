@@ -222,6 +222,19 @@ def searching_within(root: Path) -> Iterator[None]:
         _ROOT.reset(token)
 
 
+def input_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files that a name or pattern means; a folder, and ``**`` at the end, mean all files below.
+
+    Raises:
+        ValueError: As of `matching_files`.
+    """
+    if (folder / pattern).is_file():
+        return [folder / pattern]
+    if has_magic(pattern):
+        return matching_files(folder, f"{pattern}/*" if Path(pattern).name == "**" else pattern)
+    return matching_files(folder, f"{pattern.rstrip('/')}/**/*") if (folder / pattern).is_dir() else []
+
+
 def matching_files(folder: Path, pattern: str) -> list[Path]:
     """Return the files that a pattern matches, sorted.
 

@@ -1,0 +1,241 @@
+"""``--llmeval-affected``: affected cases run, the others are carried over, and gates are judged over all of them."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from running import run_python
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.workbench.affected import Repository, _ShallowError
+
+if TYPE_CHECKING:
+    from conftest import Project, Ran
+
+AGENT = """\
+from pathlib import Path
+
+def answer(value):
+    Path("asked.txt").open("a").write(f"{value}\\n")
+    return Path("prompts/answer.md").read_text() + value
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = Repository(folder).git("-c", "user.name=n", "-c", "user.email=e@x", *arguments)
+    assert done is not None, arguments
+    return done.strip()
+
+
+def commit(project: "Project", message: str = "m") -> str:
+    git(project.path, "add", "-A")
+    git(project.path, "commit", "-qm", message)
+    return git(project.path, "rev-parse", "--short=7", "HEAD")
+
+
+@pytest.fixture
+def approved(project: "Project") -> str:
+    """Two suites with an approved run; returns its commit."""
+    project.write(".gitignore", ".llmeval\n__pycache__\nreport*.json\n*.llmeval\nasked.txt\n")
+    project.write("agent.py", AGENT)
+    project.write("prompts/answer.md", "x")
+    gates = ["exact_match >= 0.5", {"metric": "exact_match", "max_drop": 0.1}]
+    cases = [{"id": f"a{n}", "input": f"{n}", "expected": f"x{n}" if n else "?"} for n in range(6)]
+    project.suite("a.eval.json", cases, target={"python": "agent:answer"}, snapshot=True, gates=gates)
+    rows = [{"id": f"b{n}", "expected": "x", "prediction": "xy"[n > 30]} for n in range(40)]
+    project.suite("b.eval.json", rows, snapshot=True, gates=gates)
+    git(project.path, "init", "-qb", "main")
+    assert project.run("--llmeval-affected", "--snapshot-update").code == 0 if commit(project) else False
+    return commit(project, "approve")
+
+
+def asked(project: "Project") -> list[str]:
+    path = project.path / "asked.txt"
+    lines = path.read_text(encoding="utf-8").split() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return sorted(lines)
+
+
+def judged(ran: "Ran") -> dict[str, Any]:
+    """Return what a run decided: outcomes, values, intervals and verdicts, not their reasons."""
+    return {
+        name: (
+            {case["id"]: (case["outcome"], case["metrics"]) for case in suite["cases"]},
+            {metric: (value["value"], value["low"], value["high"]) for metric, value in suite["metrics"].items()},
+            [(gate["gate"], gate["outcome"], gate["value"]) for gate in suite["gates"]],
+            [(each["metric"], each["kind"], each["outcome"]) for each in suite["snapshot"]],
+        )
+        for name, suite in ran.suites.items()
+    }
+
+
+def test_nothing_affected_has_a_line_and_an_exit_code(project: "Project", approved: str, workers: int) -> None:
+    asked(project)
+    ran = project.run("--llmeval-affected", "-q", workers=workers)
+    assert ran.code == 0
+    assert f"0 of 46 cases affected since {approved}; gates carried, 10 passed" in ran.text
+    assert asked(project) == []
+    assert ran.counts["carried"] == 46
+    assert {case["carried"] for suite in ran.suites.values() for case in suite["cases"]} == {approved}
+    assert all("40 of 40 cases carried" in gate["reason"] for gate in ran.suites["b"]["gates"])
+
+
+def test_a_change_runs_what_it_affects_and_the_verdicts_are_those_of_a_run_of_all(
+    project: "Project", approved: str
+) -> None:
+    asked(project)
+    suite = json.loads((project.path / "b.eval.json").read_text(encoding="utf-8"))
+    for row in suite["cases"][:9]:
+        row["prediction"] = "worse"
+    project.suite("b.eval.json", suite.pop("cases"), **suite)
+    ran, everything = project.run("--llmeval-affected=main", "-v"), project.run()
+    assert asked(project) == [str(n) for n in range(6)]  # by the run of all
+    assert f"ran 9 of 46 cases since {approved}: data row (9)" in ran.text
+    assert ran.code == everything.code == 1
+    assert judged(ran)["b"] == judged(everything)["b"]
+    assert ran.suites["b"]["affected"]["causes"] == {"data row": 9}
+    project.write("prompts/answer.md", "y")
+    assert "ran 6 of 6 cases" in project.run("--llmeval-affected=", "a.eval.json").text
+    assert asked(project) == [str(n) for n in range(6)]
+    ran = project.run("--llmeval-affected", "-k", "a1 or b20")  # of what is selected, what is not affected is carried
+    assert asked(project) == ["1"]
+    assert ran.counts["carried"] == 1
+    assert ran.suites["b"]["gates"][0]["outcome"] == "not_judged"
+
+
+@pytest.mark.usefixtures("approved")
+def test_a_failure_that_was_approved_fails_again(project: "Project") -> None:
+    suite = json.loads((project.path / "a.eval.json").read_text(encoding="utf-8"))
+    project.suite("a.eval.json", suite.pop("cases"), **suite, thresholds={"exact_match": 0.5})
+    commit(project)
+    assert project.run("--snapshot-update").code == 1
+    since = commit(project)
+    ran = project.run("--llmeval-affected=HEAD")
+    assert (ran.code, ran.counts["failed"], ran.counts["carried"]) == (1, 1, 45)
+    assert f"a0: carried from {since}, where it failed" in ran.section("FAILURES")
+    everything = project.run()
+    assert judged(ran)["a"][:2] == judged(everything)["a"][:2]
+    assert judged(ran)["b"] == judged(everything)["b"]
+
+
+@pytest.mark.usefixtures("approved")
+def test_shards_merge_with_what_they_carried(project: "Project") -> None:
+    project.write("prompts/answer.md", "y")
+    for number in (1, 2):
+        project.run("--llmeval-affected", f"--llmeval-shard={number}/2", f"--llmeval-report=part{number}.llmeval")
+    assert main(["merge", "part1.llmeval", "part2.llmeval", "--report=merged.json"]) == 1
+    merged = json.loads((project.path / "merged.json").read_text(encoding="utf-8"))["suites"]
+    assert [(each["affected"]["ran"], each["affected"]["carried"]) for each in merged] == [(6, 0), (0, 40)]
+    ran = project.run("--llmeval-affected")
+    assert [each["gates"] for each in merged] == [each["gates"] for each in ran.suites.values()]
+
+
+@pytest.mark.usefixtures("approved")
+def test_an_approval_keeps_inputs_and_is_checked_once_elsewhere(project: "Project") -> None:
+    git(project.path, "checkout", "-qb", "work")
+    project.write("prompts/answer.md", "y")
+    project.run("--llmeval-affected", "--snapshot-update")
+    since = commit(project)
+    assert "approved anew since" in project.run("--llmeval-affected=main").text
+    asked(project)
+    assert f"0 of 46 cases affected since {since}" in project.run("--llmeval-affected=HEAD").text
+    assert "no run is approved" not in project.run("--llmeval-affected=HEAD~1").text
+    assert asked(project) == [str(n) for n in range(6)]
+
+
+def _without_inputs(project: "Project") -> None:
+    (project.path / "__llmeval__" / "a.inputs.json").unlink()
+
+
+def _damaged(project: "Project") -> None:
+    project.write("__llmeval__/a.inputs.json", "[]")
+    commit(project)
+
+
+def _of_another_python(project: "Project") -> None:
+    path = project.path / "__llmeval__" / "a.inputs.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"Python": "3', '"Python": "2'), encoding="utf-8")
+    commit(project)
+
+
+def _writes(name: str, text: str) -> "Callable[[Project], None]":
+    def change(project: "Project") -> None:
+        project.write(name, text)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_without_inputs, "the approved run has no inputs: approve with --llmeval-affected --snapshot-update"),
+        (_damaged, "the approved run cannot be used: a.inputs.json: found no inputs of an approved run"),
+        (_of_another_python, "Python"),
+        (_writes("conftest.py", "X = 1\n"), "conftest.py"),
+        (_writes("pytest.ini", "[pytest]\nllmeval_family = project\n"), "pytest.ini"),
+        (_writes("agent.py", "exec(TEXT)\n"), "cannot be followed: agent.py:1: exec()"),
+        (_writes("agent.py", f"import nowhere_to_be_found\n{AGENT}"), "cannot be followed: import nowhere_to_be_found"),
+    ],
+)
+def test_what_cannot_be_compared_runs_with_the_reason(
+    project: "Project", approved: str, change: "Callable[[Project], None]", why: str
+) -> None:
+    del approved
+    change(project)
+    code, data = affected(project, "HEAD")
+    assert code == 0
+    a = next(each for each in data["suites"] if each["path"] == "a.eval.json")
+    assert len(a["affected"]) == 6
+    assert next(iter(a["causes"])).startswith(why)
+
+
+def affected(project: "Project", *arguments: str) -> tuple[int, dict[str, Any]]:
+    done = run_python(["-m", "pytest_llmeval", "affected", *arguments, "--json"], os.environ, project.path)
+    return done.code, json.loads(done.out) if done.code == 0 else {"error": done.err}
+
+
+def lines_of(project: "Project", *arguments: str) -> Sequence[str]:
+    done = run_python(["-m", "pytest_llmeval", "affected", *arguments], os.environ, project.path)
+    return (done.out or done.err).splitlines()
+
+
+def test_why_a_case_runs_is_said_by_input_and_commit(project: "Project", approved: str) -> None:
+    project.write("prompts/answer.md", "y")
+    change = commit(project, "Say y")
+    first, second = lines_of(project, approved, "--why", "a.eval.json::a1")
+    assert first == "a.eval.json::a1: runs: prompts/answer.md"
+    assert second.endswith(f"; {change} Say y")
+    assert lines_of(project, approved, "--why", "b1") == [f"b.eval.json::b1: carried from {approved}"]
+    assert lines_of(project, approved)[0] == f"6 of 46 cases affected since {approved}: prompts/answer.md (6)"
+    assert lines_of(project, approved, "--why", "none")[0].startswith("--why: found no case 'none'")
+    assert "found 'mian', expected a commit, branch or tag" in lines_of(project, "mian")[0]
+
+
+def test_a_shallow_clone_says_how_deep_it_must_be(
+    project: "Project", approved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("README.md", "more")
+    commit(project)
+    git(project.path, "clone", "-q", "--depth=1", f"file://{project.path}", str(tmp_path / "clone"))
+    clone = Repository(tmp_path / "clone")
+    with pytest.raises(_ShallowError, match="fetch-depth: 0"):
+        clone.resolve(approved)
+    event = project.write("event.json", '{"pull_request": {"commits": 12}}')
+    monkeypatch.setenv("GITHUB_EVENT_PATH", str(event))
+    with pytest.raises(_ShallowError, match="fetch-depth: 14; the pull request has 12 commits"):
+        clone.resolve(approved)
+
+
+def test_a_share_of_the_others_is_refreshed(project: "Project", approved: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    del approved
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    ran = project.run("--llmeval-affected", "--llmeval-refresh=0.5", "b.eval.json")
+    chosen = [case["id"] for case in ran.suites["b"]["cases"] if case.get("cause") == "refresh"]
+    assert 10 < len(chosen) < 30
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700100000")
+    again = project.run("--llmeval-affected", "--llmeval-refresh=0.5", "b.eval.json")
+    assert chosen != [case["id"] for case in again.suites["b"]["cases"] if case.get("cause") == "refresh"]
+    assert "expected --llmeval-affected with it" in project.run("--llmeval-refresh=0.5").text

@@ -1,0 +1,176 @@
+"""A project of twelve suites whose answers depend on files in twelve ways, its history, and what really changes."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pytest_llmeval.run.checkout import Checkout
+from pytest_llmeval.run.stages import ChoiceTerms
+from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.workbench.affected import AffectedCases, choose_affected
+
+ROOT = "from pathlib import Path\nROOT = Path(__file__).parent.parent\n"
+
+AGENTS = {
+    "constant": f"{ROOT}PROMPTS = ROOT / 'prompts'\n"
+    "def answer(value):\n    return (PROMPTS / 'constant.md').read_text() + value\n",
+    "helper": "from app import middle\ndef answer(value):\n    return middle.through(value)\n",
+    "package": "from .inner import shout\ndef answer(value):\n    return shout(value)\n",
+    "listing": f"{ROOT}def answer(value):\n"
+    "    return value + ''.join(p.read_text() for p in sorted((ROOT / 'kb').glob('*.txt')))\n",
+    "table": f"import json\n{ROOT}with open(ROOT / 'data/table.json') as file:\n    TABLE = json.load(file)\n"
+    "def answer(value):\n    return str(TABLE.get(value[-1], '?'))\n",
+    "filled": f"{ROOT}def answer(value):\n"
+    "    name = 'even' if len(value) % 2 else 'odd'\n    return (ROOT / f'prompts/{name}.md').read_text() + value\n",
+    "star": "from app.words import *\ndef answer(value):\n    return GREETING + value\n",
+    "named": "import importlib\nTOOL = importlib.import_module('app.tool')\n"
+    "def answer(value):\n    return TOOL.use(value)\n",
+    "attribute": f"{ROOT}class Agent:\n    FOLDER = ROOT / 'templates'\n    def __call__(self, value):\n"
+    "        return (self.FOLDER / 'reply.txt').read_text() + value\nanswer_with = Agent()\n"
+    "def answer(value):\n    return answer_with(value)\n",
+    "loaded": "import importlib\ndef answer(value):\n"
+    "    return importlib.import_module('plugins.' + ('a' if 'a' in value else 'b')).use(value)\n",
+    "styled": "from app.config import STYLE\ndef answer(value):\n    return (STYLE / 'style.md').read_text() + value\n",
+}
+"""Name of a suite to its agent; the twelfth, `rows`, has predictions."""
+
+FILES = {
+    ".gitignore": "__pycache__\n.llmeval\n",
+    "pyproject.toml": "[project]\nname = 'demo'\n[tool.pytest.ini_options]\n",
+    "requirements.txt": "left-pad==1.0\n",
+    "README.md": "A demo.\n",
+    "prompts/constant.md": "Say: ",
+    "prompts/even.md": "Even: ",
+    "prompts/odd.md": "Odd: ",
+    "prompts/unused.md": "Nobody reads this.\n",
+    "kb/a.txt": "one",
+    "kb/b.txt": "two",
+    "data/table.json": '{"0": "zero", "1": "one", "2": "two"}',
+    "templates/reply.txt": "Reply: ",
+    "style/style.md": "In style: ",
+    "app/__init__.py": "",
+    "app/middle.py": "from app.deep import last\ndef through(value):\n    return last(value)\n",
+    "app/deep.py": "MARK = '!'\ndef last(value):\n    return value + MARK\n",
+    "app/inner.py": "def shout(value):\n    return value.upper()\n",
+    "app/words.py": "GREETING = 'Hello '\n",
+    "app/tool.py": "def use(value):\n    return value[::-1]\n",
+    "app/config.py": f"{ROOT}STYLE = ROOT / 'style'\n",
+    "app/unused.py": "X = 1\n",
+    "plugins/__init__.py": "",
+    "plugins/a.py": "def use(value):\n    return 'a' + value\n",
+    "plugins/b.py": "def use(value):\n    return 'b' + value\n",
+}
+
+ANSWER = """
+import importlib, json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+out = {}
+for path in sorted(Path(sys.argv[1]).glob('*.eval.json')):
+    suite = json.loads(path.read_text())
+    rows = suite.get('cases') or [json.loads(line) for line in Path(sys.argv[1], suite['source']['path']).open()]
+    for row in rows:
+        try:
+            target = row.get('prediction') or importlib.import_module(suite['target']['python'].split(':')[0]).answer
+            answer = target if isinstance(target, str) else target(row['input'])
+        except BaseException as error:
+            answer = [type(error).__name__, str(error)]
+        out[path.name + '::' + row['id']] = [row, answer, suite.get('evaluators')]
+print(json.dumps(out))
+"""
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def git(root: Path, *arguments: str) -> str:
+    settings = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", *settings, *arguments], cwd=root, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(root: Path, message: str) -> str:
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", message, "--allow-empty")
+    return git(root, "rev-parse", "HEAD")
+
+
+def make(root: Path, cases: int) -> None:
+    """Write the project, without approvals, and commit it."""
+    write(root, FILES)
+    for name, agent in AGENTS.items():
+        write(root, {f"app/{name}.py": agent})
+        suite = {
+            "evaluators": [{"text": {"metrics": ["exact_match"]}}],
+            "target": {"python": f"app.{name}:answer"},
+            "snapshot": True,
+            "gates": ["exact_match >= 0"],
+            "cases": [{"id": f"c{n}", "input": f"{'ab'[n % 2]} word {n}", "expected": "?"} for n in range(cases)],
+        }
+        if name == "loaded":
+            suite["inputs"] = ["plugins/**"]
+        write(root, {f"{name}.eval.json": json.dumps(suite, indent=1)})
+    rows = [{"id": f"r{n}", "input": f"i{n}", "expected": "x", "prediction": "xy"[n % 3 == 0]} for n in range(cases)]
+    write(root, {"data/rows.jsonl": "".join(json.dumps(each) + "\n" for each in rows)})
+    suite = {
+        "evaluators": [{"text": {"metrics": ["exact_match"]}}],
+        "snapshot": True,
+        "gates": ["exact_match >= 0", {"metric": "exact_match", "max_drop": 0.02}],
+        "source": {"path": "data/rows.jsonl", "format": "jsonl"},
+    }
+    write(root, {"rows.eval.json": json.dumps(suite, indent=1)})
+    git(root, "init", "-qb", "main")
+    commit(root, "begin")
+
+
+def answers(root: Path) -> dict[str, object]:
+    """Return the row, the answer and the evaluators of every case, as a run of all of them finds them now."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-c", ANSWER, str(root)], cwd=root, capture_output=True, text=True, check=True
+    )
+    out: dict[str, object] = json.loads(done.stdout)
+    return out
+
+
+def chosen(root: Path, since: str) -> dict[str, str]:
+    """Return case to why it runs, empty where it does not."""
+    suites = Checkout(root, {})
+    chooser = choose_affected(suites, ChoiceTerms(since))
+    return dict(_chosen(chooser, suites, root))
+
+
+def _chosen(chooser: AffectedCases, suites: Checkout, root: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(root.glob("*.eval.json")):
+        suite = suites.read(path)
+        choices = chooser.choose(SuiteKey(str(path), path.name), suite)
+        yield from ((f"{path.name}::{case.id}", choices[case.id].selection.cause) for case in suite.cases)
+
+
+def mutate(root: Path, draw: random.Random) -> str:
+    """Change one file at random, and return its name: a letter, a line, or the file itself."""
+    files = [each for each in sorted(root.rglob("*")) if each.is_file() and not {".git", "__llmeval__"} & {*each.parts}]
+    files = [each for each in files if each.suffix in (".py", ".md", ".txt", ".json", ".jsonl", ".toml")]
+    path = draw.choice(files)
+    text = path.read_text(encoding="utf-8")
+    kind = draw.randrange(4)
+    if kind == 0 and path.suffix in (".md", ".txt"):
+        path.unlink()
+    elif kind == 1 and path.suffix in (".md", ".txt"):
+        path.with_name(f"new{draw.randrange(9)}{path.suffix}").write_text("new", encoding="utf-8")
+    elif "'" in text and path.suffix == ".py":
+        parts = text.split("'")
+        place = draw.randrange(1, len(parts), 2)
+        parts[place] += draw.choice("xyz")
+        path.write_text("'".join(parts), encoding="utf-8")
+    else:
+        place = draw.randrange(len(text) + 1)
+        path.write_text(text[:place] + draw.choice("xyz 1") + text[place:], encoding="utf-8")
+    return path.relative_to(root).as_posix()
