@@ -9,10 +9,6 @@ COLOURS = ("#b33", "#47a")
 STYLE = "text{font:12px sans-serif;fill:#222}.end{text-anchor:end}.head{font-weight:bold}"
 
 
-OTHER_ROWS = ("cannot tell", "when_decided`")
-"""Ends of the names of rows that are not drawn: part of another row, and its verdicts given earlier."""
-
-
 class Bars(NamedTuple):
     """Two bars for each row.
 
@@ -46,7 +42,7 @@ def wrong(page: str) -> Bars:
     alarms = {row[0]: number(row[5]) for row in rows_of(page, "alarms")}
     missed = {row[0]: number(row[2].split(" / ")[-1]) for row in rows_of(page, "falls")}
     open_ = {name: missed.get(f"{name} cannot tell") or 0.0 for name in missed}
-    rules = [name for name, each in alarms.items() if each is not None and not name.endswith(OTHER_ROWS)]
+    rules = [name for name, each in alarms.items() if each is not None and not name.endswith("cannot tell")]
     return Bars(
         "AlpacaEval, 100 instructions: how often is each rule wrong?",
         ("red, although the candidate is no worse", "not red, although it is 10 points worse"),
@@ -63,7 +59,7 @@ def easy(page: str) -> Bars:
     )
 
 
-PICTURES = {"proof_wrong.svg": wrong}
+PICTURES = {"proof_wrong.svg": wrong, "proof_easy.svg": easy}
 
 
 def svg(bars: Bars) -> Iterator[str]:

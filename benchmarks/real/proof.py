@@ -191,26 +191,34 @@ RULES = (
     Rule("ours: `stop: when_decided`", stopped),
     Rule("ours: `anytime`", weighed, now=3),
 )
-GATES = RULES[10:12]
+GATES = (*RULES[10:12], RULES[13])
 """Gates that can be undecided."""
 
 Outcomes = dict[str, list[tuple[str, float]]]
 
 
 @lru_cache
-def systems_compared(size: int, points: int, simulations: int, seed: int) -> Outcomes:
+def systems_compared(
+    size: int,
+    points: int,
+    simulations: int,
+    seed: int,
+    base: tuple[float, float] = (0, 1),
+    rules: tuple[Rule, ...] = RULES,
+) -> Outcomes:
     """Return what rules say of pairs of systems of AlpacaEval that differ by so many points.
 
-    The 797 instructions are the population, from which `size` are drawn with replacement: on all of them, it is known
-    how much worse a system is.
+    The mean of the approved system is in the range `base`. The 797 instructions are the population, from which `size`
+    are drawn with replacement: on all of them, it is known how much worse a system is.
     """
     scores = alpaca_eval()
     values = scores.mean(axis=0)
     low, high = FALLS[points]
     falls = values[:, None] - values[None, :]
-    pairs = np.argwhere((falls >= low) & (falls <= high) & ~np.eye(len(values), dtype=bool))
+    approved = ((values >= base[0]) & (values < base[1]))[:, None]
+    pairs = np.argwhere((falls >= low) & (falls <= high) & approved & ~np.eye(len(values), dtype=bool))
     rng = np.random.default_rng([seed, size, points])
-    found: Outcomes = {rule.name: [] for rule in RULES if rule.now == 1}
+    found: Outcomes = {rule.name: [] for rule in rules if rule.now == 1}
     for before, now in pairs[rng.integers(len(pairs), size=simulations)]:
         drawn = rng.integers(len(scores), size=size)
         runs = Runs(scores[None, drawn, before], scores[None, drawn, now], float(values[before]))
@@ -302,6 +310,25 @@ def falls(simulations: int, seed: int) -> Iterator[Row]:
     for rule in GATES:
         open_ = [tuple(share(_is("cannot tell", each[rule.name]), 2) for each in row) for row in systems]
         yield (f"{rule.name} cannot tell", *open_, share(_is("cannot tell", trials[rule.name]), 2))
+
+
+BASES = {"below 0.08": (0.0, 0.08), "0.08 to 0.2": (0.08, 0.2)}
+
+
+@table(
+    "base-rates",
+    "proof.md",
+    ("approved mean", *(rule.name for rule in (RULES[0], RULES[9], RULES[11])), "ours cannot tell"),
+    simulations=300,
+    quick=30,
+)
+def base_rates(simulations: int, seed: int) -> Iterator[Row]:
+    """How often is a rule red with 100 instructions, without a fall / of a fall of 5 points, by the base rate?"""
+    rules = (RULES[0], RULES[9], RULES[11])
+    for name, base in BASES.items():
+        both = [systems_compared(100, points, simulations, seed, base, rules) for points in (0, 5)]
+        cells = [tuple(share(_is("red", each[rule.name]), 2) for each in both) for rule in rules]
+        yield (name, *cells, tuple(share(_is("cannot tell", each[rules[-1].name]), 2) for each in both))
 
 
 @table(
