@@ -193,6 +193,14 @@ def test_every_setting_that_asks_for_less_is_found(guard: Guard) -> None:
     assert "case hours: removed" not in printed, "a sample that leaves a case out deletes none"
 
 
+def test_arm_that_may_read_what_it_must_not_is_named(guard: Guard) -> None:
+    arms = "suite: shop\nsystems:\n  without: {command: [a], workspace: {must_not_read: [skills]}}\n"
+    Path("evals/shop.eval.yaml").write_text(SHOP.replace("suite: shop\n", arms), encoding="utf-8")
+    commit(Path(), "Add an arm")
+    git(Path(), "branch", "-f", "main")
+    assert "evals/shop.eval.yaml:3  must_not_read: removed" in guard(("must_not_read: [skills]", ""))[1]
+
+
 def test_suite_that_moves_is_compared_and_one_that_is_gone_or_broken_is_named(guard: Guard) -> None:
     Path("quality").mkdir()
     Path("evals/shop.eval.yaml").rename("quality/service.eval.yaml")

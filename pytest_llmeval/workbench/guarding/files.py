@@ -198,7 +198,13 @@ class _Asking(ast.NodeVisitor):
         self.lines: dict[tuple[str, str, str], int] = {}
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self._names: set[str] = set()
+        self.is_about_answers = False
         self._within: list[str] = []
+
+    @property
+    def imports(self) -> bool:
+        """Whether it imports the package, not only a module of it."""
+        return bool(self._names)
 
     def _add(self, kind: str, node: ast.AST) -> None:
         key = (kind, ".".join(self._within), ast.unparse(node))
@@ -209,8 +215,15 @@ class _Asking(ast.NodeVisitor):
         self._names |= {each.asname or each.name for each in node.names if each.name in _OURS}
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if (node.module or "").partition(".")[0] in _OURS:
+        if node.module in _OURS:
             self._names |= {each.asname or each.name for each in node.names}
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.is_about_answers |= node.attr == "llmeval"  # the mark of tests over a suite
+        self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self.is_about_answers |= node.arg.startswith("llmeval")  # a fixture
 
     def visit_FunctionDef(self, node: Any) -> None:
         self._within.append(node.name)
@@ -276,8 +289,10 @@ def _asking(path: Path) -> _Asking | None:
     except (SyntaxError, ValueError, RecursionError):
         return None
     asking = _Asking()
-    if _HOOK in text:
+    asking.visit(tree)
+    if any(isinstance(node, ast.FunctionDef) and node.name == _HOOK for node in tree.body):
         asking.counts[_CODE, "", ast.dump(tree)] = 1
         asking.lines[_CODE, "", ast.dump(tree)] = 1
-    asking.visit(tree)
+    elif not (asking.is_about_answers or asking.imports):
+        return None
     return asking

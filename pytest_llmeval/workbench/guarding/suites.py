@@ -155,6 +155,8 @@ def _settings(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
             line = (base if gone else head).line(key)
             before, after = (as_line(side.document.data.get(key, ""), 100) for side in (base, head))
             yield Loosening(head.file, line, f"key {key}", "changed", before, after, gone)
+    if readable := sorted(set(_unread(old)) - set(_unread(new))):
+        yield Loosening(head.file, head.line("systems"), "must_not_read", "removed", as_line(readable, 100))
     for name in old.systems:
         if name not in new.systems:
             yield Loosening(head.file, base.line("systems", name), f"system {name}", "removed", gone=True)
@@ -164,6 +166,14 @@ def _settings(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
         if lost:
             text = f"{counted(len(lost), 'case')} left out"
             yield Loosening(head.file, head.line("systems", name), f"answers of system {name}", text)
+
+
+def _unread(suite: Suite) -> Iterator[str]:
+    """Yield what the commands of a suite must not read, each with its system."""
+    targets = {"": suite.target, **{name: each.target for name, each in suite.systems.items()}}
+    for name, target in targets.items():
+        workspace = None if target is None else target.workspace_spec
+        yield from (f"{name} {each}".strip() for each in (workspace.must_not_read if workspace is not None else ()))
 
 
 def _value(state: SuiteState, key: str) -> Any:
