@@ -268,12 +268,13 @@ class CaseRunner:
                 return skipped(loaded.case)
             parts[place] = []
             answers = self._own_answers(loaded) or await self._answers_here(loaded, fixtures, parts[place])
-            del parts[place]
             scoring.add(place)
             finished.put_nowait(None)  # the next case need not wait for the score of this one
             for _ in range(_TURNS_TO_START):
                 await asyncio.sleep(0)
-            return await thread.call(partial(self._scored, loaded, answers, started))
+            scored = await thread.call(partial(self._scored, loaded, answers, started))
+            del parts[place]
+            return scored
 
         try:
             while True:
@@ -296,10 +297,12 @@ class CaseRunner:
             for task in answered:
                 yield tasks.pop(task), self._concluded(task.result())
             await _cancelled(tasks)
-            for place, paid in parts.items():
-                for each in paid:
-                    each.error = CutShortError()
-                if paid:
+            for task, place in tasks.items():
+                if not task.cancelled() and task.exception() is None:  # worlds are torn down to their end
+                    yield place, self._concluded(task.result())
+                elif paid := parts.get(place):
+                    for each in paid:
+                        each.error = CutShortError()
                     yield place, self._scored(cases[place], paid)
             raise
         finally:
