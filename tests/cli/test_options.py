@@ -32,6 +32,7 @@ REQUIRED = {
     "cache import": ("v.jsonl",),
     "cache explain": ("s.eval.yaml",),
     "judge migrate": ("s.eval.yaml", "--to", "openai:m"),
+    "gate": ("results.jsonl",),
     "merge": ("shards",),
     "mutate": ("s.eval.yaml",),
     "score": ("s.eval.yaml",),
