@@ -25,6 +25,17 @@ def run(name: str, folder: Path, **environment: str) -> int:
     return subprocess.run(command, cwd=folder, env={**paths, **environment}, timeout=PATIENCE, check=False).returncode
 
 
+def test_the_action_installs_its_own_version(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "python3").write_text('#!/bin/sh\necho "$@" >> pip.txt\n', encoding="utf-8")
+    (tmp_path / "tools" / "python3").chmod(0o755)
+    assert run("Install", tmp_path, REQUIREMENT="", GITHUB_ACTION_PATH=str(ACTION)) == 0
+    assert run("Install", tmp_path, REQUIREMENT="pytest-llmeval-suite>=1") == 0
+    own, named = (line.split()[-1] for line in (tmp_path / "pip.txt").read_text(encoding="utf-8").splitlines())
+    assert Path(own).resolve() == ROOT.resolve()
+    assert named == "pytest-llmeval-suite>=1"
+
+
 def test_the_action_judges_and_comments(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     for name, text in (
