@@ -66,6 +66,7 @@ OTHER_TOOLS |= {"--log-dir", "--reporter"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
 OTHER_TOOLS |= {"--full", "--reruns"}
 OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}
+OTHER_TOOLS |= {"--message"}
 OTHER_TOOLS |= {"--filter-failing", "--official", "--resume", "--use-cache"}
 OTHER_TOOLS |= {"--array", "--dependency", "--parsable", "--wrap"}
 OTHER_TOOLS |= {
