@@ -139,6 +139,7 @@ def _run(command: Any) -> None:
     sys.argv = [how, *rest]
     if how == "-m":
         sys.path.insert(0, str(Path.cwd()))
+        sys.modules.pop(f"{what}.__main__", None)  # of which it would warn, were it imported here
         runpy.run_module(what, run_name="__main__", alter_sys=True)
     else:
         sys.path.insert(0, "")

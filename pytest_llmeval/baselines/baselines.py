@@ -225,31 +225,19 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     return labels
 
 
-def _gated(measured: MeasuredSuite) -> Callable[[str], str]:
-    """Return what says which gate decides on the fall of a metric, or allows it; nothing if none does.
+def _gated(measured: MeasuredSuite) -> Callable[[str], bool]:
+    """Return what says whether a gate decides on the fall of a metric.
 
     Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or
-    that could not have found such a fall. A metric without a gate of its own is judged as the first one with
-    ``max_drop`` judges its own: in such a suite, a metric that is added to a list is not held to its exact value.
+    that could not have found such a fall.
     """
-    from pytest_llmeval.gates.drop import DropGate, judge_together
-
     gated = [gate for gate in measured.suite.regressions if gate.by is None and gate.statistic == "value"]
-    model = next((gate for gate in measured.suite.regressions if gate.by is None and type(gate) is DropGate), None)
 
-    def decides(metric: str) -> str:
+    def decides(metric: str) -> bool:
         gates = [gate for gate in gated if gate.metric == metric]
-        if _left_out(measured, metric):
-            return ""
-        if gates:
-            evidence = [each for gate in gates for each in gate.examine(measured.pairing).examined]
-            return "left to the gate with max_drop" if any(each.could_find for each in evidence) else ""
-        if model is None or metric == PASS_RATE:
-            return ""
-        stand_in = replace(model, metric=metric, statistic="value").examine(measured.pairing)
-        able = all(each.could_find for each in stand_in.examined)
-        allowed = able and judge_together([stand_in])[0].outcome == "passed"
-        return f"allowed by the rule of {model}, as it has no gate" if allowed else ""
+        if not gates or _left_out(measured, metric):
+            return False
+        return any(each.could_find for gate in gates for each in gate.examine(measured.pairing).examined)
 
     return decides
 

@@ -180,7 +180,7 @@ def judge_scores(
     metrics: MetricIndex,
     *,
     deciding: Callable[[str], Collection[str]],
-    gated: Callable[[str], str] = lambda _: "",
+    gated: Callable[[str], bool] = lambda _: False,
     warn_unused: bool = False,
     display_path: str = "SUITE",
 ) -> list[SnapshotVerdict]:
@@ -192,8 +192,7 @@ def judge_scores(
         settings: Of the suite.
         metrics: Of the suite; they know which direction is better.
         deciding: Gives the labels of the evaluators that decide a metric.
-        gated: Says which gate decides on the drop of a metric, or by which rule it is allowed, unless the settings have
-            a tolerance for it; nothing if no gate does.
+        gated: Whether a gate decides on the drop of a metric, unless the settings have a tolerance for it.
         warn_unused: Whether a vanished metric is only reported.
         display_path: The suite file, in commands.
 
@@ -218,8 +217,8 @@ def judge_scores(
             continue
         better = not metrics.lower_is_better(metric)
         verdict = _judged(metric, approved, score, settings, better=better, shift=shifts.get(metric))
-        if verdict.outcome == "failed" and settings.leaves(metric) and (why := gated(metric)):
-            verdict = replace(verdict, outcome="passed", reason=f"{why}: {verdict.reason}")
+        if verdict.outcome == "failed" and settings.leaves(metric) and gated(metric):
+            verdict = replace(verdict, outcome="passed", reason=f"left to the gate with max_drop: {verdict.reason}")
         verdicts.append(verdict)
     gone = [name for name in old.metrics if name not in new.metrics]
     verdicts += [vanished(name, old.metrics[name].value, warn=warn_unused) for name in gone]

@@ -25,7 +25,7 @@ def test_a_conversation_is_written_once_for_all_its_questions(monkeypatch: pytes
     conversation = {"session_1": [{"speaker": "Ada", "text": "It rained all day. " * 20}] * 20}
     inputs = [{"question": f"Question {number}?", "conversation": conversation} for number in range(200)]
     written = []
-    monkeypatch.setattr(comparable, "_plain", lambda value: written.append(value) or value)
+    monkeypatch.setattr(comparable, "plain", lambda value: written.append(value) or value)
     shared = SharedTexts()
     assert len({fingerprint(each, shared) for each in inputs}) == 200
     assert len(written) == 220  # the questions, and each turn

@@ -132,11 +132,9 @@ def test_each_metric_has_its_own_tolerance_and_the_shared_one_otherwise() -> Non
 )
 def test_a_gate_on_the_drop_decides_unless_there_is_a_tolerance(settings: SnapshotSettings, outcome: str) -> None:
     old, new = scores(accuracy=score(0.5), loss=score(0.5)), scores(accuracy=score(0.4), loss=score(0.6))
-    accuracy, loss = judge_scores(
-        old, new, settings, METRICS, deciding=deciding, gated={"accuracy": "left to it", "loss": ""}.__getitem__
-    )
+    accuracy, loss = judge_scores(old, new, settings, METRICS, deciding=deciding, gated="accuracy".__eq__)
     assert (accuracy.kind, accuracy.outcome, loss.outcome) == ("fell_beyond", outcome, "failed")
-    assert accuracy.reason.startswith("left to it: fell from") == (outcome == "passed")
+    assert accuracy.reason.startswith("left to the gate with max_drop: fell from") == (outcome == "passed")
 
 
 def test_a_new_metric_passes_and_a_vanished_one_fails_unless_unused_ones_are_only_told() -> None:

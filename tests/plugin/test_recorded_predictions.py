@@ -99,7 +99,7 @@ def test_replay_tells_a_miss_from_a_changed_input_and_never_asks(asking: "Projec
     remedy = "run once with --llmeval-predictions-mode=auto to call the target"
     assert [case["reason"] for case in ran.suites["s"]["cases"]] == [
         f"case 'a' was recorded for another input in recorded.jsonl; {remedy}",
-        None,
+        "no expected answer",
         f"case 'new' is not recorded in recorded.jsonl; {remedy}",
     ]
     assert _asked(asking) == []

@@ -193,31 +193,6 @@ def test_a_rise_that_may_be_chance_is_not_recommended_for_approval(project: "Pro
     assert approved.suites["s"]["snapshot"][1]["reason"].startswith("approved: rose from 0.5 to 0.65: may be chance")
 
 
-def test_a_metric_that_is_added_to_a_list_is_judged_by_the_rule_of_the_gate_of_another(project: "Project") -> None:
-    def suite(first: int, last: int) -> None:
-        metrics = [{"text": {"metrics": ["f1", "exact_match"]}}]
-        gates = [{"metric": "f1", "max_drop": 0.02}]
-        cases = [{**each, "prediction": "blue"} if first <= n < last else each for n, each in enumerate(red(150, 0))]
-        project.suite("s.eval.yaml", cases, snapshot=True, mode="bulk", evaluators=metrics, gates=gates)
-
-    def verdict(ran: "Ran", metric: str) -> tuple[str, str]:
-        (found,) = (each for each in ran.suites["s"]["snapshot"] if each["metric"] == metric)
-        return found["outcome"], found["reason"]
-
-    suite(0, 15)
-    project.run("--snapshot-update")
-    suite(15, 36)
-    ran = project.run()
-    assert ran.code == 0, ran.section("llmeval")
-    allowed = "allowed by the rule of drop(f1) <= 0.02, as it has no gate: fell from 0.9 to 0.86"
-    outcome, reason = verdict(ran, "exact_match")
-    assert (outcome, reason[: len(allowed)]) == ("passed", allowed)
-    suite(15, 90)
-    ran = project.run()
-    assert [verdict(ran, name)[0] for name in ("f1", "exact_match")] == ["passed", "failed"]
-    assert ran.gates("s") == {"drop(f1) <= 0.02": "failed"}
-
-
 def test_an_approval_names_the_commit_that_was_checked_out(project: "Project") -> None:
     project.suite("s.eval.yaml", CASES, snapshot=True)
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["rev-parse", "HEAD"]):

@@ -278,6 +278,7 @@ def test_the_terminal_shows_metrics_and_gates() -> None:
         "metric        value    95% interval    mean  scored  undef  err  miss",
         "exact_match  0.0000  0.0000..0.6576  0.0000       2      0    1     1",
         "f1           0.7500  0.0000..1.0000  0.7500       2      0    1     1",
+        "err: could not be measured; miss: did not run",
         "by kind: 2 groups (-v shows them)",
         "gate FAILED  f1 >= 0.7  (1 case errored)",
         "gate FAILED  f1 >= 0.7 by kind  (1 of 2 groups fail: easy: f1 is 0.5000, expected >= 0.7; 1 case not run)",
@@ -288,7 +289,7 @@ def test_the_terminal_shows_metrics_and_gates() -> None:
 
 
 def test_more_verbosity_shows_groups_and_less_only_gates_that_fail() -> None:
-    assert lines(SMALL, 1)[5:9] == [
+    assert lines(SMALL, 1)[6:10] == [
         "",
         "kind      cases      f1  exact_match",
         r"a|b\n<c>      1  1.0000       0.0000",
