@@ -198,7 +198,7 @@ def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: 
     return share((outcome(gate, *each) == ("failed" if drops else "passed") for each in runs), 2)
 
 
-@table("power", "statistics.md", ("rule", "scores", "cases", *map(str, POWER_DROPS)), simulations=400, quick=40)
+@table("power", "statistics.md", ("rule", "scores", "cases", *map(str, POWER_DROPS)), simulations=400, quick=20)
 def powers(simulations: int, seed: int) -> Iterator[Row]:
     """What gates find: drops, and that an equally good run has none of the size."""
     for rule in ("proven_drop", "proven_safe"):

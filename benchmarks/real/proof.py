@@ -276,7 +276,7 @@ def _is(word: str, outcomes: Iterable[tuple[str, float]]) -> list[bool]:
     "proof.md",
     ("rule", "tau-bench, all pairs", "tau-bench, 30 tasks", *(f"AlpacaEval, {size}" for size in SIZES)),
     simulations=300,
-    quick=30,
+    quick=12,
 )
 def alarms(simulations: int, seed: int) -> Iterator[Row]:
     """How often is a rule red although nothing got worse?"""
@@ -295,7 +295,7 @@ def alarms(simulations: int, seed: int) -> Iterator[Row]:
     "proof.md",
     ("rule", *(f"AlpacaEval, {size}" for size in SIZES[1:]), "tau-bench, 50 tasks, 20 points"),
     simulations=300,
-    quick=30,
+    quick=12,
 )
 def falls(simulations: int, seed: int) -> Iterator[Row]:
     """How often is a rule green although the candidate is 2 / 5 / 10 points worse?"""
@@ -320,7 +320,7 @@ BASES = {"below 0.08": (0.0, 0.08), "0.08 to 0.2": (0.08, 0.2)}
     "proof.md",
     ("approved mean", *(rule.name for rule in (RULES[0], RULES[9], RULES[11])), "ours cannot tell"),
     simulations=300,
-    quick=30,
+    quick=12,
 )
 def base_rates(simulations: int, seed: int) -> Iterator[Row]:
     """How often is a rule red with 100 instructions, without a fall / of a fall of 5 points, by the base rate?"""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from judges import KEY, Judged
@@ -183,8 +184,23 @@ def judged(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judged
         yield Judged(project, server)
 
 
-@pytest.fixture(params=[0, 2], ids=["serial", "two workers"])
-def workers(request: pytest.FixtureRequest) -> int:
-    """How many workers xdist has: a test with this fixture runs twice."""
-    count: int = request.param
-    return count
+WAYS = {"serial": 0, "two workers": 2}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes `workers` in both ways; where it runs with `-n`, in one, which its name decides.
+
+    Half of the tests of each file prove one way, and half the other. A release tries all in both.
+    """
+    if "workers" not in metafunc.fixturenames or "workers" in _parametrised(metafunc):
+        return
+    ways = list(WAYS)
+    if hasattr(metafunc.config, "workerinput") and metafunc.config.getoption("hypothesis_profile") != "long":
+        ways = [ways[crc32(metafunc.function.__name__.encode()) % 2]]
+    metafunc.parametrize("workers", [WAYS[each] for each in ways], ids=ways)
+
+
+def _parametrised(metafunc: pytest.Metafunc) -> set[str]:
+    marks = metafunc.definition.iter_markers("parametrize")
+    names = [each.args[0] for each in marks if each.args]
+    return {name for each in names for name in (each.split(",") if isinstance(each, str) else each)}

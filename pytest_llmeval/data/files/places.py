@@ -225,14 +225,18 @@ def searching_within(root: Path) -> Iterator[None]:
 def input_files(folder: Path, pattern: str) -> list[Path]:
     """Return the files that a name or pattern means; a folder, and ``**`` at the end, mean all files below.
 
+    Compiled Python is never meant.
+
     Raises:
         ValueError: As of `matching_files`.
     """
     if (folder / pattern).is_file():
         return [folder / pattern]
     if has_magic(pattern):
-        return matching_files(folder, f"{pattern}/*" if Path(pattern).name == "**" else pattern)
-    return matching_files(folder, f"{pattern.rstrip('/')}/**/*") if (folder / pattern).is_dir() else []
+        pattern = f"{pattern}/*" if Path(pattern).name == "**" else pattern
+    elif (folder / pattern).is_dir():
+        pattern = f"{pattern.rstrip('/')}/**/*"
+    return [each for each in matching_files(folder, pattern) if each.parent.name != "__pycache__"]
 
 
 def matching_files(folder: Path, pattern: str) -> list[Path]:
