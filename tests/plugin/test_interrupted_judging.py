@@ -192,7 +192,7 @@ def test_ctrl_c_leaves_finished_cases_and_says_what_was_paid(judged: "Judged") -
     said = _interrupted(judged, signal.SIGINT, workers=0, replies=replies, answer=answer, finished=finished)
     ended = re.search(r"cases: (\d+) passed, (\d+) not run", said)
     assert ended is not None
-    # Four calls are under way, and as many replies may not have been read yet; in the order of calls, seven were finished.
+    # Four calls are under way, and as many replies may not have been read. In the order of calls, seven were finished.
     assert int(ended[1]) >= replies // 2 - 2 * 4 - 2
     assert f"calls before the run ended: judges {replies + 4} ({replies * 15} tokens)" in said
 
