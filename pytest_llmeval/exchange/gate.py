@@ -55,7 +55,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--lower-is-better", nargs="+", metavar="METRIC", default=(), help="metrics of which less is better"
     )
     parser.add_argument(
-        "--undecided", choices=("pass", "fail"), help="exit code 0 or 1 where a verdict is undecided; default: 2"
+        "--undecided",
+        choices=("pass", "fail"),
+        help="exit code of an undecided verdict: 0, unless results are missing, or 1; default: 2",
     )
     parser.add_argument(
         "--min-cases", type=count, default=1, metavar="N", help="arms: undecided if fewer cases could tell them apart"
@@ -78,9 +80,7 @@ def _gate(options: Namespace) -> int:
         _settings(options.gates), options.lower_is_better, options.snapshot_update, options.min_cases, options.power
     )
     verdict = judge_results(rows, baseline, expected, chosen, root)
-    code = CODES[verdict.word]
-    if verdict.word == "undecided" and options.undecided:
-        code = CODES["passed" if options.undecided == "pass" else "failed"]
+    code = verdict.code(options.undecided)
     report = verdict.finished.report
     written, missing, notes = write_run(report, options.report, root)
     if options.comment is not None:

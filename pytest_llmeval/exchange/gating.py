@@ -94,6 +94,7 @@ class GateVerdict(Struct, frozen=True):
         errored: How many cases errored.
         notes: What cases show about arms, and what would be found.
         proofs: Arm and metric to what its cases show.
+        is_measured: Whether all is there that the verdict needs, so that only chance can keep it undecided.
         finished: The finished run, with its report.
     """
 
@@ -105,6 +106,19 @@ class GateVerdict(Struct, frozen=True):
     finished: Reported
     notes: Sequence[str] = ()
     proofs: Mapping[str, Mapping[str, Sequence[str]]] = {}
+    is_measured: bool = True
+
+    def code(self, undecided: Literal["pass", "fail"] | None = None) -> int:
+        """Return the exit code.
+
+        Args:
+            undecided: What an undecided verdict does; what was not measured never passes. Default: a code of its own.
+        """
+        if self.word != "undecided" or undecided is None:
+            return CODES[self.word]
+        if undecided == "fail":
+            return CODES["failed"]
+        return CODES["passed" if self.is_measured else "undecided"]
 
     def lines(self) -> Iterator[str]:
         """Yield the verdict for people."""
@@ -312,12 +326,14 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     by_proof, notes, few = _of_arms(finished, options)
     open_ += [*missing, *few, *finished.shortfalls]
     approved = options.approve
+    unjudged = unmeasured or not verdicts or any(each.outcome == "not_judged" for each in verdicts)
+    measured = not (missing or errored or finished.shortfalls or unjudged)
 
     def verdict(word: Word, why: Sequence[str], next_step: str) -> GateVerdict:
         sentences = list(dict.fromkeys(why))
         decided = structs.replace(report, conclusion=Conclusion(word, sentences, next_step))
         run = structs.replace(finished, report=decided)
-        return GateVerdict(word, sentences, next_step, missing, errored, run, notes, by_proof)
+        return GateVerdict(word, sentences, next_step, missing, errored, run, notes, by_proof, measured)
 
     if failed:
         return verdict("failed", failed, "look at the cases above; --report page.html shows each of them")
@@ -386,7 +402,7 @@ def gate(
         baseline: Results to compare with; default: the approved ones.
         name: Of the suite, by which approved scores are found; default: that of the results, which several keep.
         lower_is_better: Metrics of which less is better.
-        undecided: What an undecided verdict does.
+        undecided: What an undecided verdict does; results that are missing or errored never pass.
         folder: Of approved scores and history; default: the current one.
         approve: Approve the results.
 
@@ -401,7 +417,7 @@ def gate(
     settings = settings_of("gate()", {"gates": list(gates)} if gates else {})
     options = GateOptions(settings, tuple(lower_is_better), approve)
     verdict = judge_results(rows, before, (), options, Path(folder or Path.cwd()).resolve())
-    if verdict.word == "failed" or (verdict.word == "undecided" and undecided == "fail"):
+    if verdict.code(undecided):
         raise AssertionError("\n".join(verdict.lines()))
     return verdict
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from project import ROOT
 
+import pytest_llmeval as ev
 from pytest_llmeval.cli import main
 from pytest_llmeval.exchange.result_formats import FORMATS
 from pytest_llmeval.reports.reading import read_report
@@ -93,6 +94,16 @@ def test_what_is_missing_is_counted_and_named(capsys: pytest.CaptureFixture[str]
     assert data["missing"] == ["no result for 1 of 41 cases: 'zebra'"]
     data = verdict(capsys, twice, "--gates", "accuracy >= 0.5", "--expect", other)
     assert data["missing"] == ["no result of the suite 'other'"]
+
+
+def test_what_was_not_measured_is_not_accepted_as_undecided() -> None:
+    old, half = written("old.jsonl", GOOD), written("half.jsonl", GOOD[:20])
+    broken = written("broken.jsonl", [{"case": row["case"], "error": "rate limit"} for row in GOOD])
+    for results in (half, broken):
+        assert gate(results, "--baseline", old, "--undecided", "pass") == 2
+        assert gate(results, "--baseline", old, "--undecided", "fail") == 1
+        with pytest.raises(AssertionError, match="undecided: "):
+            ev.gate(results, baseline=old, undecided="pass")
 
 
 def test_too_few_cases_are_undecided_and_say_how_many_more(capsys: pytest.CaptureFixture[str]) -> None:
