@@ -32,6 +32,7 @@ from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.run.stages import CaseChoice, ChoiceTerms, Reported, RunScope, Suites
 from pytest_llmeval.scoring.usage import UsageEvaluator
+from pytest_llmeval.services.git import GitError, run_git
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.inputs import Inputs, ProjectInputs
 
@@ -93,7 +94,7 @@ class Repository:
             LlmevalError: There is no such commit.
         """
         named = [name] if name else [*self._base_branch(), *_MAIN]
-        known = [commit for each in named if (commit := self.git("rev-parse", "-q", "--verify", f"{each}^{{commit}}"))]
+        known = [commit for each in named if (commit := self._commit(each))]
         commit = known[0].strip() if known else ""
         if commit and not name:
             commit = (self.git("merge-base", "HEAD", commit) or "").strip()
@@ -110,15 +111,22 @@ class Repository:
             raise LlmevalError(f"found {name!r}, expected a commit, branch or tag{hint}")
         raise LlmevalError(f"found no main branch ({', '.join(_MAIN)}), expected a commit: --llmeval-affected=REF")
 
+    def _commit(self, name: str) -> str | None:
+        return self.git("rev-parse", "-q", "--verify", "--end-of-options", f"{name}^{{commit}}")
+
     def _base_branch(self) -> list[str]:
         name = os.environ.get("GITHUB_BASE_REF") or os.environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
         return [f"origin/{name}"] if name else []
 
     def changed_approvals(self, commit: str) -> set[Path]:
-        """Return the files of approved runs that a commit does not have as they are now; ignored ones are none."""
+        """Return the files of approved runs that a commit does not have as they are now; ignored ones are none.
+
+        Raises:
+            GitError: git has no answer: a run that took that for "none" would carry what was not approved.
+        """
         patterns = ["*.inputs.json", "*.scores.json", "*.cases.jsonl"]
-        changed = self.git("diff", "--name-only", "--no-renames", "-z", commit, "--", *patterns) or ""
-        new = self.git("ls-files", "--others", "--exclude-standard", "-z", "--", *patterns) or ""
+        changed = run_git(self.top, "diff", "--name-only", "--no-renames", "-z", commit, "--", *patterns)
+        new = run_git(self.top, "ls-files", "--others", "--exclude-standard", "-z", "--", *patterns)
         return {self.top / each for each in (changed + new).split("\0") if each}
 
     def last_change(self, path: str, since: str) -> str:
@@ -153,19 +161,11 @@ def _depth() -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
+    """Return what git prints; ``None`` where it has no answer, so that all cases run."""
     try:
-        done = subprocess.run(  # noqa: S603 (arguments are ours; names follow --)
-            ["git", *arguments],  # noqa: S607 (git is found where the user's shell finds it)
-            cwd=folder,
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=60,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+        return run_git(folder, *arguments)
+    except GitError:
         return None
-    return done.stdout
 
 
 class InputComparison(NamedTuple):
