@@ -229,7 +229,7 @@ class _Verdicts(Evaluator):
 
 @table(
     "bridged",
-    "changing-judges.md",
+    "judge-cache.md",
     ("cases", "true drop", "scores mixed", "across the bridge", "one judge for both runs"),
     simulations=60,
     quick=20,
@@ -266,7 +266,7 @@ _GATE = DropGate("score", 0.0)
 
 @table(
     "bridges",
-    "changing-judges.md",
+    "judge-cache.md",
     ("compared", "right before", "right now", "`proven_safe` 0.15 passes", "`max_drop` 0.05 fails", "undecided"),
     simulations=60,
     quick=10,

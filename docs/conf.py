@@ -10,7 +10,7 @@ project = "pytest-llmeval"
 author = "The pytest-llmeval authors"
 release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 
 myst_enable_extensions = ["dollarmath"]

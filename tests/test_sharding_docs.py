@@ -1,4 +1,4 @@
-"""The workflows of the page on shards do what the page says, in an environment with the variables of the scheduler."""
+"""The workflows for several machines do what the page says, in an environment with the variables of the scheduler."""
 
 import os
 import re
@@ -14,7 +14,7 @@ import yaml
 from project import ROOT
 from running import WITHOUT_UNUSED, Finished, run_python
 
-PAGE = (ROOT / "docs" / "sharding.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8").partition("\n## Several machines\n")[2]
 SHARDS = range(1, 6)
 MODULES = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED, "-pno:syrupy"], "llmeval": ["-m", "pytest_llmeval"]}
 
@@ -45,7 +45,7 @@ def steps_of(job: Mapping[str, Any], **values: object) -> list[list[str]]:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The suite of the page."""
+    """The suite of the section."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     (folder / "capitals.eval.yaml").write_text(fenced("yaml")[0], encoding="utf-8")

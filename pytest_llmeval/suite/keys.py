@@ -180,7 +180,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     mode: Annotated[
         SuiteMode,
         Key(
-            "`items`: one test per case; `bulk`: one test for the whole suite: [Large suites](parallel.md#bulk-mode); "
+            "`items`: one test per case; `bulk`: one test for the whole suite: [Large suites](scale.md#bulk-mode); "
             "`test`: none, since only [Python tests](python-api.md#tests-over-a-suite) run the cases",
             "`items`",
         ),
@@ -198,7 +198,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         JudgeSpec | PanelSpec,
         Key(
             "the model that judges, as `PROVIDER:NAME` or a mapping: [Judge clients](judge-clients.md); "
-            "or a [cascade](cascades.md)",
+            "or a [cascade](panels.md#cascades)",
             forms=(str, JudgeSpec, "cascade", None),
             python="str | Mapping[str, Any] | Judgeable | NamedObject",
         ),
@@ -276,7 +276,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         StopSettings | None,
         Key(
             f"`{WHEN_DECIDED}`: cases run in a random order, until all gates are decided: "
-            "[Stop when it is decided](spending-less.md#stop-when-it-is-decided)",
+            "[Stop when it is decided](planning.md#stop-when-it-is-decided)",
             "`never`",
             read=read_stop,
             forms=({"enum": [WHEN_DECIDED, "never"]}, StopSettings, None),
@@ -286,7 +286,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         CaseSample | None,
         Key(
             "`{cases: N, by: LABEL, seed: NUMBER}`: a part of the cases runs: "
-            "[Sample the cases](spending-less.md#sample-the-cases)",
+            "[Sample the cases](planning.md#sample-the-cases)",
             "all cases",
             forms=(SampleSettings, None),
         ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from constructs import UNTRIED, kind_of
 from replay import IMPORTED, Imported, kept
@@ -28,7 +28,16 @@ def _tables() -> Iterator[str]:
     for tool, (data, _) in tools.items():
         counts = [data["tried"].get(fate, 0) for fate in ("equal", "documented", "different")]
         yield f"| {tool} | {data['version']} | {sum(counts):,} | {' | '.join(f'{each:,}' for each in counts)} |"
-    yield from ("", "| tool | construct | fate |", "|---|---|---|")
+    yield from ("", "| tool | constructs | fate |", "|---|---|---|")
+    same: dict[tuple[str, str], list[str]] = {}
+    for tool, kind, fate in _fates(tools):
+        same.setdefault((tool, fate), []).append(f"`{kind}`")
+    for (tool, fate), kinds in same.items():
+        yield f"| {tool} | {', '.join(kinds)} | {fate} |"
+
+
+def _fates(tools: dict[str, tuple[Any, list[Imported]]]) -> Iterator[tuple[str, str, str]]:
+    """Yield the tool, the kind and the fate of each construct."""
     for tool, (data, imports) in tools.items():
         untried = UNTRIED.get(tool, [])
         constructs = [*(construct for construct, *_ in data["rows"]), *untried]
@@ -36,10 +45,10 @@ def _tables() -> Iterator[str]:
         for construct, each in zip(constructs, [*imports, *IMPORTED[tool](untried)], strict=True):
             by_kind.setdefault(kind_of(construct).removeprefix("not-"), []).append(each)
         for kind, listed in sorted(by_kind.items()):
-            yield f"| {tool} | `{kind}` | {_fate(listed)} |"
+            yield tool, kind, _fate(listed)
     left_out = [{"type": kind} for kind in sorted(TYPES - KINDS.keys())]
     for construct, each in zip(left_out, IMPORTED["promptfoo"](left_out), strict=True):
-        yield f"| promptfoo | `{construct['type']}` | {_fate([each])} |"
+        yield "promptfoo", construct["type"], _fate([each])
 
 
 def _fate(imports: list[Imported]) -> str:
