@@ -8,32 +8,38 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from pytest_llmeval.baselines.comparable import moment_of
 from pytest_llmeval.cli.console import refuse_input, say, write_text
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.wording import counted, excerpt, interval, number, seconds
+from pytest_llmeval.core.wording import counted, interval, number, seconds
 from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.gates.contract import split_statistic
-from pytest_llmeval.reports.form import OUTCOMES, CaseReport, RunReport, SuiteReport, count_text
+from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
-from pytest_llmeval.reports.overview import MOST_LINES, affected_text, run_outcome
+from pytest_llmeval.reports.overview import BAD, affected_text, run_outcome
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.workbench.comment_parts import (
+    MOST,
     NO_LINKS,
     CaseFates,
+    CaseLine,
     Change,
-    Regressed,
     ReportComparison,
     SourceLinks,
     approved_comparison,
     case_fates,
     commit_id,
     compare_runs,
+    failing_case,
+    grouped_cases,
+    in_cases,
     job_repository,
-    question_and_answers,
+    page_url,
+    regressed_case,
     repository_url,
+    shared_label,
     source_links,
 )
 
@@ -55,6 +61,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="URL",
         help="web address of the repository, which cases and commits link to; default: that of the job of GitHub or "
         "GitLab, else no links",
+    )
+    parser.add_argument(
+        "--report-url",
+        type=page_url,
+        metavar="URL",
+        help="web address of the HTML report, to link to; default: the artifacts of the job of GitHub or GitLab",
     )
     parser.add_argument(
         "--commit", type=commit_id, metavar="SHA", help="commit to link to; default: that of the report, or of the job"
@@ -84,6 +96,8 @@ def _comment(options: Namespace) -> int:
     repository = job_repository(os.environ)
     if options.repository is not None:
         repository = repository._replace(url=options.repository)
+    if options.report_url is not None:
+        repository = repository._replace(report=options.report_url)
     commits = [options.commit or "", run.run.commit or ""]
     links = source_links(repository, commits, [suite.path for suite in run.suites])
     guard = "" if options.guard is None else read_text(options.guard, str(options.guard), "a table", _SPACE)
@@ -116,11 +130,8 @@ _MOST_LISTED = 5
 """Cases before the fold."""
 _FOLDED = 10
 """Cases of one fold."""
-_FINDING = 200
 _LARGE = 0.1
 _TARGET = re.compile(r"\]\(http[^)]*\)")
-_MOST = 10**12
-"""Largest count to display: a forged one can have thousands of digits."""
 
 _Item = TypeVar("_Item")
 _CHANGED = ("suite", "metric", "baseline", "now", "change", "95% interval", "cases")
@@ -169,17 +180,15 @@ def comment_text(
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
     declined = changes.declined if changes is not None else []
     more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS, note=_SIGNIFICANT)
-    decisive = 0
     if comparison is None:
-        worse: Sequence[_CaseLine] = [_failing_case(*each) for each in fates.new]
+        worse = grouped_cases(failing_case(*each) for each in fates.new)
         title = "Failing cases"
     else:
-        worse = [_regressed_case(each) for each in comparison.regressed]
+        worse = grouped_cases(regressed_case(each) for each in comparison.regressed)
         title = "What got worse"
-        decisive = min(sum(each.failed_a_gate for each in comparison.regressed), _FOLDED)
-    more_worse = sheet.items(
-        title, worse, lambda each: each.written(links), sheet.left, most=max(_MOST_LISTED, decisive), least=decisive
-    )
+    decisive = min(sum(each.decisive for each in worse), _FOLDED)
+    most = max(_MOST_LISTED, sum(each.case.outcome in BAD for each in worse))
+    more_worse = sheet.items(title, worse, lambda each: each.written(links), sheet.left, most, least=decisive)
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
 
@@ -193,7 +202,7 @@ def comment_text(
         "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
     )
     for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Fixed", fates.mended)):
-        sheet.fold_items(name, [_failing_case(*each) for each in cases], lambda each: each.written(links))
+        sheet.fold_items(name, grouped_cases(failing_case(*each) for each in cases), lambda each: each.written(links))
     if changes is not None:
         sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
         sheet.fold_table("Not significant", _CHANGED, changes.unclear, _changed)
@@ -279,16 +288,30 @@ class _Sheet:
 
     def fold_items(self, title: str, items: Sequence[_Item], item: Callable[[_Item], str]) -> None:
         """Add a folded list."""
-        most = _FOLDED if items and isinstance(items[0], _CaseLine) else MOST_ROWS
-        self._fold(title, [item(each) for each in items[:most]], [], len(items), "line")
+        if not items or not isinstance(items[0], CaseLine):
+            self._fold(title, [item(each) for each in items[:MOST_ROWS]], [], len(items), "line")
+            return
+        counts = [1 + len(each.alike) for each in items if isinstance(each, CaseLine)]
+        self._fold(title, [item(each) for each in items[:_FOLDED]], [], sum(counts), "case", counts)
 
-    def _fold(self, title: str, lines: Sequence[str], head: Sequence[str], total: int, noun: str) -> None:
+    def _fold(
+        self, title: str, lines: Sequence[str], head: Sequence[str], total: int, noun: str, counts: Sequence[int] = ()
+    ) -> None:
         if total:
-            body = "\n".join([*head, *self.listed(lines, noun, total)])
+            body = "\n".join([*head, *self.listed(lines, noun, total, counts)])
             self._blocks.append(f"<details><summary>{title} ({total})</summary>\n\n{body}\n\n</details>")
 
-    def listed(self, lines: Iterable[str], noun: str, total: int | None = None) -> list[str]:
-        """Return as many lines as fit into a section, and the number of the others."""
+    def listed(
+        self, lines: Iterable[str], noun: str, total: int | None = None, counts: Sequence[int] = ()
+    ) -> list[str]:
+        """Return as many lines as fit into a section, and the number of the others.
+
+        Args:
+            lines: The first of them.
+            noun: What is counted.
+            total: How many there are of it; as many as lines, if ``None``.
+            counts: How many each line stands for; one each, if empty.
+        """
         every = list(lines)
         fitting: list[str] = []
         room = min(_SECTION, self._space)
@@ -298,7 +321,7 @@ class _Sheet:
                 break
             fitting.append(line)
             self._space -= len(line) + 1
-        left_out = (len(every) if total is None else total) - len(fitting)
+        left_out = (len(every) if total is None else total) - sum(counts[: len(fitting)] or [len(fitting)])
         return [*fitting, *(["", f"... and {counted(left_out, f'more {noun}')}."] if left_out else [])]
 
 
@@ -335,12 +358,14 @@ def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates,
         return outcome
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
     scores = sum(each[0] == "failed" for each in verdicts) - (gates := _gates(run).count("failed"))
-    failing = len(fates.new) + len(fates.still)
-    new = f" ({len(fates.new)} new)" if compared and failing else ""
-    counts = [(gates, "gate", ""), (scores, "approved score", ""), (failing, "failing case", new)]
-    counts.append((len(run.faults), "faulty file", ""))
-    named = ", ".join(f"{counted(count, noun)}{more}" for count, noun, more in counts if count)
-    return f"{outcome} by {named}" if named else outcome
+    shared = shared_label(run.suites, fates.new)
+    among = f" in {in_cases(run.suites)}{f', {text(shared)}' if shared else ''}"
+    counts = [(len(fates.new), "new failure" if compared else "failure", among), (gates, "gate", "")]
+    counts += [(scores, "approved score", ""), (len(run.faults), "faulty file", "")]
+    named = [f"{counted(count, noun)}{more}" for count, noun, more in counts if count]
+    if fates.still:
+        named.append(f"{len(fates.still)} still failing")
+    return f"{outcome} by {'; '.join(named)}" if named else outcome
 
 
 def _outcome(run: RunReport) -> str:
@@ -350,7 +375,7 @@ def _outcome(run: RunReport) -> str:
 
 
 def _count(suites: Iterable[SuiteReport], outcome: str) -> int:
-    return min(_MOST, sum(suite.counts.get(outcome, 0) for suite in suites))
+    return min(MOST, sum(suite.counts.get(outcome, 0) for suite in suites))
 
 
 def _gates(run: RunReport) -> list[str]:
@@ -363,26 +388,24 @@ def _summary(
     counts = [count_text(count, name) for name in OUTCOMES if (count := _count(run.suites, name))]
     parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(counts)}"]
     if gates := _gates(run):
-        others = [
-            (gates.count(each), each.replace("_", " "))
-            for each in ("failed", "undecided", "not_judged")
-            if each in gates
-        ]
-        other_outcomes = "".join(f", {count} {name}" for count, name in others)
-        parts.append(f"{counted(len(gates), 'gate')}: {gates.count('passed')} passed{other_outcomes}")
+        named = ("passed", "failed", "undecided", "not_judged")
+        tally = ", ".join(f"{gates.count(each)} {each.replace('_', ' ')}" for each in named if each in gates)
+        parts.append(f"{counted(len(gates), 'gate')}: {tally}")
     of_run = "; ".join(parts).rstrip(": ") + "."
     if changes is None:
         return of_run
-    kinds = [(len(fates.new), "new failure"), (len(fates.still), "still failing"), (len(fates.mended), "fixed")]
-    failures = [counted(count, noun) if noun == "new failure" else f"{count} {noun}" for count, noun in kinds if count]
-    named = {each.changes.against for each in run.suites if each.changes is not None}
-    against = "the baseline" if comparison is not None or named == {"baseline"} else "the approved scores"
-    cases = "" if comparison is None else f"; {counted(len(comparison.regressed), 'case')} got worse"
-    listed = f"; {', '.join(failures)}" if failures and comparison is not None else ""
-    compared = (
-        f"{of_run} Against {against}: {counted(len(changes.declined), 'metric')} declined, "
-        f"{len(changes.improved)} improved, {len(changes.unclear)} not significant{cases}{listed}."
-    )
+    against = {each.changes.against for each in run.suites if each.changes is not None}
+    other = "the baseline" if comparison is not None or against == {"baseline"} else "the approved scores"
+    kinds = [(changes.declined, "declined"), (changes.improved, "improved"), (changes.unclear, "not significant")]
+    changed = [f"{len(metrics)} {kind}" for metrics, kind in kinds if metrics]
+    pieces = [", ".join(changed)] if changed else []
+    if comparison is not None and len(comparison.regressed) != len(fates.new):
+        pieces.append(f"{counted(len(comparison.regressed), 'case')} got worse")
+    if comparison is not None and fates.mended:
+        pieces.append(f"{len(fates.mended)} fixed")
+    listed = "; ".join(pieces)
+    against_other = f"{'Metrics against' if changed else 'Against'} {other}: {listed}."
+    compared = f"{of_run} {against_other}" if listed else of_run
     large = max(changes.unclear, key=_fall, default=None)
     if large is None or _fall(large) < _LARGE:
         return compared
@@ -408,11 +431,11 @@ def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
     calls = sum(suite.usage.calls for suite in run.suites if suite.usage is not None)
     judge, target = ([_money(each, name) for each in runs] for name in ("cost_usd", "target_cost_usd"))
     if any(suite.usage is not None and suite.usage.verdicts for suite in run.suites):
-        yield f"Judge: {counted(min(calls, _MOST), 'call')}, {_beside(judge)}."
+        yield f"Judge: {counted(min(calls, MOST), 'call')}, {_beside(judge)}."
     if target[0] is not None:
         yield f"Target: {_beside(target)}."
     if run.run.duration_s > 0:
-        yield f"Time: {_beside([seconds(min(each.run.duration_s, _MOST)) for each in runs])}."
+        yield f"Time: {_beside([seconds(min(each.run.duration_s, MOST)) for each in runs])}."
 
 
 def _money(run: RunReport, name: str) -> str | None:
@@ -433,7 +456,8 @@ def _beside(values: Sequence[str | None]) -> str:
 
 def _origin(run: RunReport, baseline: RunReport | None, absent: str, links: SourceLinks) -> str:
     """Return times and commits of run and baseline, and the age of the baseline."""
-    parts = [f"Run {_start(run, links)}."]
+    parts = [f"[Report]({links.report})."] if links.report else []
+    parts.append(f"Run {_start(run, links)}.")
     if baseline is not None:
         parts.append(f"Baseline {_start(baseline, links)}{_age(run, baseline)}.")
     elif absent:
@@ -483,40 +507,6 @@ def _changed(change: Change) -> tuple[str, ...]:
     return (text(change.suite.suite), text(change.name), *values, str(difference.cases))
 
 
-class _CaseLine(NamedTuple):
-    """A case as an item of a list: where it is, what changed, question and answers, and what is wrong."""
-
-    suite: SuiteReport
-    case: CaseReport
-    change: str
-    before: CaseReport | None = None
-
-    @property
-    def lacks_old_answer(self) -> bool:
-        """Whether only the answer of this run is known."""
-        return self.before is not None and not self.before.answers and bool(self.case.answers)
-
-    def written(self, links: SourceLinks) -> str:
-        """Return the item."""
-        case = self.case
-        place = links.file(text(case.place(self.suite.path), cell=False), case.file or self.suite.path, case.line)
-        wrong = case.findings[:MOST_LINES] or ([case.reason] if case.reason else [])
-        lines = [
-            f"**{text(case.id, cell=False)}** ({place}): {text(self.change, cell=False)}",
-            *question_and_answers(case, self.before),
-            *(text(excerpt(each, _FINDING, count=True), cell=False) for each in wrong),
-        ]
-        return f"- {'<br>'.join(lines)}"
-
-
-def _regressed_case(regressed: Regressed) -> _CaseLine:
-    return _CaseLine(regressed.suite, regressed.case, regressed.change, regressed.before)
-
-
-def _failing_case(suite: SuiteReport, case: CaseReport) -> _CaseLine:
-    return _CaseLine(suite, case, case.outcome.replace("_", " "))
-
-
 def _cost(suite: SuiteReport, baseline: RunReport | None) -> Iterator[tuple[str, ...]]:
     usage = suite.usage
     if usage is None or not (usage.verdicts or usage.target_cost_usd is not None):
@@ -524,4 +514,4 @@ def _cost(suite: SuiteReport, baseline: RunReport | None) -> Iterator[tuple[str,
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))
     was = "n/a" if old is None else f"{number(old.cost_usd)} + {number(old.target_cost_usd)}"
-    yield (text(suite.suite), str(min(usage.calls, _MOST)), number(usage.cost_usd), number(usage.target_cost_usd), was)
+    yield (text(suite.suite), str(min(usage.calls, MOST)), number(usage.cost_usd), number(usage.target_cost_usd), was)

@@ -2,7 +2,7 @@
 
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
@@ -12,12 +12,16 @@ from urllib.parse import quote, urlsplit
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
 from pytest_llmeval.core.wording import as_line, counted, excerpt, number
 from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
+from pytest_llmeval.gates.statistics.inference import explaining_label
 from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import text
-from pytest_llmeval.reports.overview import BAD
+from pytest_llmeval.reports.overview import BAD, MOST_LINES
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
+
+MOST = 10**12
+"""Largest count to display: a forged one can have thousands of digits."""
 
 
 class Change(NamedTuple):
@@ -104,6 +108,23 @@ def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
             assert isinstance(fate, list)
             fate.append((suite, case))
     return fates
+
+
+def in_cases(suites: Sequence[SuiteReport]) -> str:
+    """Return how many cases a run has, such as ``200 cases x 3 systems``."""
+    totals = {each.total for each in suites}
+    if len(suites) > 1 and len(totals) == 1 and len({(each.path, each.base_name) for each in suites}) == 1:
+        return f"{counted(min(totals.pop(), MOST), 'case')} x {len(suites)} systems"
+    return counted(min(sum(each.total for each in suites), MOST), "case")
+
+
+def shared_label(suites: Sequence[SuiteReport], cases: Sequence[SuiteCase]) -> str:
+    """Return how many of some cases have a label that chance does not explain, such as ``13 of them topic=billing``."""
+    labels = {(suite.path, suite.suite, each.id): each.labels for suite in suites for each in suite.cases}
+    chosen = dict.fromkeys((suite.path, suite.suite, each.id) for suite, each in cases)
+    label, value = explaining_label(labels, list(chosen))
+    count = sum(labels[each].get(label) == value for each in chosen)
+    return f"{count} of them {label}={value}" if label else ""
 
 
 def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[SuiteReport, Mapping[str, CaseReport]]]:
@@ -230,7 +251,9 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
     if question is not None:
         yield f"asked: {_beginning(_line(question))}"
     old, new = (_line(each.answers[0].value) if each.answers else None for each in notes)
-    if old is None or new is None:
+    if old is None and new is not None and now.expected is not None:
+        yield from _compared(_line(now.expected), new, ("expected", "answered"))
+    elif old is None or new is None:
         named = (("before", old), ("now" if before is not None else "answered", new))
         yield from (f"{name}: {_beginning(each)}" for name, each in named if each is not None)
     elif old == new:
@@ -252,12 +275,11 @@ def _line(value: Any) -> str:
     return as_line(value, most=10**9)
 
 
-def _compared(old: str, new: str) -> Iterator[str]:
+def _compared(old: str, new: str, names: tuple[str, str] = ("before", "now")) -> Iterator[str]:
     left, right = _words(old), _words(new)
     matcher = SequenceMatcher(None, [each.text for each in left], [each.text for each in right], autojunk=False)
     if max(len(left), len(right)) > _COMPARED or matcher.ratio() < _ALIKE:
-        yield f"before: {_beginning(old)}"
-        yield f"now: {_beginning(new)}"
+        yield from (f"{name}: {_beginning(each)}" for name, each in zip(names, (old, new), strict=True))
         return
     parts: list[str] = []
     room = _LONGEST
@@ -273,7 +295,8 @@ def _compared(old: str, new: str) -> Iterator[str]:
                 beginning = excerpt(joined, max(room, _AROUND), count=True)
                 parts.append(_marked(tag, beginning, spaced=bool(parts) and words[0].spaced))
                 room -= len(joined)
-    yield f"answer: {''.join(parts)}{'' if room > 0 else ' ...'}"
+    against = "" if names[0] == "before" else f" against {names[0]}"
+    yield f"answer{against}: {''.join(parts)}{'' if room > 0 else ' ...'}"
 
 
 def _words(value: str) -> list[_Word]:
@@ -304,6 +327,7 @@ def _marked(tag: str, words: str, *, spaced: bool) -> str:
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+(/[\w.~%-]+)+")
+_PAGE = re.compile(rf"{_ADDRESS.pattern}/?([?][\w.~%&=+/-]*)?(#[\w.~%&=+/-]*)?")
 
 
 class JobRepository(NamedTuple):
@@ -313,11 +337,13 @@ class JobRepository(NamedTuple):
         url: Its web address.
         commit: The commit that the job is about.
         folder: Where it is checked out.
+        report: The page of the job that has its artifacts.
     """
 
     url: str = ""
     commit: str = ""
     folder: str = ""
+    report: str = ""
 
 
 class SourceLinks(NamedTuple):
@@ -327,11 +353,13 @@ class SourceLinks(NamedTuple):
         url: Of the repository, such as ``https://github.com/OWNER/NAME``; on GitLab with ``/-`` at the end.
         commit: The commit that files are linked at.
         prefix: The folder of the repository that paths of the report are relative to.
+        report: The HTML report, or the page that has it.
     """
 
     url: str = ""
     commit: str = ""
     prefix: str = ""
+    report: str = ""
 
     def file(self, label: str, path: str, line: int) -> str:
         """Return a link to a line of a file; the label alone if there is nothing to link to.
@@ -364,6 +392,13 @@ def repository_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def page_url(text: str) -> str:
+    """Read the web address of a page; empty for none."""
+    if text and _PAGE.fullmatch(text) is None:
+        raise ArgumentTypeError(f"found {text!r}, expected a web address such as https://example.org/report.html")
+    return text
+
+
 def commit_id(text: str) -> str:
     """Read the hash of a commit."""
     if _COMMIT.fullmatch(text) is None:
@@ -375,10 +410,13 @@ def job_repository(environment: Mapping[str, str]) -> JobRepository:
     """Return the repository of the job of GitHub or GitLab that this process is a part of."""
     if environment.get("GITHUB_SERVER_URL") and environment.get("GITHUB_REPOSITORY"):
         url = f"{environment['GITHUB_SERVER_URL']}/{environment['GITHUB_REPOSITORY']}"
-        return JobRepository(url, environment.get("GITHUB_SHA", ""), environment.get("GITHUB_WORKSPACE", ""))
+        run = environment.get("GITHUB_RUN_ID", "")
+        report = f"{url}/actions/runs/{run}#artifacts" if run.isdecimal() else ""
+        return JobRepository(url, environment.get("GITHUB_SHA", ""), environment.get("GITHUB_WORKSPACE", ""), report)
     if environment.get("CI_PROJECT_URL"):
         url = f"{environment['CI_PROJECT_URL'].rstrip('/')}/-"
-        return JobRepository(url, environment.get("CI_COMMIT_SHA", ""), environment.get("CI_PROJECT_DIR", ""))
+        report = f"{environment['CI_JOB_URL']}/artifacts/browse" if environment.get("CI_JOB_URL") else ""
+        return JobRepository(url, environment.get("CI_COMMIT_SHA", ""), environment.get("CI_PROJECT_DIR", ""), report)
     return JobRepository()
 
 
@@ -392,12 +430,13 @@ def source_links(repository: JobRepository, commits: Sequence[str], paths: Seque
             current folder and the top of the checkout.
     """
     url = repository.url
+    report = repository.report if _PAGE.fullmatch(repository.report) else ""
     if _ADDRESS.fullmatch(url) is None:
-        return SourceLinks()
+        return SourceLinks(report=report)
     if "gitlab" in (urlsplit(url).hostname or "") and not url.endswith("/-"):
         url += "/-"
     commit = next((each for each in (*commits, repository.commit) if _COMMIT.fullmatch(each)), "")
-    return SourceLinks(url, commit, _prefix(repository.folder, paths))
+    return SourceLinks(url, commit, _prefix(repository.folder, paths), report)
 
 
 def _prefix(checkout: str, paths: Sequence[str]) -> str:
@@ -414,3 +453,83 @@ def _prefix(checkout: str, paths: Sequence[str]) -> str:
 def _top(folder: Path) -> Path | None:
     """Return the folder around this one that is a repository of git."""
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+_NAMED = 7
+"""Cases alike that a line names."""
+_FINDING = 200
+
+
+class CaseLine(NamedTuple):
+    """A case as an item of a list: where it is, what changed, question and answers, and what is wrong.
+
+    Attributes:
+        suite: Of the case, with its system.
+        case: The case.
+        change: What changed.
+        before: What the baseline shows of it; ``None`` without one.
+        decisive: Whether its fall failed a gate.
+        alike: Ids of further cases of the suite with the same question, answer and findings.
+    """
+
+    suite: SuiteReport
+    case: CaseReport
+    change: str
+    before: CaseReport | None = None
+    decisive: bool = False
+    alike: tuple[str, ...] = ()
+
+    @property
+    def failure(self) -> str:
+        """What cases that fail alike have in common; without an answer and findings, the case itself."""
+        case = self.case
+        known = bool(case.answers or case.findings or case.reason)
+        question = case.input if case.input is None or not known else next(question_and_answers(case), "")
+        answers = [each.value for each in case.answers]
+        return repr(
+            (self.suite.suite, self.suite.path, question, answers, case.findings or case.reason, known or case.id)
+        )
+
+    @property
+    def lacks_old_answer(self) -> bool:
+        """Whether only the answer of this run is known."""
+        return self.before is not None and not self.before.answers and bool(self.case.answers)
+
+    def written(self, links: SourceLinks) -> str:
+        """Return the item."""
+        case = self.case
+        place = links.file(text(case.place(self.suite.path), cell=False), case.file or self.suite.path, case.line)
+        wrong = case.findings[:MOST_LINES] or ([case.reason] if case.reason else [])
+        named = f"**{text(case.id, cell=False)}** of {text(self.suite.suite, cell=False)}"
+        others = ", ".join(text(each, cell=False) for each in self.alike[:_NAMED])
+        more = f" and {len(self.alike) - _NAMED} more" if len(self.alike) > _NAMED else ""
+        alike = f"<br>the same in {counted(len(self.alike), 'more case')}: {others}{more}" if self.alike else ""
+        lines = [
+            f"{named} ({place}): {text(self.change, cell=False)}{alike}",
+            *question_and_answers(case, self.before),
+            *(text(excerpt(each, _FINDING, count=True), cell=False) for each in wrong),
+        ]
+        return f"- {'<br>'.join(lines)}"
+
+
+def regressed_case(regressed: Regressed) -> CaseLine:
+    """Return a case that got worse as an item."""
+    return CaseLine(regressed.suite, regressed.case, regressed.change, regressed.before, regressed.failed_a_gate)
+
+
+def grouped_cases(lines: Iterable[CaseLine]) -> list[CaseLine]:
+    """Return cases with those that fail alike in one line, at the place of the first."""
+    groups: dict[str, list[CaseLine]] = {}
+    for each in lines:
+        groups.setdefault(each.failure, []).append(each)
+    return [
+        first._replace(
+            alike=tuple(each.case.id for each in others), decisive=any(each.decisive for each in (first, *others))
+        )
+        for first, *others in groups.values()
+    ]
+
+
+def failing_case(suite: SuiteReport, case: CaseReport) -> CaseLine:
+    """Return a case as an item that names its outcome."""
+    return CaseLine(suite, case, case.outcome.replace("_", " "))

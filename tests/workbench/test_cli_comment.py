@@ -106,7 +106,7 @@ def test_falls_rises_and_moves_within_chance_are_told_apart(commented: Commented
     write_run(tmp_path / "b.json", recorded_suite(scored(40, 20, 10, 20), **lower), day=1)
     write_run(tmp_path / "r.json", recorded_suite(scored(20, 40, 35, 21), **lower), day=4)
     text = commented("r.json", "--baseline", "b.json")
-    assert "2 metrics declined, 1 improved, 1 not significant; 30 cases got worse." in text
+    assert "Metrics against the baseline: 2 declined, 1 improved, 1 not significant; 30 cases got worse." in text
     assert text.splitlines()[1] == "## Evaluation: passed, but 2 metrics declined"
     fell, _, rose = text.partition("### Declined")[2].partition("<details><summary>Improved (1)")
     assert re.findall(r"^\| s \| (\w+) \| ([\d.]+) \| ([\d.]+) \| (-?[\d.]+) ", fell, re.MULTILINE) == [
@@ -124,7 +124,7 @@ def test_metrics_that_did_not_move_are_part_of_the_family(commented: Commented, 
         same = {f"same{n}": 1.0 for n in range(others)}
         return [recorded_case(str(n), f1=float(n < right), **same) for n in range(40)]
 
-    for others, fell in ((0, "1 metric declined"), (20, "0 metrics declined")):
+    for others, fell in ((0, "baseline: 1 declined"), (20, "baseline: 1 not significant")):
         write_run(tmp_path / "b.json", recorded_suite(scored(40, others)))
         write_run(tmp_path / "r.json", recorded_suite(scored(32, others)))
         assert fell in commented("r.json", "--baseline", "b.json")
@@ -144,15 +144,15 @@ def test_the_worst_regressed_cases_come_with_their_lines(commented: Commented, t
     before = [recorded_case("a", f1=1.0), recorded_case("b", f1=1.0), recorded_case("c", f1=0.5)]
     now = [
         recorded_case("a", f1=0.75),
-        recorded_case("b", "failed", f1=0.5) | {"line": 7, "lines": {"text": ["missing", "extra: kyoto"]}},
+        recorded_case("b", "failed", f1=0.5) | {"line": 7, "lines": {"text": ["missing", "extra: x"]}},
         recorded_case("c", f1=0.75),
     ]
     write_run(tmp_path / "b.json", recorded_suite(before))
     write_run(tmp_path / "r.json", recorded_suite(now))
     listed = commented("r.json", "--baseline", "b.json").partition("### What got worse\n\n")[2]
     assert listed.partition("\n\n")[0].splitlines() == [
-        "- **b** (s.eval.yaml:7): passed -\\> failed; f1 1.0000 -\\> 0.5000<br>text: missing<br>text: extra: kyoto",
-        "- **a** (s.eval.yaml): f1 1.0000 -\\> 0.7500",
+        "- **b** of s (s.eval.yaml:7): passed -\\> failed; f1 1.0000 -\\> 0.5000<br>text: missing<br>text: extra: x",
+        "- **a** of s (s.eval.yaml): f1 1.0000 -\\> 0.7500",
     ]
 
 
@@ -173,7 +173,7 @@ def test_a_case_that_got_worse_shows_where_it_lies_the_question_and_where_the_an
     write_run(tmp_path / "r.json", recorded_suite([now]))
     text = commented("r.json", "--baseline", "b.json")
     said = "asked: How long?<br>answer: ... are unused and have <del>a</del> <ins>no \\|</ins> receipt."
-    assert f"- **a** (questions.csv:6): passed -\\> failed; f1 1.0000 -\\> 0.5000<br>{said}\n" in text
+    assert f"- **a** of s (questions.csv:6): passed -\\> failed; f1 1.0000 -\\> 0.5000<br>{said}\n" in text
     assert "asked: How long?<br>answered: We take back goods" in commented("r.json")
 
 
@@ -199,7 +199,7 @@ def test_a_collapse_over_few_cases_is_named_though_it_may_be_chance(commented: C
     write_run(tmp_path / "b.json", recorded_suite(cases(3, 3), **more))
     write_run(tmp_path / "r.json", recorded_suite(cases(0, 3), **more))
     text = commented("r.json", "--baseline", "b.json")
-    assert "0 metrics declined, 0 improved, 1 not significant; 3 cases got worse." in text
+    assert "Metrics against the baseline: 1 not significant; 3 cases got worse." in text
     assert "Not significant, but large: f1 of s 1.0000 -> 0.0000 over 3 cases." in text
 
 
@@ -207,7 +207,7 @@ def test_without_a_baseline_failing_cases_are_listed(commented: Commented, tmp_p
     bad = recorded_case("b", "errored") | {"reason": "no answer", "line": 3}
     write_run(tmp_path / "r.json", recorded_suite([recorded_case("a", f1=1.0), bad]))
     assert "### Failing cases" in (text := commented("r.json"))
-    assert text.endswith("- **b** (s.eval.yaml:3): errored<br>no answer\n")
+    assert text.endswith("- **b** of s (s.eval.yaml:3): errored<br>no answer\n")
 
 
 def test_a_missing_baseline_is_mentioned(commented: Commented, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RunReport, str
     """Return a run whose every text is hostile, and its text as an absent baseline."""
     names = [texts[n % len(texts)] + str(n) for n in range(size)]
     listed = [
-        recorded_case(name, "failed", f1=0.0) | {"reason": texts[-1], "line": 3, "lines": {texts[0]: texts}}
+        recorded_case(name, "failed", f1=0.0) | {"reason": texts[-1], "line": 3, "lines": {texts[0]: [*texts, name]}}
         for name in names
     ]
     suite = recorded_suite(
@@ -370,7 +370,7 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
     plain, _ = hostile_run(tmp_path, ["a"], 300)
     assert re.findall(r"^\.\.\. and (\d+ more \w+)", comment_text(plain), re.MULTILINE) == [
         "243 more rows",
-        "285 more lines",
+        "286 more cases",
     ]
 
 
@@ -378,7 +378,7 @@ def test_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.
     run, _ = hostile_run(tmp_path, ["*" * 20], 300)
     suite = structs.replace(run.suites[0], suite="*" * 80)
     changes = [Change(suite, "*" * 20, MetricChange("declined", 1.0, 0.5, -0.5, -0.6, -0.4, 0.001, 40))] * 300
-    worse = [Regressed(suite, suite.cases[0], "*" * 290, (False, True, True, True, 1.0))] * 300
+    worse = [Regressed(suite, each, "*" * 290, (False, True, True, True, 1.0)) for each in suite.cases]
     found = ReportComparison(
         declined=changes, improved=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300
     )
@@ -422,13 +422,13 @@ def test_failures_that_are_new_known_mended_or_as_before_are_told_apart(commente
     for name, outcomes in (("b.json", then), ("r.json", now)):
         write_run(tmp_path / name, recorded_suite([recorded_case(*each, f1=0.5) for each in outcomes.items()]))
     text = commented("r.json", "--baseline", "b.json")
-    assert text.splitlines()[1] == "## Evaluation: **failed** by 4 failing cases (3 new)"
-    assert "7 cases: 2 passed, 3 failed, 1 errored, 1 known failure. Against" in text
-    assert "3 cases got worse; 3 new failures, 1 still failing, 2 fixed." in text
+    assert text.splitlines()[1] == "## Evaluation: **failed** by 3 new failures in 7 cases; 1 still failing"
+    assert "7 cases: 2 passed, 3 failed, 1 errored, 1 known failure. Metrics against" in text
+    assert "Metrics against the baseline: 1 not significant; 2 fixed." in text
 
     def listed(title: str) -> list[str]:
         section = re.split(rf"{re.escape(title)}[^\n]*\n\n", text)[1].partition("\n\n")[0]
-        return re.findall(r"^- \*\*(\w)\*\* \(s.eval.yaml\): (.*)$", section, re.MULTILINE)
+        return re.findall(r"^- \*\*(\w)\*\* of s \(s.eval.yaml\): (.*)$", section, re.MULTILINE)
 
     new = "failed; not in the baseline"
     assert listed("### What got worse") == [("a", "passed -\\> failed"), ("f", new), ("g", new)]
@@ -483,7 +483,7 @@ def test_cases_and_commits_link_to_the_repository_of_the_job(
         monkeypatch.setenv(name, value)
     text = commented("r.json")
     commit = "c" * 40
-    assert f"- **a** ([my data/q\\|1.csv:6]({url}/blob/{commit}/my%20data/q%7C1.csv#L6)): failed\n" in text
+    assert f"- **a** of s ([my data/q\\|1.csv:6]({url}/blob/{commit}/my%20data/q%7C1.csv#L6)): failed\n" in text
     assert f"commit [{commit[:12]}]({url}/commit/{commit})." in text
     assert "](" not in commented("r.json", "--repository", "")
 
@@ -526,3 +526,45 @@ def test_an_address_that_is_none_is_refused(
         main(["comment", str(tmp_path / "r.json"), *arguments])
     assert exit_.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
+    commented: Commented, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = [{"topic": "billing" if n < 10 else "other"} for n in range(40)]
+    asked = {"input": "When?", "expected": "On Monday", "prediction": "On Friday", "lines": {"text": ["wrong day"]}}
+
+    def run(name: str, broken: dict[str, set[int]]) -> None:
+        write_run(
+            tmp_path / name,
+            *(
+                recorded_suite(
+                    [
+                        recorded_case(f"c{n}", "failed" if n in bad else "passed", f1=float(n not in bad))
+                        | asked
+                        | {"labels": labels[n], "input": f"{'When' if n % 2 else 'What day'}?"}
+                        for n in range(40)
+                    ],
+                    suite=f"s[{system}]",
+                    variant=system,
+                )
+                for system, bad in broken.items()
+            ),
+        )
+
+    run("b.json", {"large": {30}, "small": {30}})
+    run("r.json", {"large": {30}, "small": {*range(8), 12, 30}})
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "o/r")
+    monkeypatch.setenv("GITHUB_RUN_ID", "77")
+    text = commented("r.json", "--baseline", "b.json", "--repository", "")
+    first = "**failed** by 9 new failures in 40 cases x 2 systems, 8 of them topic=billing; 2 still failing"
+    assert text.splitlines()[1] == f"## Evaluation: {first}"
+    assert "[Report](https://github.com/o/r/actions/runs/77#artifacts)." in text
+    above, _, folded = text.partition("<details>")
+    assert "- **c0** of s\\[small\\] (s.eval.yaml): passed -\\> failed; f1 1.0000 -\\> 0.0000<br>the same in" in above
+    assert re.findall(r"the same in .*?: ([c\d, ]+)<br>", above) == ["c2, c4, c6, c12", "c3, c5, c7"]
+    still = folded.partition("Still failing (2)")[2]
+    assert re.findall(r"- \*\*(\w+)\*\* of s\\\[(\w+)\\\]", still) == [("c30", "large"), ("c30", "small")]
+    assert "answer against expected: On <del>Monday</del> <ins>Friday</ins><br>text: wrong day" in still
+    assert "[Report](https://x.example/r.html)." in commented("r.json", "--report-url", "https://x.example/r.html")

@@ -2,9 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted
@@ -92,19 +92,29 @@ def worsened(pairing: RunPairing, rows: PairedRows, metric: str) -> Worsened:
     labels = {each.id: each.labels for each in cases}
     worse = {each.id: float(drop) for each, drop in zip(cases, drops, strict=True) if drop > TOLERANCE}
     ids = sorted(worse, key=lambda case: (-worse[case], case))
-    explaining = _explaining(labels, worse)
-    if explaining is None:
+    label, value = explaining_label(labels, worse)
+    if not label:
         return Worsened(tuple(ids))
-    label, value = explaining
     alike = {case for case, own in labels.items() if own.get(label) == value}
     ids.sort(key=lambda case: case not in alike)
     return Worsened(tuple(ids), label, value, len(alike & worse.keys()), len(alike))
 
 
-def _explaining(labels: Mapping[str, Mapping[str, str]], worse: Mapping[str, float]) -> tuple[str, str] | None:
-    """Return the label and value that explain most, by Fisher's exact test over all of them; ``None`` for none.
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def explaining_label(labels: Mapping[_Key, Mapping[str, str]], worse: Collection[_Key]) -> tuple[str, str]:
+    """Return the label and value that explain most, by Fisher's exact test over all of them; empty for none.
 
     They explain if at least half of the worse cases have them, and chance would hardly put so many there.
+
+    Args:
+        labels: Case to its labels.
+        worse: Some of the cases.
+
+    >>> topics = {f"{topic}-{n}": {"topic": topic} for topic in ("billing", "returns") for n in range(20)}
+    >>> explaining_label(topics, [f"billing-{n}" for n in range(8)])
+    ('topic', 'billing')
     """
     every = Counter(pair for own in labels.values() for pair in own.items())
     inside = Counter(pair for case in worse for pair in labels[case].items())
@@ -118,7 +128,7 @@ def _explaining(labels: Mapping[str, Mapping[str, str]], worse: Mapping[str, flo
             ways = (_log_comb(size, n) + _log_comb(others, len(worse) - n) for n in counts)
             tails.append((math.fsum(math.exp(each - draws) for each in ways), pair))
     tail, pair = min(tails, default=(1.0, ("", "")))
-    return pair if tail * len(every) <= _BY_CHANCE else None
+    return pair if tail * len(every) <= _BY_CHANCE else ("", "")
 
 
 def _log_comb(items: int, drawn: int) -> float:
