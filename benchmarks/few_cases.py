@@ -30,7 +30,10 @@ EARLIER_POWER = {
     "0 and 1": ((0.05, 0.13, 0.45), (0.13, 0.32, 0.84), (0.19, 0.57, 0.98)),
     "continuous": ((0.25, 0.74, 1.00), (0.46, 0.96, 1.00), (0.77, 1.00, 1.00)),
 }
-"""What `proven_drop` found before luck was graded: ``python benchmarks/tables.py power`` in a checkout of 6c11a43d."""
+"""What `significant_drop` found before luck was graded.
+
+By ``python benchmarks/tables.py power`` in a checkout of 6c11a43d.
+"""
 
 Array = np.ndarray
 Scores = tuple[Array, Array]
@@ -125,14 +128,14 @@ DROP = DropGate("score", 0.0)
 CELLS = (
     (
         "60 cases, jitter of 0.01, 3 % fall to 0",
-        "`proven_safe` 0.02 passes",
+        "`non_inferiority` 0.02 passes",
         SAFE,
         collapse(60, 0.03, 0.01),
         0,
     ),
-    ("200 such cases", "`proven_safe` 0.02 passes", SAFE, collapse(200, 0.03, 0.01), 0),
-    ("400 such cases", "`proven_safe` 0.02 passes", SAFE, collapse(400, 0.03, 0.01), 0),
-    ("60 cases, no jitter, 3 % collapse", "`proven_safe` 0.02 passes", SAFE, collapse(60, 0.03, 0.0), 0),
+    ("200 such cases", "`non_inferiority` 0.02 passes", SAFE, collapse(200, 0.03, 0.01), 0),
+    ("400 such cases", "`non_inferiority` 0.02 passes", SAFE, collapse(400, 0.03, 0.01), 0),
+    ("60 cases, no jitter, 3 % collapse", "`non_inferiority` 0.02 passes", SAFE, collapse(60, 0.03, 0.0), 0),
     (
         "20 cases, rare gains of 0.95, true drop 0",
         "`max_drop: 0` fails",
@@ -149,10 +152,10 @@ CELLS = (
 
 
 def errs(gate: ChangeGate, now: Array, before: Array, clusters: int) -> bool:
-    """Return whether a gate errs: it passes by ``proven_safe``, or fails by ``proven_drop``."""
+    """Return whether a gate errs: it passes by ``non_inferiority``, or fails by ``significant_drop``."""
     if clusters:
         gate = replace(gate, cluster_by="talk")
-    return outcome(gate, now, before, clusters) == ("passed" if gate.rule == "proven_safe" else "failed")
+    return outcome(gate, now, before, clusters) == ("passed" if gate.rule == "non_inferiority" else "failed")
 
 
 def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> bool:
@@ -164,7 +167,7 @@ def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> 
     if bootstrap is None:
         return False
     tails = bootstrap.tails(-gate.max_drop)
-    if gate.rule == "proven_drop":
+    if gate.rule == "significant_drop":
         return 2 * max(least_tail(found), tails.below) <= LEVEL
     few = found.changed is not None and found.changed < FEW_CHANGED
     least = few_changes_tail(found.changed or 0, found.units, gate.max_drop) if few else 0.0
@@ -192,7 +195,7 @@ def ordinary(kind: str, size: int, drop: float, rng: np.random.Generator) -> Sco
 def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: int) -> Estimated:
     """Return how often a drop is established, or an equally good run is proven safe of so large a one."""
     rng = np.random.default_rng([seed, size, round(1000 * drop)])
-    drops = rule == "proven_drop"
+    drops = rule == "significant_drop"
     gate = DropGate("score", 0.0) if drops else SafeGate("score", drop)
     runs = (ordinary(kind, size, drop if drops else 0.0, rng) for _ in range(simulations))
     return share((outcome(gate, *each) == ("failed" if drops else "passed") for each in runs), 2)
@@ -201,11 +204,11 @@ def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: 
 @table("power", "statistics.md", ("rule", "scores", "cases", *map(str, POWER_DROPS)), simulations=400, quick=20)
 def powers(simulations: int, seed: int) -> Iterator[Row]:
     """What gates find: drops, and that an equally good run has none of the size."""
-    for rule in ("proven_drop", "proven_safe"):
+    for rule in ("significant_drop", "non_inferiority"):
         for kind in ("0 and 1", "continuous"):
             for size in POWER_SIZES:
                 found = [power(kind, size, drop, rule, simulations, seed) for drop in POWER_DROPS]
-                earlier = EARLIER_POWER[kind][POWER_SIZES.index(size)] if rule == "proven_drop" else ()
+                earlier = EARLIER_POWER[kind][POWER_SIZES.index(size)] if rule == "significant_drop" else ()
                 both = [(now, Estimated(was, 0.0, 2)) for now, was in zip(found, earlier, strict=False)]
                 yield (f"`{rule}`", kind, size, *(both or found))
 

@@ -267,7 +267,7 @@ _GATE = DropGate("score", 0.0)
 @table(
     "bridges",
     "judge-cache.md",
-    ("compared", "right before", "right now", "`proven_safe` 0.15 passes", "`max_drop` 0.05 fails", "undecided"),
+    ("compared", "right before", "right now", "`non_inferiority` 0.15 passes", "`max_drop` 0.05 fails", "undecided"),
     simulations=60,
     quick=10,
 )

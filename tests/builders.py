@@ -135,7 +135,7 @@ def judge(gate: ChangeGate, here: Result, there: Result, **said: str) -> GateRes
     return judge_together([gate.examine(pairing(here, there), **said)])[0]
 
 
-def gate(max_drop: float = 0.0, *, rule: str = "proven_drop", **others: Any) -> ChangeGate:
+def gate(max_drop: float = 0.0, *, rule: str = "significant_drop", **others: Any) -> ChangeGate:
     rules: list[Any] = [each for each in RULES if each.tags == ("max_drop",) and each.rule == rule]
     made: ChangeGate = rules[0](**{"metric": "score", "max_drop": max_drop, **others})
     return made

@@ -187,7 +187,7 @@ RULES = (
     Rule("paired t", red(paired_t)),
     Rule("ours: `max_drop: 0.02`", ours(DEFAULT)),
     Rule("ours: `max_drop: 0`", ours(DropGate("score", 0.0))),
-    Rule("ours: `proven_safe` 0.05", ours(SafeGate("score", 0.05))),
+    Rule("ours: `non_inferiority` 0.05", ours(SafeGate("score", 0.05))),
     Rule("ours: `stop: when_decided`", stopped),
     Rule("ours: `anytime`", weighed, now=3),
 )

@@ -113,7 +113,7 @@ class ChangeGate(Gate):
         max_left_out=GateKey(
             int,
             "the gate fails if more cases are [left out](#what-is-compared) of the comparison",
-            "0 for `proven_safe`, else no limit",
+            "0 for `non_inferiority`, else no limit",
             least=0,
         ),
     )
@@ -146,7 +146,8 @@ class ChangeGate(Gate):
     def __str__(self) -> str:
         extras = [
             f"against {self.against}" if self.against else "",
-            self.label,
+            self.former_rule if self.label else "",
+            "" if self.former_rule else self.label,
             self.test if self.test != "bootstrap" else "",
             f"confidence {limit(self.confidence)}" if self.confidence != 0.95 else "",  # noqa: PLR2004 (the default)
             self.alternative if self.alternative != "two_sided" else "",

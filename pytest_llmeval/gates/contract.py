@@ -20,7 +20,7 @@ from typing import (
 from msgspec import Struct
 
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
-from pytest_llmeval.scoring.usage import UsageEvaluator
+from pytest_llmeval.scoring.usage import FORMER_FIGURES, UsageEvaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Metric
@@ -214,6 +214,7 @@ class Gate:
         system: The system that the gate is about; empty for every one.
         against: The system that it is compared with; empty for none.
         line: In its file; 0 if it has none.
+        former_rule: Its rule as earlier versions name it, if its file does; the text of the gate keeps this word.
     """
 
     metric: str = owned(kw_only=False, metric=GateKey(str, "a metric, or a statistic of one, such as `mean(f1)`"))
@@ -230,6 +231,7 @@ class Gate:
     )
     against: str = owned(default="")
     line: int = field(default=0, repr=False, compare=False, kw_only=True)
+    former_rule: str = field(default="", repr=False, compare=False, kw_only=True)
 
     tags: ClassVar[tuple[str, ...]] = ()
     """Keys by which the rule is known; one of them at least is in its mapping form."""
@@ -239,6 +241,9 @@ class Gate:
 
     rule: ClassVar[str] = ""
     """The value of the key `rule`; the first rule of the table with the same tags may leave it out."""
+
+    former: ClassVar[str] = ""
+    """The value of `rule` in earlier versions, which is understood until the next minor release."""
 
     meaning: ClassVar[str] = ""
     """The rule in one phrase of Markdown, for the documentation and the JSON Schema."""
@@ -268,6 +273,12 @@ class Gate:
         raise NotImplementedError
 
     @property
+    def former_words(self) -> Mapping[str, str]:
+        """The words of earlier versions that the gate's file uses, each with the word that replaces it."""
+        words = {self.former_rule: self.rule, self.metric: FORMER_FIGURES.get(self.metric, "")}
+        return {former: word for former, word in words.items() if former and word}
+
+    @property
     def names_system(self) -> bool:
         """True if the gate names one system, or two."""
         return bool(self.system or self.against)
@@ -281,7 +292,8 @@ class Gate:
     def keys(cls) -> dict[str, GateKey]:
         """Return the keys that the rule owns, those by which it is known first."""
         declared = {name: key for each in fields(cls) for name, key in each.metadata.get("keys", {}).items()}
-        rule = {"rule": GateKey(Literal[cls.rule], cls.meaning)} if cls.rule else {}
+        names = tuple(filter(None, (cls.rule, cls.former)))
+        rule = {"rule": GateKey(Literal[names], cls.meaning)} if names else {}
         return {name: declared[name] for name in ("metric", *cls.tags)} | rule | declared
 
     @classmethod
@@ -293,7 +305,8 @@ class Gate:
         """
         cls.check_values(values)
         statistic, metric = split_statistic(values["metric"])
-        return cls(metric=metric, statistic=statistic, **cls.arguments(values))
+        former = cls.former if cls.former and values.get("rule") == cls.former else ""
+        return cls(metric=metric, statistic=statistic, former_rule=former, **cls.arguments(values))
 
     @classmethod
     def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -101,7 +101,8 @@ class DropGate(ClaimGate):
     )
 
     tags: ClassVar = ("max_drop",)
-    rule: ClassVar = "proven_drop"
+    rule: ClassVar = "significant_drop"
+    former: ClassVar = "proven_drop"
     meaning: ClassVar = "fail if a larger drop is established"
     title: ClassVar = "a gate with max_drop"
     refutes: ClassVar = True
@@ -239,10 +240,11 @@ class SafeGate(TestedGate):
     max_drift: float | None = owned(default=None, max_drift=MAX_DRIFT)
 
     tags: ClassVar = ("max_drop",)
-    rule: ClassVar = "proven_safe"
-    label: ClassVar = "proven_safe"
+    rule: ClassVar = "non_inferiority"
+    former: ClassVar = "proven_safe"
+    label: ClassVar = "non_inferiority"
     meaning: ClassVar = "fail unless a smaller drop is established"
-    title: ClassVar = "a gate with rule proven_safe"
+    title: ClassVar = "a gate with rule non_inferiority"
     proves_safety: ClassVar = True
     proof: ClassVar = "ruled out"
 

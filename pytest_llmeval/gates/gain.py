@@ -20,7 +20,8 @@ class GainGate(ClaimGate):
 
     tags: ClassVar = ("min_gain",)
     needs: ClassVar = {"against": "a gain is one over another system"}
-    rule: ClassVar = "proven_safe"
+    rule: ClassVar = "non_inferiority"
+    former: ClassVar = "proven_safe"
     meaning: ClassVar = "fail unless the gain is established"
     title: ClassVar = "a gate with min_gain"
     proves_safety: ClassVar = True
@@ -62,10 +63,11 @@ class GainGate(ClaimGate):
 class GainLackGate(GainGate):
     """A gate that fails if a gain over another system is established to be smaller than it has to be."""
 
-    rule: ClassVar = "proven_drop"
-    label: ClassVar = "proven_drop"
+    rule: ClassVar = "significant_drop"
+    former: ClassVar = "proven_drop"
+    label: ClassVar = "significant_drop"
     meaning: ClassVar = "fail if a smaller gain is established"
-    title: ClassVar = "a gate with min_gain and rule proven_drop"
+    title: ClassVar = "a gate with min_gain and rule significant_drop"
     refutes: ClassVar = True
     proves_safety: ClassVar = False
 

@@ -31,7 +31,7 @@ from pytest_llmeval.gates.contract import (
     split_statistic,
 )
 from pytest_llmeval.scoring.case_scores import TOLERANCE
-from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.scoring.usage import FORMER_FIGURES, TARGET_FIGURES, UsageEvaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Metric
@@ -230,7 +230,7 @@ def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: M
 _UNKNOWN = {
     "judge_tokens": "a provider did not report tokens",
     "total_cost_usd": "a call has no known price",
-    "cost_usd": "a call has no known price",
+    "judge_cost_usd": "a call has no known price",
     "latency_s": "the stored verdicts have no latency",
     "target_latency_s": "no target was called",
     "target_tokens": "not every prediction reports its usage",
@@ -239,7 +239,7 @@ _UNKNOWN = {
 }
 """The reason for a missing figure; for those of judges, although there are verdicts."""
 
-_UNREPORTED = "not every answer of the target reports its cost; cost_usd leaves the target out"
+_UNREPORTED = "not every answer of the target reports its cost; judge_cost_usd leaves the target out"
 """The reason for unknown money of a run if that of its judges is known."""
 
 _COMPARISON = re.compile(
@@ -387,7 +387,7 @@ class LimitGate(ScoreGate):
             return _unknown(self.metric)
         verdicts, target = among.find("judge_calls"), among.find("target_latency_s")
         judged = verdicts is not None and verdicts.value is not None
-        judges = among.find("cost_usd")
+        judges = among.find("judge_cost_usd")
         if self.metric == "total_cost_usd" and (
             (judges is not None and judges.value is not None) or (not judged and target is not None and target.scored)
         ):
@@ -479,5 +479,6 @@ def parse_gate(text: str) -> LimitGate:
 
 
 def _unknown(figure: str) -> str:
-    priced = figure in ("cost_usd", "total_cost_usd", "target_cost_usd")
+    figure = FORMER_FIGURES.get(figure, figure)
+    priced = figure in ("judge_cost_usd", "total_cost_usd", "target_cost_usd")
     return f"{_UNKNOWN[figure]}{price_hint()}" if priced else _UNKNOWN[figure]

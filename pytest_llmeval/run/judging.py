@@ -156,6 +156,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
         if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite))
     )
     yield from dict.fromkeys(toothless)
+    yield from dict.fromkeys(note for each in suites for note in _former_words(each))
     yield from dict.fromkeys(note for each in suites for note in _idle_thresholds(each))
     yield from dict.fromkeys(note for each in suites for note in _lowered(each, scope.terms.concurrency))
     most = scope.terms.concurrency
@@ -173,6 +174,14 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
         for name, moved in each.snapshot.moved_limits.items():
             about = name.replace(EVERYTHING, "all metrics")
             yield f"{each.key.display_path}: limits of {about} changed since the approval: {moved}"
+
+
+def _former_words(judged: JudgedSuite) -> Iterator[str]:
+    """Yield the words of earlier versions in the gates of a suite, all in one line."""
+    words = {former: word for gate in judged.suite.gates for former, word in gate.former_words.items()}
+    if words:
+        renamed = ", ".join(f"{former} is now {word}" for former, word in sorted(words.items()))
+        yield f"{judged.key.display_path}: gates: {renamed}; the earlier words are understood for one more release"
 
 
 def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:

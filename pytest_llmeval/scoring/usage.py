@@ -33,7 +33,7 @@ _FIGURES = {
     "judge_calls": "calls made in this run",
     "judge_tokens": "of calls made in this run",
     "total_cost_usd": "of all calls made in this run",
-    "cost_usd": "of calls made in this run",
+    "judge_cost_usd": "of calls made in this run",
     "latency_s": "of judge calls, when they were made",
     "target_latency_s": "of target calls, when they were made",
     "target_tokens": "as the target says",
@@ -41,6 +41,9 @@ _FIGURES = {
     "cost_per_success_usd": "of answers that passed",
 }
 """Figure to how it is computed."""
+
+FORMER_FIGURES = {"cost_usd": "judge_cost_usd"}
+"""Figures by their names in earlier versions, which gates and reports have until the next minor release."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,9 @@ class UsageEvaluator(Evaluator):
 
     def describe(self) -> Sequence[Metric]:
         """Name the figures; all of them are better when small."""
+        figures = _FIGURES | {former: _FIGURES[name] for former, name in FORMER_FIGURES.items()}
         return [
-            Metric(name, higher_is_better=False, high=None, signature=signature) for name, signature in _FIGURES.items()
+            Metric(name, higher_is_better=False, high=None, signature=signature) for name, signature in figures.items()
         ]
 
     def measure(self, case: Case) -> Observation:
@@ -69,17 +73,18 @@ class UsageEvaluator(Evaluator):
         called = judged | (sums["target_asked"] > 0)
         spent = sums["cost_usd"] + sums["target_spent_usd"]
         known = (sums["unpriced"] == 0) & (sums["target_unpriced_now"] == 0)
-        return {
+        figures = {
             "judge_calls": np.where(judged, sums["calls"], np.nan),
             "judge_tokens": np.where(judged & (sums["uncounted"] == 0), sums["tokens"], np.nan),
             "total_cost_usd": np.where(called & known, spent, np.nan),
-            "cost_usd": np.where(judged & (sums["unpriced"] == 0), sums["cost_usd"], np.nan),
+            "judge_cost_usd": np.where(judged & (sums["unpriced"] == 0), sums["cost_usd"], np.nan),
             "latency_s": sums["seconds"] / sums["timed"],
             "target_latency_s": sums["target_seconds"] / sums["target_timed"],
             "target_tokens": np.where(answered & (sums["target_uncounted"] == 0), sums["target_tokens"], np.nan),
             "target_cost_usd": np.where(priced, sums["target_cost_usd"], np.nan),
             "cost_per_success_usd": np.where(priced, sums["attempts_cost_usd"], np.nan) / sums["successes"],
         }
+        return figures | {former: figures[name] for former, name in FORMER_FIGURES.items()}
 
 
 def usage_of(
@@ -218,7 +223,7 @@ class UsageReport(Struct, frozen=True):
         calls: Of them, those that were asked in this run.
         input_tokens: Of those calls; ``None`` if a provider did not report them.
         output_tokens: As above.
-        cost_usd: Of those calls; ``None`` if a price is not known.
+        cost_usd: The former name of `judge_cost_usd`.
         latency_s: Percentiles of all calls when they were made, such as ``{"p50": 0.8, "p95": 1.6}``; ``None`` where
             that is not known.
         target_latency_s: Of the calls of the target, when they were made.
@@ -239,6 +244,13 @@ class UsageReport(Struct, frozen=True):
     target_cost_usd: Annotated[AnyNumber | None, WrittenField.TOGETHER] = None
     jurors: Annotated[Mapping[str, JudgeUsage], WrittenField.IF_KNOWN] = field(default_factory=dict)
     cascades: Annotated[Mapping[str, CascadeUse], WrittenField.IF_KNOWN] = field(default_factory=dict)
+
+    COMPUTED: ClassVar = {"judge_cost_usd": "output_tokens"}
+
+    @property
+    def judge_cost_usd(self) -> float | None:
+        """The cost of those calls; ``None`` if a price is not known."""
+        return self.cost_usd
 
 
 def usage_report(

@@ -63,13 +63,13 @@ def test_the_promised_drop_of_a_share_is_found_in_eighty_of_a_hundred_runs(size:
 
 
 def test_what_an_equally_good_run_meets_is_no_less_than_few_changes_prove() -> None:
-    safe = judge(gate(0.02, rule="proven_safe"), *binary(worse=1, better=1, same=98))
+    safe = judge(gate(0.02, rule="non_inferiority"), *binary(worse=1, better=1, same=98))
     assert f"equally good run meets {stats.beta.ppf(0.975, 3, 98):.4f}" in safe.reason
 
 
 def test_cases_left_out_fail_a_proof_of_safety_unless_they_are_allowed() -> None:
     here, there = run([1] * 160 + [0] * 40), run([1] * 160 + ["error"] * 40)
-    safe = {"rule": "proven_safe", "confidence": 0.9}
+    safe = {"rule": "non_inferiority", "confidence": 0.9}
     assert judge(gate(0.05, **safe), here, there).reason == (
         "40 cases left out of the comparison, errored or not run; max_left_out is 0"
     )
@@ -82,11 +82,11 @@ def test_cases_left_out_fail_a_proof_of_safety_unless_they_are_allowed() -> None
 
 
 def test_a_case_left_out_falls_from_the_score_that_it_has() -> None:
-    better = judge(gate(0.05, rule="proven_safe", max_left_out=40), run([1] * 200), run([1] * 160 + ["error"] * 40))
+    better = judge(gate(0.05, rule="non_inferiority", max_left_out=40), run([1] * 200), run([1] * 160 + ["error"] * 40))
     assert better.outcome == "passed"
     assert "at their worst, drop 0.0000" in better.reason
     lost = judge(
-        gate(0.05, metric="loss", rule="proven_safe", max_left_out=3, max_errors=2),
+        gate(0.05, metric="loss", rule="non_inferiority", max_left_out=3, max_errors=2),
         run(["error", "error", *[1] * 198]),
         run([0.4, "error", *[1] * 198]),
     )
@@ -95,7 +95,7 @@ def test_a_case_left_out_falls_from_the_score_that_it_has() -> None:
 
 def test_cases_left_out_of_a_metric_without_range_prove_no_safety(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("builders.Answers.describe", lambda _: [Metric("score", high=None), Metric("loss")])
-    found = judge(gate(9.0, rule="proven_safe", max_left_out=1), run([1] * 99 + [1]), run([1] * 99 + ["error"]))
+    found = judge(gate(9.0, rule="non_inferiority", max_left_out=1), run([1] * 99 + [1]), run([1] * 99 + ["error"]))
     assert found.outcome == "failed"
     assert "with the cases left out at their worst, has no bound" in found.reason
 

@@ -13,6 +13,16 @@ from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.drop import DropGate, SafeGate, judge_together
 
 
+def test_a_rule_keeps_its_former_name_in_the_text_of_the_gate() -> None:
+    entry = {"metric": "f1", "max_drop": 0.05, "confidence": 0.9}
+    former, current = (gate_of({**entry, "rule": rule}) for rule in ("proven_safe", "non_inferiority"))
+    assert (former, type(former)) == (current, SafeGate)
+    assert str(former) == "drop(f1) <= 0.05, proven_safe, confidence 0.9"
+    assert str(current) == "drop(f1) <= 0.05, non_inferiority, confidence 0.9"
+    assert (former.former_words, current.former_words) == ({"proven_safe": "non_inferiority"}, {})
+    assert gate_of({**entry, "rule": "proven_drop"}).former_words == {"proven_drop": "significant_drop"}
+
+
 @pytest.mark.parametrize(
     ("entry", "expected", "text"),
     [
@@ -23,9 +33,16 @@ from pytest_llmeval.gates.drop import DropGate, SafeGate, judge_together
             "drop(mean(f1)) <= 0, bca, confidence 0.9",
         ),
         (
-            {"metric": "f1", "max_drop": 1, "rule": "proven_safe", "cluster_by": "talk", "by": "kind", "min_cases": 3},
+            {
+                "metric": "f1",
+                "max_drop": 1,
+                "rule": "non_inferiority",
+                "cluster_by": "talk",
+                "by": "kind",
+                "min_cases": 3,
+            },
             SafeGate("f1", 1.0, cluster_by="talk", by="kind", min_cases=3),
-            "drop(f1) <= 1, proven_safe, cluster_by talk by kind",
+            "drop(f1) <= 1, non_inferiority, cluster_by talk by kind",
         ),
         (
             {"metric": "f1", "max_drop": 0.1, "max_errors": 2, "partial": True},
@@ -43,9 +60,9 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: C
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"rule": "proven_safe"}, "found rule without max_drop, expected both"),
+        ({"rule": "non_inferiority"}, "found rule without max_drop, expected both"),
         (
-            {"rule": "proven_safe", "min": 0.2},
+            {"rule": "non_inferiority", "min": 0.2},
             "found the key 'rule' in a gate with a limit, expected one of metric, min, max",
         ),
         ({"max_drop": 0.1, "min": 0.5}, "found min beside max_drop, expected only one of them"),
@@ -57,8 +74,8 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: C
         ({"max_drop": 0.1, "test": "mcnemar", "cluster_by": "k"}, "found cluster_by with test mcnemar"),
         ({"max_drop": 0.1, "test": "wilcoxon", "cluster_by": "k"}, "found cluster_by with test wilcoxon"),
         (
-            {"max_drop": 0.1, "test": "wilcoxon", "rule": "proven_safe"},
-            "found test wilcoxon with rule proven_safe, expected one of bootstrap, bca, permutation, or mcnemar",
+            {"max_drop": 0.1, "test": "wilcoxon", "rule": "non_inferiority"},
+            "found test wilcoxon with rule non_inferiority, expected one of bootstrap, bca, permutation, or mcnemar",
         ),
         ({"min_gain": 0.1, "against": "b", "test": "wilcoxon"}, "found test wilcoxon with min_gain"),
         ({"max_drop": 0.1, "min_cases": 3}, "found min_cases without by"),
@@ -90,7 +107,7 @@ def test_a_clear_drop_is_established_and_noise_is_not(test: str) -> None:
 @pytest.mark.parametrize("test", ["bootstrap", "bca", "permutation", "mcnemar"])
 def test_safety_is_established_with_many_cases_and_not_with_few(test: str) -> None:
     many, few = binary(worse=10, better=10, same=480), binary(worse=1, better=1, same=18)
-    safe = gate(0.05, test=test, rule="proven_safe")
+    safe = gate(0.05, test=test, rule="non_inferiority")
     assert judge(safe, *many).outcome == "passed"
     assert judge(safe, *few).outcome == "failed"
 
@@ -122,7 +139,7 @@ def test_of_a_metric_of_which_less_is_better_a_rise_is_the_drop() -> None:
 
 
 def test_mcnemar_is_exact() -> None:
-    found = judge(gate(test="mcnemar", rule="proven_safe"), *binary(worse=3, better=9, same=40))
+    found = judge(gate(test="mcnemar", rule="non_inferiority"), *binary(worse=3, better=9, same=40))
     wanted = stats.binomtest(3, 12, alternative="less").pvalue
     assert f"p {min(1, 2 * wanted):.4f}" in found.reason
     assert "3 worse, 9 better" in found.reason
@@ -202,7 +219,7 @@ def test_equal_runs_prove_no_drop_and_safety_only_if_they_are_many() -> None:
             assert judge(gate(0.02, test=test), result, result).outcome == ("undecided" if size == 20 else "passed")
             if test == "wilcoxon":
                 continue
-            safe = judge(gate(0.02, test=test, rule="proven_safe"), result, result)
+            safe = judge(gate(0.02, test=test, rule="non_inferiority"), result, result)
             assert safe.outcome == outcome
             assert ("p 0.0352" in safe.reason) == (size == 200)  # 2 * 0.98**200; a p of 1 is no reason to fail
             most = 1 - 0.025 ** (1 / size)
@@ -214,7 +231,7 @@ def test_a_single_case_proves_nothing() -> None:
     found = judge(gate(undecided="pass"), run([0]), run([1]))
     assert (found.outcome, found.undecided) == ("undecided", True)
     assert "drop 1.0000 (no interval, 1 paired case)" in found.reason
-    assert judge(gate(rule="proven_safe"), run([1]), run([0])).outcome == "failed"
+    assert judge(gate(rule="non_inferiority"), run([1]), run([0])).outcome == "failed"
 
 
 def test_all_cases_fallen_alike_is_no_certainty_if_they_are_few() -> None:
@@ -235,7 +252,7 @@ def test_all_cases_fallen_alike_is_no_certainty_if_they_are_few() -> None:
         ([1] * 3, [None] * 4, "score has no value in the baseline"),
     ],
 )
-@pytest.mark.parametrize("rule", ["proven_drop", "proven_safe"])
+@pytest.mark.parametrize("rule", ["significant_drop", "non_inferiority"])
 def test_what_cannot_be_compared_fails_with_its_reason(
     here: list[Any], there: list[Any], reason: str, rule: str
 ) -> None:
@@ -295,7 +312,7 @@ def test_many_gates_need_stronger_evidence_than_one() -> None:
 
 def test_proofs_of_safety_are_not_adjusted_since_all_must_hold() -> None:
     safe = pairing(*binary(worse=10, better=10, same=480))
-    findings = [gate(0.05, rule="proven_safe", test="mcnemar").examine(safe) for _ in range(3)]
+    findings = [gate(0.05, rule="non_inferiority", test="mcnemar").examine(safe) for _ in range(3)]
     assert len({each.reason for each in judge_together(findings)}) == 1
     assert judge_together(findings[:1])[0] == judge_together(findings)[0]
 

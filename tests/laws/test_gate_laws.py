@@ -26,7 +26,7 @@ options: list[dict[str, Any]] = [
     {"by": "talk"},
     {"by": "talk", "adjust": "fdr", "min_cases": 2},
     {"cluster_by": "talk"},
-    {"rule": "proven_safe"},
+    {"rule": "non_inferiority"},
 ]
 gates = st.builds(lambda max_drop, more: gate(max_drop, **more), limits, st.sampled_from(options))
 Suite = tuple[list[tuple[tuple[float, float], str]], list[ChangeGate]]
@@ -99,7 +99,7 @@ def test_a_group_more_changes_no_rule_of_the_groups_of_a_gate(own: Any, max_drop
 @given(
     runs,
     st.sampled_from([0.02, 0.1, 0.4]),
-    st.sampled_from(["proven_safe", "proven_drop"]),
+    st.sampled_from(["non_inferiority", "significant_drop"]),
     st.sampled_from(["bootstrap", "bca", "permutation"]),
 )
 def test_no_sentence_is_contradicted_by_the_observation(own: list[Any], max_drop: float, rule: str, test: str) -> None:

@@ -18,7 +18,7 @@ FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros."
 GATES = [
     "faithfulness >= 0.8",
     {"metric": "faithfulness", "max_drop": 0.02},
-    {"metric": "faithfulness", "max_drop": 0.05, "rule": "proven_safe"},
+    {"metric": "faithfulness", "max_drop": 0.05, "rule": "non_inferiority"},
 ]
 BEFORE, HALF_SILENT = [FAITHFUL] * 36 + [UNFAITHFUL] * 4, [FAITHFUL] * 20 + [SILENT] * 20
 
@@ -143,7 +143,7 @@ AGENTS = [
 ]
 DROPS = [
     {"metric": "mean(argument_accuracy)", "max_drop": 0.05},
-    {"metric": "mean(argument_accuracy)", "max_drop": 0.05, "rule": "proven_safe"},
+    {"metric": "mean(argument_accuracy)", "max_drop": 0.05, "rule": "non_inferiority"},
 ]
 
 

@@ -106,7 +106,7 @@ def test_what_was_asked_is_in_every_report_and_gates_can_read_it(judged: "Judged
     gates = [
         "judge_calls <= 3",
         "judge_tokens <= 44",
-        "cost_usd <= 0.50",
+        "judge_cost_usd <= 0.50",
         "cost_usd <= 0.0001",
         "p95(latency_s) <= 60",
         "p95(latency_s) <= 0",
@@ -120,7 +120,9 @@ def test_what_was_asked_is_in_every_report_and_gates_can_read_it(judged: "Judged
     latency = usage.pop("latency_s")
     assert 0 < latency["p50"] <= latency["p95"] < 60
     assert usage.pop("target_latency_s").keys() == {"p50", "p95"}
-    assert usage.pop("cost_usd") == pytest.approx(0.018)
+    assert usage.pop("cost_usd") == usage.pop("judge_cost_usd") == pytest.approx(0.018)
+    renamed = "gates: cost_usd is now judge_cost_usd; the earlier words are understood for one more release"
+    assert ran.text.count(renamed) == 1
     assert usage == {"verdicts": 3, "calls": 3, "input_tokens": 30, "output_tokens": 15}
     assert {gate["gate"]: gate["value"] for gate in ran.suites["s"]["gates"]}["judge_tokens <= 44"] == 45
     unmet = ["judge_tokens <= 44", "cost_usd <= 0.0001", "p95(latency_s) <= 0"]

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from conftest import Project
 
 WITH_SYRUPY = ("asyncio", "hypothesispytest", "rerunfailures")
-SAFE = {"metric": "exact_match", "max_drop": 0.05, "rule": "proven_safe"}
+SAFE = {"metric": "exact_match", "max_drop": 0.05, "rule": "non_inferiority"}
 
 
 def write(project: "Project", silent: int, wrong: int, **gate: Any) -> None:

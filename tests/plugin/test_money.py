@@ -69,7 +69,7 @@ def test_unknown_prices_are_unknown_and_decide_no_gate(judged: Judged) -> None:
     assert money(silent)["full"] is None
     assert "money: unknown USD spent (judges 0.0120, targets unknown); saved: 0; a full run: unknown" in silent.text
     assert silent.gates("s") == {"total_cost_usd <= 5": "failed", "cost_usd <= 5": "passed"}
-    assert "total_cost_usd is unknown: not every answer of the target reports its cost; cost_usd" in silent.text
+    assert "total_cost_usd is unknown: not every answer of the target reports its cost; judge_cost_usd" in silent.text
     suite(judged, judge=judged.judge(model="openai:other"), gates=["total_cost_usd <= 5"])
     unpriced = judged.project.run()
     assert money(unpriced)["spent"]["judges"] is None

@@ -98,7 +98,7 @@ def test_what_asking_cost_is_no_score(judged: Judged) -> None:
 
 
 def test_repeats_are_approved_alike_by_every_number_of_workers_and_fall_as_one(judged: Judged) -> None:
-    gates = [{"metric": "judge_score", "max_drop": 0.02, "rule": "proven_safe"}]
+    gates = [{"metric": "judge_score", "max_drop": 0.02, "rule": "non_inferiority"}]
     approve(judged, repeats=3, gates=gates)
     before = scores(judged.project)
     assert before["comparable"]["repeats"] == "repeats:3|reduce:mean"

@@ -82,9 +82,9 @@ def test_a_drop_that_could_have_been_established_and_is_not_is_within_chance(pro
 
 
 def test_what_a_gate_that_wants_proof_does_is_no_option(project: Project) -> None:
-    gate = {**GATE, "rule": "proven_safe", "undecided": "pass"}
+    gate = {**GATE, "rule": "non_inferiority", "undecided": "pass"}
     project.write("s.eval.yaml", json.dumps(suite("yyyyy", gate)))
-    assert "gates[0].undecided: found the key 'undecided' in a gate with rule proven_safe" in project.run().text
+    assert "gates[0].undecided: found the key 'undecided' in a gate with rule non_inferiority" in project.run().text
 
 
 def test_a_second_gate_does_not_turn_the_first_red(project: Project) -> None:
@@ -123,10 +123,11 @@ def test_half_of_few_cases_fail_without_proof(project: Project, workers: int) ->
 
 
 def test_wilcoxon_cannot_prove_safety(project: Project) -> None:
-    gate = {**GATE, "rule": "proven_safe", "test": "wilcoxon"}
+    gate = {**GATE, "rule": "non_inferiority", "test": "wilcoxon"}
     project.write("s.eval.yaml", json.dumps(suite("yyyyy", gate)))
     ran = project.run()
     assert ran.code == 1
     assert (
-        "found test wilcoxon with rule proven_safe, expected one of bootstrap, bca, permutation, or mcnemar" in ran.text
+        "found test wilcoxon with rule non_inferiority, expected one of bootstrap, bca, permutation, or mcnemar"
+        in ran.text
     )

@@ -78,9 +78,9 @@ def test_no_gain_is_proven_by_a_test_of_the_typical_case() -> None:
 
 
 def test_a_gain_may_be_refused_only_if_its_lack_is_established() -> None:
-    close = gate(system="large", against="small", min_gain=0.6, rule="proven_drop")
+    close = gate(system="large", against="small", min_gain=0.6, rule="significant_drop")
     assert outcome(close)["large"].outcome == "passed"
-    lost = outcome(gate(system="small", against="large", min_gain=0.1, rule="proven_drop"))["small"]
+    lost = outcome(gate(system="small", against="large", min_gain=0.1, rule="significant_drop"))["small"]
     assert lost.outcome == "failed"
     assert "a gain under 0.1 is established" in lost.reason
 

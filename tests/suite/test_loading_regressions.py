@@ -59,8 +59,8 @@ def test_every_gate_knows_its_line(load: Load) -> None:
             "3:32  gates[0].max_drop: found the text 'a', expected a number",
         ),
         (
-            "[{metric: f1, max_drop: 0, rule: proven_dorp}]",
-            "3:41  gates[0].rule: found the text 'proven_dorp', expected one of 'proven_drop', 'proven_safe', 'any",
+            "[{metric: f1, max_drop: 0, rule: significant_dorp}]",
+            "3:41  gates[0].rule: found the text 'significant_dorp', expected one of 'significant_drop', 'non_inf",
         ),
         (
             "[{metric: f1, max_drop: 0, test: t}]",
@@ -72,7 +72,7 @@ def test_every_gate_knows_its_line(load: Load) -> None:
             "[{metric: f1, max_drop: 0}, {metric: f1, max_drop: 0.0}]",
             "3:36  gates[1]: found the gate 'drop(f1) <= 0' twice, expected it once",
         ),
-        ("[{metric: f1, rule: proven_safe}]", "3:9  gates[0]: found rule without max_drop, expected both"),
+        ("[{metric: f1, rule: non_inferiority}]", "3:9  gates[0]: found rule without max_drop, expected both"),
     ],
 )
 def test_faults_are_told_with_their_place(load: Load, gates: str, fault: str) -> None:
@@ -88,7 +88,7 @@ def test_clusters_need_a_label_that_cases_have(load: Load) -> None:
 
 
 def test_the_schema_knows_them(load: Load, tmp_path: Path) -> None:
-    load("[{metric: f1, max_drop: 0.02, rule: proven_safe, test: bca, confidence: 0.9, cluster_by: talk}]")
+    load("[{metric: f1, max_drop: 0.02, rule: non_inferiority, test: bca, confidence: 0.9, cluster_by: talk}]")
     data = read_document(tmp_path / "s.eval.yaml", "s.eval.yaml").data
     validator = jsonschema.Draft202012Validator(suite_schema(default_registry()))
     assert validator.is_valid(data)

@@ -89,7 +89,7 @@ def test_the_baseline_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert expected in capsys.readouterr().err
 
 
-def test_a_proven_drop_fails_only_if_a_limit_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_significant_drop_fails_only_if_a_limit_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here, there = write_report(tmp_path / "a.json", {"f1": BAD}), write_report(tmp_path / "b.json", {"f1": GOOD})
     assert main(["compare", here, there]) == 0
     assert "-0.3750" in capsys.readouterr().out

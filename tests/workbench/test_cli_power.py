@@ -118,7 +118,7 @@ def test_a_gate_says_what_is_tested(suite: str, capsys: pytest.CaptureFixture[st
     assert lines[5].split()[-1] == "tolerated"
     cases, clusters = lines[6].split()[-2:]
     assert clusters == f"({-(-int(cases) // 4)})"
-    write_suite(gates=[{**gate, "rule": "proven_safe"}])
+    write_suite(gates=[{**gate, "rule": "non_inferiority"}])
     lines = printed(capsys, suite, "--report", "r.json", "--drop", "0.05")
     assert lines[3].startswith("an equally good run meets a max_drop of ")
     assert lines[4].split()[0] == "max_drop"

@@ -122,7 +122,7 @@ def test_gains_are_established() -> None:
 
 
 def test_safety_is_not_proven_by_cases_that_are_left_out() -> None:
-    gate = drop(max_drop=0.1, rule="proven_safe")
+    gate = drop(max_drop=0.1, rule="non_inferiority")
     safe = np.full(60, -0.3)
     assert verdict(gate, safe, 200) is not None
     assert verdict(gate, safe, 200, left_out=np.arange(60) == 3) is None

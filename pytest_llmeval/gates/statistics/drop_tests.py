@@ -396,7 +396,7 @@ def drop_power(evidence: Evidence, gate: TestedChange, metric: Metric, tests: in
 
     Args:
         evidence: What the data say.
-        gate: A gate with the rule ``proven_drop``.
+        gate: A gate with the rule ``significant_drop``.
         metric: Its metric.
         tests: By how much the level is divided: the gates that are judged together, times the groups of this one.
     """
@@ -526,7 +526,7 @@ def found_drop(evidence: Evidence, gate: TestedChange, metric: Metric, *, collap
 
     Args:
         evidence: The evidence.
-        gate: A gate with the rule ``proven_drop``.
+        gate: A gate with the rule ``significant_drop``.
         metric: Its metric.
         collapses: Whether the gate fails by a collapse of half of the units, too.
 

@@ -19,6 +19,7 @@ from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.gates.statistics.pairing import matched_by_content
 from pytest_llmeval.scoring.case_scores import Limit
+from pytest_llmeval.scoring.usage import FORMER_FIGURES
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.workbench.mutation.mutants import Mutant, mutation_of, score_mutants, score_unjudged
 
@@ -217,7 +218,8 @@ def _gates(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
 
 
 def _about(gate: Gate) -> tuple[object, ...]:
-    return gate.tags, gate.metric, gate.statistic, gate.by, gate.system, gate.against
+    metric = FORMER_FIGURES.get(gate.metric, gate.metric)
+    return gate.tags, metric, gate.statistic, gate.by, gate.system, gate.against
 
 
 _LOOSER_ABOVE: Final = frozenset({"max_drop", "min_cases", "max_errors", "max_skipped", "partial"})

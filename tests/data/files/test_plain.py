@@ -113,7 +113,7 @@ def test_what_is_read_without_the_validator_is_what_the_validator_reads(kind: ty
     [
         (CaseEntry, {"id": 7, "input": {"q": ["x", 1.5, None, True]}, "expected": "y", "labels": {"a": 1, "b": True}}),
         (SuiteEntry, {"evaluators": [{"text": {"metrics": ["f1"]}}], "mode": "bulk", "confidence": 1, "cases": [{}]}),
-        (gate_entry(DropGate), {"metric": "f1", "max_drop": 0.02, "rule": "proven_drop"}),
+        (gate_entry(DropGate), {"metric": "f1", "max_drop": 0.02, "rule": "significant_drop"}),
         (TextEvaluator, {"metrics": ["exact_match", "f1"]}),
         (JsonlSource, {"path": "x.jsonl", "fields": {"id": "key"}}),
         (Outer, {"inner": {"words": ["x"], "rate": 2, "way": "long"}, "either": {"k": {"words": []}}, "share": 1}),

@@ -67,7 +67,7 @@ def test_answers_that_abstain_have_a_count_of_their_own() -> None:
     assert (limited.outcome, limited.reason) == ("passed", "faithfulness is 1.0000; 100 cases abstained")
 
 
-@pytest.mark.parametrize("rule", ["proven_drop", "proven_safe"])
+@pytest.mark.parametrize("rule", ["significant_drop", "non_inferiority"])
 @pytest.mark.parametrize("metric", ["faithfulness", "hallucination_rate"])
 @pytest.mark.parametrize("statistic", ["value", "mean"])
 def test_half_of_the_answers_that_abstain_are_a_drop(rule: str, metric: str, statistic: str) -> None:

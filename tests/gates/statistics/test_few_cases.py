@@ -26,14 +26,14 @@ def jittered(size: int, lost: int = 0, seed: int = 1) -> list[float]:
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
 def test_jitter_does_not_prove_that_no_case_in_forty_collapses(lost: int) -> None:
-    safe = gate(0.02, rule="proven_safe")
+    safe = gate(0.02, rule="non_inferiority")
     assert judge(safe, run(jittered(60, lost)), run([0.8] * 60)).outcome == "failed"
     assert judge(safe, run(jittered(200, lost + 2)), run([0.8] * 200)).outcome == "failed"
 
 
 def test_enough_cases_prove_it_and_a_wider_limit_needs_fewer() -> None:
-    assert judge(gate(0.02, rule="proven_safe"), run(jittered(200)), run([0.8] * 200)).outcome == "passed"
-    assert judge(gate(0.1, rule="proven_safe"), run(jittered(60)), run([0.8] * 60)).outcome == "passed"
+    assert judge(gate(0.02, rule="non_inferiority"), run(jittered(200)), run([0.8] * 200)).outcome == "passed"
+    assert judge(gate(0.1, rule="non_inferiority"), run(jittered(60)), run([0.8] * 60)).outcome == "passed"
 
 
 def test_collapses_of_three_in_a_hundred_are_seldom_called_safe() -> None:
@@ -42,7 +42,8 @@ def test_collapses_of_three_in_a_hundred_are_seldom_called_safe() -> None:
     for seed in range(150):
         lost = int(rng.binomial(60, 0.03))
         passed += (
-            judge(gate(0.02, rule="proven_safe"), run(jittered(60, lost, seed)), run([0.8] * 60)).outcome == "passed"
+            judge(gate(0.02, rule="non_inferiority"), run(jittered(60, lost, seed)), run([0.8] * 60)).outcome
+            == "passed"
         )
     assert passed / 150 <= 0.06
 

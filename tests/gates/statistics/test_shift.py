@@ -65,10 +65,10 @@ def test_the_uncertainty_of_the_shift_adds_to_that_of_the_cases() -> None:
 def test_a_shift_that_is_too_uncertain_establishes_nothing() -> None:
     same = run(noisy(60, 1))
     assert judged(gate(0.05), across(same, same, score=Shift(0.2, -0.3, 0.7))).outcome == "undecided"
-    safe = judged(gate(0.05, rule="proven_safe"), across(same, same, score=Shift(0.0, -0.5, 0.5)))
+    safe = judged(gate(0.05, rule="non_inferiority"), across(same, same, score=Shift(0.0, -0.5, 0.5)))
     assert safe.outcome == "undecided"
     assert safe.reason.startswith("cannot tell: the interval of the bridge between the judges is 1.0000 wide")
-    fallen = judged(gate(0.05, rule="proven_safe"), across(run([0.0] * 60), same, score=Shift(0.0, -0.2, 0.2)))
+    fallen = judged(gate(0.05, rule="non_inferiority"), across(run([0.0] * 60), same, score=Shift(0.0, -0.2, 0.2)))
     assert fallen.outcome == "failed"
 
 
