@@ -54,6 +54,7 @@ __all__ = [
     "JudgedEvaluator",
     "LabelTable",
     "LlmevalError",
+    "McpServer",
     "Metric",
     "MetricTable",
     "MetricValue",
@@ -132,6 +133,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.registry import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
     from pytest_llmeval.tasks.fact_check.target import fact_checker
+    from pytest_llmeval.tasks.mcp.server import McpServer
 
     __all__ += _entries.__all__
 
@@ -166,6 +168,7 @@ _HOMES = {
     "suite.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
     "tasks.fact_check.target": ("fact_checker",),
+    "tasks.mcp.server": ("McpServer",),
 }
 """Module to the public names that it holds: a plain pytest run, which loads this package, needs none of them."""
 

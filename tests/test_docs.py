@@ -13,6 +13,7 @@ import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -221,12 +222,14 @@ def normal(line: str) -> str:
 
 
 def run(command: str, folder: Path) -> str:
-    """Run ``pytest ...`` or ``llmeval ...`` as a user would, in an environment without traces of this one."""
-    tool, *arguments = shlex.split(command)
+    """Run ``NAME=VALUE pytest ...`` or ``llmeval ...`` as a user would, without traces of this environment."""
+    words = shlex.split(command)
+    own = dict(each.split("=") for each in takewhile(lambda word: "=" in word, words))
+    tool, *arguments = words[len(own) :]
     start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"]}[tool]
     dropped = ("PYTEST_", "GITHUB_", "CI", "BUILD_NUMBER", "COVERAGE_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
-    done = run_python([*start, *arguments], {**environment, "COLUMNS": "80"}, folder)
+    done = run_python([*start, *arguments], {**environment, **own, "COLUMNS": "80"}, folder)
     return done.out + done.err
 
 
@@ -393,8 +396,16 @@ def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
     listed = re.findall(r"^    ([a-z][a-z-]*)", run("llmeval --help", folder), re.MULTILINE)
-    nested = ("cache import", "cache prune", "cases add", "export mlflow", "judge migrate", "emotion-cause convert")
-    tools = (*listed, *nested, "emotion-cause validate", "fact-check export", "retrieval build-set")
+    nested = (
+        "cache import",
+        "cache prune",
+        "cases add",
+        "export mlflow",
+        "judge migrate",
+        "emotion-cause convert",
+        "mcp lint",
+    )
+    tools = (*listed, *nested, "emotion-cause validate", "fact-check export", "mcp check", "retrieval build-set")
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))
     return {*(option for each in commands for option in OPTION.findall(run(each, folder))), *OTHER_TOOLS}
 

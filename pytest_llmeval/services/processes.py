@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+import sys
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,9 @@ from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.errors import PredictionError
 
 LONGEST_LINE: Final = 64 << 20
+MARK: Final = "LLMEVAL_FAMILY"
+"""Variable by which a program and what it started are found, even what has left its group of processes."""
+
 _GRACE_S: Final = 2.0
 _TAIL: Final = 8_192
 _CHUNK: Final = 65_536
@@ -24,18 +29,36 @@ class EndedError(PredictionError):
 class Program:
     """A running program. Made by `start`; its stderr is read all the time, and the end of it kept."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, longest: int, mark: str) -> None:
         self._process = process
+        self._longest = longest
+        self._mark = mark
         self._tail = b""
         self._drained = asyncio.create_task(self._drain())
 
     @classmethod
-    async def start(cls, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> "Program":
+    async def start(
+        cls,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        longest: int = LONGEST_LINE,
+        family: bool = False,
+    ) -> "Program":
         """Start a program.
+
+        Args:
+            command: The program and its arguments.
+            folder: Where it runs.
+            environment: All of its variables.
+            longest: Most bytes of a line that it writes.
+            family: Whether to kill, on Linux, also what it started and what has left its group of processes.
 
         Raises:
             PredictionError: The operating system refuses.
         """
+        mark = uuid.uuid4().hex if family else ""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -44,13 +67,13 @@ class Program:
                 stderr=asyncio.subprocess.PIPE,
                 cwd=folder,
                 # A program in Python would otherwise keep its answers in a buffer.
-                env={"PYTHONUNBUFFERED": "1", **environment},
-                limit=LONGEST_LINE,
+                env={"PYTHONUNBUFFERED": "1", **environment, **({MARK: mark} if mark else {})},
+                limit=longest,
                 start_new_session=True,
             )
         except OSError as error:
             raise PredictionError(f"cannot be started ({error.strerror})") from None
-        return cls(process)
+        return cls(process, longest, mark)
 
     @property
     def stderr(self) -> bytes:
@@ -58,26 +81,47 @@ class Program:
         return self._tail
 
     async def exchange(self, line: bytes) -> bytes:
-        """Write a line and return the next one that the program writes, without its end.
+        """Write a line and return the next one; raises what `receive` does."""
+        await self.send(line)
+        return await self.receive()
+
+    async def send(self, line: bytes) -> None:
+        """Write a line.
+
+        Raises:
+            EndedError: The program reads no more.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + b"\n")
+            await self._process.stdin.drain()
+        except ConnectionError:
+            raise EndedError(await self._how_it_ended(unfinished=False)) from None
+
+    async def receive(self) -> bytes:
+        """Return the next line that the program writes, without its end.
 
         Raises:
             EndedError: It wrote none, and will not.
             PredictionError: The line has no end in sight.
         """
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
+        assert self._process.stdout is not None
         try:
-            stdin.write(line + b"\n")
-            await stdin.drain()
-            answer = await stdout.readline()
+            answer = await self._process.stdout.readline()
         except ConnectionError:
             answer = b""
         except ValueError:
-            raise PredictionError(f"wrote a line of more than {LONGEST_LINE} bytes, expected a shorter one") from None
+            raise PredictionError(f"wrote a line of more than {self._longest} bytes, expected a shorter one") from None
         if not answer.endswith(b"\n"):
             raise EndedError(await self._how_it_ended(unfinished=bool(answer)))
         return answer.rstrip(b"\r\n")
+
+    async def skip_output(self) -> str:
+        """Read what it writes and forget it, until it ends; return how it ended."""
+        assert self._process.stdout is not None
+        while await self._process.stdout.read(_CHUNK):
+            pass
+        return await self._how_it_ended(unfinished=False)
 
     async def _how_it_ended(self, *, unfinished: bool) -> str:
         await self._wait()
@@ -103,6 +147,8 @@ class Program:
         """Kill the program and all that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             await _kill(self._process)
+        if self._mark:
+            await kill_family(self._process.pid, self._mark)
         try:
             await self._wait()
         finally:
@@ -140,3 +186,29 @@ def _name_of(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # most real-time signals have none
         return f"signal {number}"
+
+
+async def kill_family(leader: int, mark: str) -> None:
+    """Kill a program, its group, and on Linux every process that has inherited its mark."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if WINDOWS:
+            os.kill(leader, signal.SIGTERM)  # which ends it at once there
+        else:
+            os.killpg(leader, signal.SIGKILL)
+    while members := list(_marked(mark)):
+        for each in members:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(each, signal.SIGKILL)
+        await asyncio.sleep(0)
+
+
+def _marked(mark: str) -> Iterator[int]:
+    """Yield the running processes with a mark in their environment; zombies have none."""
+    if not sys.platform.startswith("linux"):
+        return
+    marker = f"{MARK}={mark}".encode()
+    for each in Path("/proc").iterdir():
+        if each.name.isdecimal():
+            with contextlib.suppress(OSError):
+                if marker in (each / "environ").read_bytes().split(b"\0"):
+                    yield int(each.name)

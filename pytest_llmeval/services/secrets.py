@@ -204,6 +204,18 @@ _LOOKS_SECRET = re.compile(
 )
 
 
+def has_secret(text: str) -> bool:
+    """Return whether a text has the value of a secret variable, or what looks like a key and has a digit.
+
+    Example:
+        >>> has_secret("Authorization: Bearer 0123456789abcdef"), has_secret("basic information")
+        (True, False)
+    """
+    if without(text, secret_values()) != text:
+        return True
+    return any(any(map(str.isdigit, match.group())) for match in _LOOKS_SECRET.finditer(text))
+
+
 class Redactor:
     """Replaces secrets in foreign text by ``***``, and makes the text fit for a message.
 

@@ -52,6 +52,7 @@ _UNTIL_NAMED = (
     "pytest_llmeval.exchange:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.fact_check:register",
+    "pytest_llmeval.tasks.mcp:register",
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",
     "pytest_llmeval.tasks.retrieval:register",

@@ -6,26 +6,23 @@ import difflib
 import json
 import os
 import shutil
-import signal
-import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.case import shown_text
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.services.background import stopwatch
+from pytest_llmeval.services.processes import MARK, kill_family
 from pytest_llmeval.services.secrets import Redactor
 from pytest_llmeval.targets.spec import BatchTarget, WorkspaceSpec
 
 INPUT: Final = "{input}"
 """Stands in the arguments of a command for the input of the case."""
 
-_MARK: Final = "LLMEVAL_WORKSPACE"
 _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "COMSPEC", "PATHEXT")
 """Variables of this process without which no program runs; all others are left out unless they are declared."""
 _GRACE_S: Final = 2.0
@@ -151,7 +148,7 @@ class WorkspaceTarget(BatchTarget):
         except TimeoutError:
             raise PredictionError(f"took longer than {self._timeout:g} s") from None
         finally:
-            await _kill_family(transport.get_pid(), mark)
+            await kill_family(transport.get_pid(), mark)
             # The pipes are closed now, unless something survives that cannot be found.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE_S):
@@ -164,7 +161,7 @@ class WorkspaceTarget(BatchTarget):
 
     def _variables(self, scratch: Path, mark: str) -> dict[str, str]:
         home, temporary = str(scratch / "home"), str(scratch / "tmp")
-        own = {"HOME": home, "USERPROFILE": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary, _MARK: mark}
+        own = {"HOME": home, "USERPROFILE": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary, MARK: mark}
         passed = (*_INHERITED, *self._spec.environment_from)
         inherited = {name: self._environment[name] for name in passed if name in self._environment}
         return {**inherited, **own, **self._spec.environment}
@@ -209,32 +206,6 @@ class _Program(asyncio.SubprocessProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         self.closed.set()
-
-
-async def _kill_family(leader: int, mark: str) -> None:
-    """Kill a program, its group, and on Linux every process that has inherited its mark."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if WINDOWS:
-            os.kill(leader, signal.SIGTERM)  # which ends it at once there
-        else:
-            os.killpg(leader, signal.SIGKILL)
-    while members := list(_marked(mark)):
-        for each in members:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(each, signal.SIGKILL)
-        await asyncio.sleep(0)
-
-
-def _marked(mark: str) -> Iterator[int]:
-    """Yield the running processes with a mark in their environment; zombies have none."""
-    if not sys.platform.startswith("linux"):
-        return
-    marker = f"{_MARK}={mark}".encode()
-    for each in Path("/proc").iterdir():
-        if each.name.isdecimal():
-            with contextlib.suppress(OSError):
-                if marker in (each / "environ").read_bytes().split(b"\0"):
-                    yield int(each.name)
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -1,0 +1,160 @@
+"""The command ``llmeval mcp``: the tools of a server as a file that is approved, compared and linted."""
+
+import asyncio
+import difflib
+import json
+import os
+from argparse import REMAINDER, ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.cli.console import amount, say, share, write_text
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.wording import counted, unknown_name
+from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.services.secrets import has_secret
+from pytest_llmeval.tasks.mcp.lint import KINDS, OVERLAP, lint
+from pytest_llmeval.tasks.mcp.server import Connection, McpServer
+from pytest_llmeval.tasks.routing.catalogue import ListedTool, read_catalogue
+
+_FILE: Final = Path("tools.json")
+_FILES: Final = (".json", ".yaml", ".yml")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, run, text in (
+        ("snapshot", _snapshot, "approve the tools of a server: write them to a file that is committed"),
+        ("check", _check, "fail with a diff if a name, description or schema is not the approved one"),
+        ("lint", _lint, "list what keeps a model from choosing the right tool"),
+    ):
+        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        if name == "lint":
+            action.add_argument("--ignore", action="append", default=[], metavar="KIND", help=", ".join(KINDS))
+            action.add_argument(
+                "--overlap",
+                type=share,
+                default=OVERLAP,
+                help=f"common words from which on two descriptions are too much alike; default: {OVERLAP}",
+            )
+        else:
+            action.add_argument("--file", type=Path, default=_FILE, metavar="FILE", help=f"default: {_FILE}")
+        action.add_argument(
+            "--url", default="", help="address of the server that COMMAND starts; {port} is a free port"
+        )
+        action.add_argument("--env", action="append", default=[], metavar="NAME", help="variable that COMMAND gets")
+        action.add_argument(
+            "--header-from-env", action="append", default=[], metavar="NAME=VARIABLE", help="header of HTTP"
+        )
+        action.add_argument("--timeout", type=amount, default=60.0, metavar="SECONDS", help="default: 60")
+        what = (
+            "COMMAND, URL, tools.json or a folder of skills" if name == "lint" else "COMMAND or URL, after all options"
+        )
+        action.add_argument("server", nargs=REMAINDER, metavar="SERVER", help=what)
+        action.set_defaults(run=run, refuse=action.error, code_of_faults=2)
+
+
+def _snapshot(options: Namespace) -> int:
+    definitions = _definitions(options)
+    secret = [str(each["name"]) for each in definitions["tools"] if has_secret(json.dumps(each, ensure_ascii=False))]
+    if secret:
+        raise LlmevalError(
+            f"found what looks like a secret in the tool {secret[0]!r}, expected none: nothing is written"
+        )
+    write_text(options.file, [_text(definitions)])
+    say([f"{options.file}: {counted(len(definitions['tools']), 'tool')}; commit it"])
+    return 0
+
+
+def _check(options: Namespace) -> int:
+    try:
+        approved = read_document(options.file, str(options.file)).data
+    except SuiteError as error:
+        raise LlmevalError(f"{error}; write it with llmeval mcp snapshot") from None
+    before, now = _by_name(approved, options.file), _by_name(_definitions(options), options.file)
+    lines = [line for name in sorted(before.keys() | now.keys()) for line in _drift(name, before, now)]
+    say(lines or [f"{options.file}: {counted(len(now), 'part')} as approved"])
+    if lines:
+        say([f"to approve this: llmeval mcp snapshot --file {options.file} ..., then commit"])
+    return 1 if lines else 0
+
+
+def _by_name(data: Any, path: Path) -> dict[str, Mapping[str, Any]]:
+    tools = data.get("tools") if isinstance(data, Mapping) else None
+    if not isinstance(tools, list) or not all(isinstance(each, Mapping) and "name" in each for each in tools):
+        raise LlmevalError(f"{path}: found no tools, expected a file of llmeval mcp snapshot")
+    entries = {f"tool {each['name']}": each for each in tools}
+    return entries | ({"instructions": {"text": data["instructions"]}} if data.get("instructions") else {})
+
+
+def _drift(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what changed in one tool, with a diff."""
+    old, new = before.get(name), now.get(name)
+    if old == new:
+        return
+    if old is None or new is None:
+        yield f"{name}: {'new' if old is None else 'gone'}"
+    else:
+        fields = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        yield f"{name}: changed: {', '.join(fields)}"
+        texts = [_text(each).splitlines() for each in (old, new)]
+        yield from difflib.unified_diff(texts[0], texts[1], "approved", "server", lineterm="")
+
+
+def _lint(options: Namespace) -> int:
+    for each in options.ignore:
+        if each not in KINDS:
+            options.refuse(unknown_name("kind", each, KINDS))
+    only = Path(options.server[0]) if len(options.server) == 1 else None
+    if only is not None and (only.suffix in _FILES or only.is_dir()):
+        tools = list(read_catalogue(only).values())
+    else:
+        listed = _definitions(options)["tools"]
+        tools = [ListedTool(each["name"], each.get("description", ""), each.get("inputSchema", {})) for each in listed]
+    findings = [each for each in lint(tools, options.overlap) if each.kind not in options.ignore]
+    say([*findings, f"{counted(len(findings), 'finding')} in {counted(len(tools), 'tool')}"])
+    return 1 if findings else 0
+
+
+def _definitions(options: Namespace) -> dict[str, Any]:
+    """Return instructions and tools of a server.
+
+    Raises:
+        LlmevalError: It does not answer, or the arguments are wrong.
+    """
+    words = options.server[1:] if options.server[:1] == ["--"] else options.server
+    is_address = len(words) == 1 and words[0].startswith(("http://", "https://"))
+    if not words:
+        options.refuse("found no server, expected a command or an address")
+    headers = dict(_header(each) for each in options.header_from_env)
+    server = McpServer(
+        () if is_address else words,
+        url=words[0] if is_address else options.url,
+        environment={name: _variable(name) for name in options.env},
+        headers=headers,
+        timeout=options.timeout,
+    )
+    return asyncio.run(_listed(server))
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, _, variable = text.partition("=")
+    return name, _variable(variable)
+
+
+def _variable(name: str) -> str:
+    if not os.environ.get(name):
+        raise LlmevalError(f"environment variable {name!r} is not set, expected the name of one that is")
+    return os.environ[name]
+
+
+async def _listed(server: McpServer) -> dict[str, Any]:
+    async with Connection(server) as connection:
+        instructions, _ = await connection.facts()
+        return {**({"instructions": instructions} if instructions else {}), "tools": await connection.tools()}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
