@@ -43,7 +43,7 @@ class Program:
         folder: Path,
         environment: Mapping[str, str],
         *,
-        longest: int = LONGEST_LINE,
+        longest: int | None = None,
         family: bool = False,
     ) -> "Program":
         """Start a program.
@@ -52,13 +52,13 @@ class Program:
             command: The program and its arguments.
             folder: Where it runs.
             environment: All of its variables.
-            longest: Most bytes of a line that it writes.
+            longest: Most bytes of a line that it writes; default: `LONGEST_LINE`.
             family: Whether to kill, on Linux, also what it started and what has left its group of processes.
 
         Raises:
             PredictionError: The operating system refuses.
         """
-        mark = uuid.uuid4().hex if family else ""
+        longest, mark = longest or LONGEST_LINE, uuid.uuid4().hex if family else ""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
