@@ -58,7 +58,8 @@ class Program:
         Raises:
             PredictionError: The operating system refuses.
         """
-        longest, mark = longest or LONGEST_LINE, uuid.uuid4().hex if family else ""
+        longest = LONGEST_LINE if longest is None else longest
+        mark = uuid.uuid4().hex if family else ""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,

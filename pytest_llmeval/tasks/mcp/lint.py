@@ -73,8 +73,8 @@ def lint(tools: Iterable[ListedTool], overlap: float = OVERLAP) -> list[LintFind
 
 def _of_tool(tool: ListedTool) -> Iterator[LintFinding]:
     if len(_WORDS.findall(tool.description)) < _FEWEST_WORDS:
-        found = f"found {tool.description!r}" if tool.description.strip() else "found none"
-        message = f"{found}: say what the tool does, and when to use it"
+        subject = repr(tool.description) if tool.description.strip() else "none"
+        message = f"found {subject}: say what the tool does, and when to use it"
         yield LintFinding(tool.name, "description", "description", message)
     for field, text in [("name", tool.name), ("description", tool.description), *_texts(tool.parameters, "parameters")]:
         yield from (LintFinding(tool.name, field, kind, message) for kind, message in _in_text(text))

@@ -182,17 +182,17 @@ class McpSession:
             PredictionError: There is no result: the server cannot be reached, takes too long, writes too much, refuses
                 the call, or the call is not recorded.
         """
-        given = dict(arguments or {})
+        values = dict(arguments or {})
         if self._connection is not None:
-            data = await self._connection.call(name, given)
+            data = await self._connection.call(name, values)
             if self._recorded is not None:
-                self._recorded.add(name, given, data)
+                self._recorded.add(name, values, data)
         else:
             assert self._recorded is not None
-            data = self._recorded.replayed(name, given)
+            data = self._recorded.replayed(name, values)
         result = McpResult(data.get("content") or (), data.get("structuredContent"), data.get("isError") is True)
-        shown = result.text if result.structured is None else result.structured
-        self.calls.append({"name": name, "arguments": given, "result": shown, "is_error": result.failed})
+        answer = result.text if result.structured is None else result.structured
+        self.calls.append({"name": name, "arguments": values, "result": answer, "is_error": result.failed})
         return result
 
 
@@ -328,11 +328,12 @@ class Connection:
             PredictionError: It ends, or takes too long.
         """
         parts = urlsplit(url)
+        port = 80 if parts.port is None else parts.port
         try:
             async with asyncio.timeout(self._server.timeout):
                 while not output.done():
                     with contextlib.suppress(OSError):
-                        _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+                        _, writer = await asyncio.open_connection(parts.hostname, port)
                         writer.close()
                         return
                     await asyncio.sleep(_PAUSE_S)
