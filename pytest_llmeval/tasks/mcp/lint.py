@@ -63,11 +63,11 @@ def lint(tools: Iterable[ListedTool], overlap: float = OVERLAP) -> list[LintFind
     listed = sorted(tools, key=lambda each: each.name)
     findings = [finding for each in listed for finding in _of_tool(each)]
     words = [frozenset(map(str.lower, _WORDS.findall(each.description))) for each in listed]
-    for (one, own), (other, others) in combinations(zip(listed, words, strict=True), 2):
+    for (tool, own), (other, others) in combinations(zip(listed, words, strict=True), 2):
         share = len(own & others) / len(own | others) if own | others else 0.0
         if share >= overlap:
             message = f"shares {share:.0%} of its words with {other.name!r}: say in both when to use which"
-            findings.append(LintFinding(one.name, "description", "overlap", message))
+            findings.append(LintFinding(tool.name, "description", "overlap", message))
     return sorted(findings)
 
 

@@ -36,7 +36,7 @@ class RecordedResults:
     case: str
     tools: Sequence[Mapping[str, Any]] = ()
     rows: dict[_ResultPlace, dict[str, Any]] = field(default_factory=dict)
-    _made: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @classmethod
     def read(cls, path: Path, case: str) -> Self:
@@ -62,8 +62,8 @@ class RecordedResults:
 
     def _next_place(self, tool: str, arguments: Mapping[str, Any]) -> _ResultPlace:
         key = tool, _line(arguments)
-        self._made[key] += 1
-        return *key, self.case, self._made[key] - 1
+        self._numbers[key] += 1
+        return *key, self.case, self._numbers[key] - 1
 
     def replayed(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the recorded result of the next call: that of this case, or else of all others if they agree.
