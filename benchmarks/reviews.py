@@ -18,7 +18,8 @@ from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.judged_case import excess_counts, missing_counts, weight_counts
 from pytest_llmeval.scoring.table import Table
-from pytest_llmeval.workbench.reviews.items import ReviewItem, inclusion_probabilities, picked
+from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
+from pytest_llmeval.workbench.reviews.items import ReviewItem
 
 ANSWERS, PICKED = 200, 40
 LIMIT, NEAR, FAR = 0.7, 0.25, 0.25

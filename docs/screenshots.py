@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
 
 IMAGES = Path(__file__).parent / "images"
 CASES = 150
@@ -151,6 +152,29 @@ def write_page(folder: Path) -> Path:
     return page
 
 
+def write_review(folder: Path) -> Path:
+    """Return a page on which somebody has noted some answers."""
+    text = json.dumps({"suite": "support", "evaluators": ["text"], "cases": cases(0.3)})
+    (folder / "traces.eval.json").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest_llmeval", "review", "traces.eval.json", "--modes", "--annotator", "Ana"]
+    subprocess.run([*command, "-o", "review.html"], cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    return folder / "review.html"
+
+
+def take_review(driver: webdriver.Chrome, page: Path) -> None:
+    """Save a screenshot of notes and failure modes, which are written by the keys of the page."""
+    shot = Shot("review-modes", "", 1280, 800)
+    take(driver, page, shot)
+    for note, mode in (
+        ("14 days, the policy says 30", "wrong refund window"),
+        ("ends without a full stop", "careless style"),
+    ):
+        keys = ["n", *note, Keys.ENTER, "m", *mode, Keys.ENTER, Keys.ENTER]
+        webdriver.ActionChains(driver).send_keys(*keys).perform()
+    webdriver.ActionChains(driver).send_keys("n", *"begins in lower case", Keys.ENTER, "2").perform()
+    driver.save_screenshot(str(IMAGES / f"{shot.name}.png"))
+
+
 def take(driver: webdriver.Chrome, page: Path, shot: Shot) -> None:
     """Save one screenshot."""
     size = {"width": shot.width, "height": shot.height, "deviceScaleFactor": 1, "mobile": False}
@@ -178,6 +202,7 @@ def main() -> None:
             page = write_page(Path(folder))
             for shot in SHOTS:
                 take(driver, page, shot)
+            take_review(driver, write_review(Path(folder)))
     finally:
         driver.quit()
 

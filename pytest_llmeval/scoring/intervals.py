@@ -322,7 +322,7 @@ def _squared_quantile(confidence: float) -> float:
     return normal_quantile((1 + confidence) / 2) ** 2
 
 
-def wilson_interval(successes: float, cases: int, confidence: float) -> tuple[float, float]:
+def wilson_interval(successes: float, cases: float, confidence: float) -> tuple[float, float]:
     """Return the score interval of a share (Wilson 1927)."""
     z2 = _squared_quantile(confidence)
     middle = (successes + z2 / 2) / (cases + z2)

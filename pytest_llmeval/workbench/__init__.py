@@ -16,6 +16,7 @@ COMMANDS = {
     "history": "print the last runs and approvals of a suite, or draw them",
     "init": "write a first suite, a CI workflow and settings for a project",
     "judge": "measure what another judge would change",
+    "modes": "print the failure modes that people noted in a review",
     "mutate": "change answers, and list what a suite does not notice",
     "power": "plan how many cases find a drop",
     "prove": "say how often a gate would be wrong, by repeated runs",

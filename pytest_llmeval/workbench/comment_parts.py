@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
@@ -125,6 +125,25 @@ def shared_label(suites: Sequence[SuiteReport], cases: Sequence[SuiteCase]) -> s
     label, value = explaining_label(labels, list(chosen))
     count = sum(labels[each].get(label) == value for each in chosen)
     return f"{count} of them {label}={value}" if label else ""
+
+
+MODE: Final = "mode"
+"""The label of a case that came from a failure: the name of its failure mode."""
+
+
+def returned_modes(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
+    """Yield each failure mode that no case had in the baseline and some have again, with how many of its cases."""
+    for suite, before in _with_earlier(run, baseline):
+        cases: dict[str, list[CaseReport]] = {}
+        for case in suite.cases:
+            if case.ran and MODE in case.labels:
+                cases.setdefault(case.labels[MODE], []).append(case)
+        for mode, some in cases.items():
+            earlier = [before[case.id].outcome for case in some if case.id in before]
+            failing = [case for case in some if case.outcome in BAD]
+            if {*earlier} == {"passed"} and any(case.id in before for case in failing):
+                name = f"{suite.suite}: {mode}" if len(run.suites) > 1 else mode
+                yield f"{name}: back in {len(failing)} of {len(some)}"
 
 
 def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[SuiteReport, Mapping[str, CaseReport]]]:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from msgspec import Struct
 
@@ -19,7 +19,9 @@ from pytest_llmeval.core.wording import counted, listed, number
 from pytest_llmeval.data.formats.human_labels import HumanLabel, read_labels
 from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
-from pytest_llmeval.workbench.reviews.items import LabelFile, Review, ReviewItem, review_items, review_of
+from pytest_llmeval.workbench.reviews.items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
+from pytest_llmeval.workbench.reviews.modes import MODES_FILE, Draw
+from pytest_llmeval.workbench.reviews.page import LabelFile, NoteFile, review_page
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport, SuiteReport
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 _REVIEW = (
     "Write a page on which people label the answers of a run: one HTML file that opens from disk, without network, and "
     "exports the labels. It shows neither systems nor judges, in random order. A suite reads the labels by the option "
-    "'human' of the evaluators judge and judge_agreement. With --labels, say what labels mean for the cases instead."
+    "'human' of the evaluators judge and judge_agreement. With --labels, say what labels mean for the cases instead. "
+    "With --modes, people also note what went wrong, and put it into failure modes, which llmeval modes counts."
 )
 _LABELS = "labels.jsonl"
 _LAST_PORT = 65535
@@ -37,8 +40,30 @@ _LAST_PORT = 65535
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _REVIEW
-    parser.add_argument("report", type=Path, metavar="REPORT", help="a JSON report, written with --llmeval-texts=all")
-    parser.add_argument("--pick", type=count, metavar="N", help="pick N answers that teach most (default: all)")
+    parser.add_argument(
+        "report",
+        type=Path,
+        metavar="ANSWERS",
+        help="a JSON report, written with --llmeval-texts=all; a file of traces; or a suite file of answered cases",
+    )
+    parser.add_argument(
+        "--predictions", type=Path, metavar="FILE", help="recorded answers to the cases of a suite file"
+    )
+    parser.add_argument("--pick", type=count, metavar="N", help="pick N answers (default: all)")
+    parser.add_argument(
+        "--draw",
+        choices=get_args(Draw)[1:],
+        help="how to pick: evenly, spread over contents, or half evenly and half those that failed, or about which "
+        "judges are uncertain (default: uncertain; with --modes, random)",
+    )
+    parser.add_argument(
+        "--modes",
+        type=Path,
+        nargs="?",
+        const=Path(MODES_FILE),
+        metavar="FILE",
+        help=f"note what went wrong, and failure modes, in this file (default: {MODES_FILE})",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the picks and their order (default: 0)")
     parser.add_argument("--scale", choices=("yesno", "1-5"), help="what people say (default: as the judge's scores)")
     parser.add_argument("--ask", metavar="TEXT", help="the question to people, such as 'Is the tone kind?'")
@@ -62,25 +87,28 @@ def _port(text: str) -> int:
 
 
 def _review(options: Namespace) -> int:
-    from pytest_llmeval.data.formats.human_labels import read_labels
-    from pytest_llmeval.reports.reading import read_report
-
     refuse_input(options.output, options.report)
-    report = read_report(options.report)
+    if options.modes is not None and options.scale == "1-5":
+        raise LlmevalError("--scale: found '1-5' with --modes, expected 'yesno': digits are the keys of modes")
+    report = read_answers(options.report, options.predictions)
     try:
         suites = _suites(report, options.suite)
         if options.labels:
             return _print_labels(suites, options)
         choices = {name: getattr(options, name) for name in ("pick", "seed", "evaluator", "scale", "ask")}
         again = read_labels((path, str(path)) for path in options.again) if options.again else None
-        review = review_of(suites, **choices, again=again)
+        if options.modes is not None:
+            choices["scale"] = "yesno"
+        draw: Draw = options.draw or ("uncertain" if options.modes is None else "random")
+        review = review_of(suites, **choices, again=again, draw=draw)
     except SuiteError:
         raise
     except LlmevalError as error:
         raise LlmevalError(f"{options.report}: {error}") from None
     if review.cut:
         say([f"{counted(review.cut, 'answer')} left out: the report has only their beginnings"])
-    return _serve(review, options) if options.serve else _write(review, options)
+    run = report.run.started_at
+    return _serve(review, options, run) if options.serve else _write(review, options, run)
 
 
 def _print_labels(suites: "list[SuiteReport]", options: Namespace) -> int:
@@ -105,29 +133,29 @@ def _suites(report: "RunReport", name: str | None) -> "list[SuiteReport]":
     return suites
 
 
-def _write(review: Review, options: Namespace) -> int:
-    from pytest_llmeval.workbench.reviews.page import review_page
-
+def _write(review: Review, options: Namespace, run: str) -> int:
     output = options.output or options.report.with_suffix(".review.html")
-    write_text(output, [review_page(review, options.annotator)])
+    book = None if options.modes is None else NoteFile(review, output, options.modes).book()
+    write_text(output, [review_page(review, options.annotator, book=book, run=run)])
     say([f"wrote {output}: {len(review.items)} of {counted(review.total, 'answer')}"])
     return 0
 
 
-def _serve(review: Review, options: Namespace) -> int:
+def _serve(review: Review, options: Namespace, run: str) -> int:
     from pytest_llmeval.services.loopback import LoopbackServer
-    from pytest_llmeval.workbench.reviews.page import review_page
 
     path: Path = options.output or Path(_LABELS)
-    label_file = LabelFile(review, path)
+    label_file = LabelFile(review, path) if options.modes is None else NoteFile(review, path, options.modes, run)
     label_file.labels()  # a file with faults is not written over
-    page = review_page(review, options.annotator, served=True)
+    book = label_file.book() if isinstance(label_file, NoteFile) else None
+    page = review_page(review, options.annotator, served=True, book=book, run=run)
+    where = f"labels go to {path}" + (f", notes to {options.modes}" if options.modes is not None else "")
     try:
         server = LoopbackServer(page, label_file.read, label_file.save, options.port)
     except OSError as error:
         raise LlmevalError(f"cannot listen on port {options.port} ({error.strerror}), expected a free one") from None
     with server:
-        say([f"{len(review.items)} of {counted(review.total, 'answer')}; labels go to {path}", server.address])
+        say([f"{len(review.items)} of {counted(review.total, 'answer')}; {where}", server.address])
         say(["stop with Ctrl-C"])
         sys.stdout.flush()
         try:
@@ -139,8 +167,6 @@ def _serve(review: Review, options: Namespace) -> int:
 
 _WRONG = 0.25
 """An answer is wrong to people who all say at most this, from 0 to 1: no, or a grade of 1 or 2."""
-
-_FAILED = ("failed", "known_failure", "xfailed")
 
 
 class _Labelled(Struct, frozen=True):
@@ -208,7 +234,7 @@ def _pairs(labelled: Sequence[_Labelled]) -> Iterator[str]:
 def _right(labelled: Sequence[_Labelled]) -> Iterator[str]:
     """Yield the answers that are right to people, and not to the suite."""
     for each in labelled:
-        failed = list(dict.fromkeys(name for name, outcome in each.item.outcomes if outcome in _FAILED))
+        failed = list(dict.fromkeys(name for name, outcome in each.item.outcomes if outcome in FAILED))
         if each.is_right and failed:
             expected = list(dict.fromkeys(filter(None, [each.item.reference, each.item.answer])))
             yield f"{listed(failed)}: failed, and right to {_everyone(each)}; an expected answer, if you agree:"

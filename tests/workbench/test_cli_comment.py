@@ -528,6 +528,30 @@ def test_an_address_that_is_none_is_refused(
     assert message in capsys.readouterr().err
 
 
+def test_a_failure_mode_that_was_fixed_and_comes_back_is_named(commented: Commented, tmp_path: Path) -> None:
+    def run(name: str, failing: set[int], modes: dict[int, str], count: int) -> None:
+        some = [
+            {
+                **recorded_case(f"c{number}", "failed" if number in failing else "passed", f1=0.5),
+                "labels": {"mode": modes[number]} if number in modes else {},
+            }
+            for number in range(count)
+        ]
+        write_run(tmp_path / name, recorded_suite(some))
+
+    window, rude, late = "wrong refund window", "rude", "late"
+    modes = {**dict.fromkeys(range(11), window), 11: rude, 12: rude, 13: late, 14: late}
+    run("base.json", {11}, modes, 14)
+    run(
+        "run.json", {1, 2, 3, 11, 12, 14}, modes, 15
+    )  # rude never was fixed, and the only case of late that fails is new
+    lines = commented("run.json", "--baseline", "base.json").splitlines()
+    start = lines.index("### Failure modes that are back")
+    assert lines[start + 2 : start + 4] == ["- wrong refund window: back in 3 of 11", ""]
+    assert "are back" not in commented("base.json", "--baseline", "run.json")
+    assert "are back" not in commented("run.json")
+
+
 def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
     commented: Commented, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

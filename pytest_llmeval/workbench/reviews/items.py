@@ -1,87 +1,32 @@
 """The answers of a report as people review them: each once, with what a label of it would teach."""
 
 import json
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
-from itertools import accumulate
+from dataclasses import replace as dc_replace
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import MISSING, Parts, ShownPrints, answer_print, shown_prints, shown_text
-from pytest_llmeval.core.codec import decode
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.case import MISSING, Case, Parts, ShownPrints, answer_print, shown_prints, shown_text
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
-from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.data.formats.human_labels import SCALES, HumanLabel, LabelScale, label_line, read_labels
+from pytest_llmeval.data.files.places import FaultLog, display_path
+from pytest_llmeval.data.formats.human_labels import HumanLabel, LabelScale
+from pytest_llmeval.data.traces.source import case_of_spans
+from pytest_llmeval.data.traces.spans import read_spans
 from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
-from pytest_llmeval.reports.form import CaseReport, JudgingReport, SuiteReport
-from pytest_llmeval.services.loopback import RefusedError
+from pytest_llmeval.reports.form import CaseReport, JudgingReport, RunReport, SuiteReport
+from pytest_llmeval.reports.reading import read_report
+from pytest_llmeval.workbench.reviews.draws import content_groups, inclusion_probabilities, picked, shuffled
+from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
-BASE: Final = 0.5
-"""Share of the picks that is spread evenly: no answer weighs more than twice as much as in an even choice."""
-
-
-def inclusion_probabilities(worth: Sequence[float], size: int) -> list[float]:
-    """Return the probability with which each answer is picked: half of it even, half in proportion to its worth.
-
-    Args:
-        worth: What a label of each would teach, at least 0.
-        size: How many are picked.
-
-    Returns:
-        Numbers above 0, at most 1, whose sum is `size`, or 1 each where there are no more answers.
-
-    >>> inclusion_probabilities([0, 0, 1, 3], 2)
-    [0.25, 0.25, 0.5, 1.0]
-    """
-    count = len(worth)
-    if size >= count:
-        return [1.0] * count
-    total = sum(worth)
-    shares = [BASE / count + (1 - BASE) * each / total if total else 1 / count for each in worth]
-    certain: set[int] = set()
-    while True:
-        remainder = sum(share for place, share in enumerate(shares) if place not in certain)
-        factor = (size - len(certain)) / remainder
-        more = {place for place, share in enumerate(shares) if place not in certain and factor * share >= 1}
-        if not more:
-            return [1.0 if place in certain else factor * share for place, share in enumerate(shares)]
-        certain |= more
-
-
-def picked(probabilities: Sequence[float], names: Sequence[str], seed: int) -> list[int]:
-    """Pick answers with these probabilities: systematic sampling of answers in random order (Goodman and Kish 1950).
-
-    Args:
-        probabilities: Their sum is the number that is picked.
-        names: Of the answers, each once. The picks depend on names and seed alone, not on the order.
-        seed: Any whole number.
-
-    Returns:
-        Places of the picks, in rising order.
-    """
-    order = shuffled(names, seed, "order")
-    ends = list(accumulate(probabilities[place] for place in order))
-    start = _number(seed, "start", "") / 2**256
-    chosen = (bisect_left(ends, start + step) for step in range(round(ends[-1]) if ends else 0))
-    return sorted({order[min(place, len(order) - 1)] for place in chosen})
-
-
-def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[int]:
-    """Return the places of names in a random order, which depends on names, seed and purpose alone."""
-    return sorted(range(len(names)), key=lambda place: (_number(seed, purpose, names[place]), names[place]))
-
-
-def _number(seed: int, purpose: str, name: str) -> int:
-    text = f"{seed} {purpose} {name}"
-    return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest())
-
+FAILED: Final = ("failed", "known_failure", "xfailed")
+"""Outcomes of cases whose answer is wrong to the suite."""
 
 _ANSWERED = ("passed", "failed", "xfailed", "known_failure")
 _FIELDS_OF_ANSWER = ("question", "answer", "reference")
@@ -108,6 +53,8 @@ class ReviewItem(Struct, frozen=True):
         again: The review that picked its case, if the answer has changed since.
         others: Fingerprints of the other answers of its cases, by other systems.
         outcomes: Id and outcome of each case, of every system.
+        systems: The systems that gave it; empty where there is only one.
+        labels: Labels of its cases, as ``key=value``.
     """
 
     prints: ShownPrints
@@ -122,6 +69,8 @@ class ReviewItem(Struct, frozen=True):
     again: str = ""
     others: tuple[str, ...] = ()
     outcomes: tuple[tuple[str, CaseOutcome], ...] = ()
+    systems: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -133,6 +82,11 @@ class ReviewItem(Struct, frozen=True):
         """What a label would teach: how far judges are apart, and how near its scores are to limits."""
         return (max(self.scores) - min(self.scores) if self.scores else 0.0) + self.near
 
+    @property
+    def failed(self) -> bool:
+        """Whether a case with it failed."""
+        return any(outcome in FAILED for _, outcome in self.outcomes)
+
 
 class Review(Struct, frozen=True):
     """Answers that people are to label, in the order in which they see them.
@@ -143,6 +97,8 @@ class Review(Struct, frozen=True):
         ask: The question to them.
         total: How many answers there are to pick from.
         cut: How many are left out because the report has only their beginnings.
+        draw: How they were drawn.
+        suite: Name of the suite.
     """
 
     items: tuple[ReviewItem, ...]
@@ -150,6 +106,8 @@ class Review(Struct, frozen=True):
     ask: str
     total: int
     cut: int = 0
+    draw: Draw = "all"
+    suite: str = ""
 
     @property
     def id(self) -> str:
@@ -176,6 +134,25 @@ class Review(Struct, frozen=True):
             chosen.others,
         )
 
+    def note(self, item: int, annotator: str, at: str, modes: Sequence[str], note: str = "", run: str = "") -> ModeNote:
+        """Return what a person notes about an item, as files have it."""
+        each = self.items[item]
+        return ModeNote(
+            annotator,
+            at,
+            *each.prints,
+            tuple(modes),
+            note,
+            self.suite,
+            each.cases,
+            each.systems,
+            each.labels,
+            each.probability,
+            self.draw,
+            self.id,
+            run,
+        )
+
 
 def review_of(
     suites: Sequence[SuiteReport],
@@ -186,6 +163,7 @@ def review_of(
     scale: LabelScale | None = None,
     ask: str | None = None,
     again: Sequence[HumanLabel] | None = None,
+    draw: Draw = "uncertain",
 ) -> Review:
     """Return the review of a suite.
 
@@ -198,6 +176,7 @@ def review_of(
         ask: The question to people; ``None``: whether the answer is right, or how good it is.
         again: Earlier labels: only the answers of their cases that have changed since are picked, each for the one that
             it replaces.
+        draw: How to pick; with each, half of the probability is even over all answers.
 
     Raises:
         LlmevalError: The report has not the texts of all answers, or there is nothing to review.
@@ -216,14 +195,47 @@ def review_of(
         scale = "yesno" if decided and any(each.scores for each in items) else "1-5"
     names = [each.name for each in items]
     if again is None:
-        probabilities = inclusion_probabilities([each.worth for each in items], len(items) if pick is None else pick)
-        places = picked(probabilities, names, seed)
+        size = len(items) if pick is None else min(pick, len(items))
+        draw = "all" if size == len(items) else draw
+        groups = _groups(items, names, size, seed) if draw == "spread" else None
+        preferred = preferences(draw, [each.failed for each in items], [each.worth for each in items], groups)
+        probabilities = inclusion_probabilities(preferred, size)
+        places = picked(probabilities, names, seed, groups)
         chosen = [replace(items[place], probability=probabilities[place]) for place in places]
     else:
         chosen = [items[place] for place in shuffled(names, seed, "order")[:pick]]
     order = shuffled([each.name for each in chosen], seed, "shown")
     question = ask or ("Is the answer right?" if scale == "yesno" else "How good is the answer?")
-    return Review(tuple(chosen[place] for place in order), scale, question, len(items), cut)
+    ordered = tuple(chosen[place] for place in order)
+    return Review(ordered, scale, question, len(items), cut, draw, suites[0].base_name)
+
+
+def preferences(
+    draw: Draw, failed: Sequence[bool], worth: Sequence[float], groups: Sequence[int] | None
+) -> list[float]:
+    """Return what half of the probability of each answer is in proportion to.
+
+    Args:
+        draw: How to pick.
+        failed: Whether a case with the answer failed.
+        worth: What labels would teach.
+        groups: The group of contents of each, for ``spread``.
+
+    Raises:
+        LlmevalError: Failing answers are preferred, and there are none.
+    """
+    if draw == "failing":
+        if not any(failed):
+            raise LlmevalError("found no failing answer, expected some to prefer: draw 'random' or 'spread'")
+        return list(map(float, failed))
+    if groups is not None:
+        sizes = Counter(groups)
+        return [1 / sizes[each] for each in groups]
+    return list(worth) if draw == "uncertain" else [0.0] * len(worth)
+
+
+def _groups(items: Sequence[ReviewItem], names: Sequence[str], size: int, seed: int) -> list[int]:
+    return content_groups([f"{each.question}\n{each.answer}" for each in items], names, size, seed)
 
 
 def _changed(items: Iterable[ReviewItem], labels: Iterable[HumanLabel]) -> Iterator[ReviewItem]:
@@ -252,7 +264,13 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
         for case in suite.cases:
             near = _near(case, known)
             for each in _of_case(case, label, (low, high)) if case.answers else ():
-                item = replace(each, near=near, outcomes=((case.id, case.outcome),))
+                item = replace(
+                    each,
+                    near=near,
+                    outcomes=((case.id, case.outcome),),
+                    systems=tuple(filter(None, [suite.variant])),
+                    labels=tuple(f"{name}={value}" for name, value in sorted(case.labels.items())),
+                )
                 if any(map(is_cut, (item.question, item.answer, item.reference))):
                     cut.add(item.prints)
                 else:
@@ -302,8 +320,8 @@ def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) ->
     if not by_question:
         part = Parts().find("answer", prediction)
         answer = prediction if part is MISSING else part
-        contexts = Parts().find("contexts", prediction)
-        more = {} if contexts is MISSING else {"contexts": shown_text(contexts)}
+        parts = {name: Parts().find(name, prediction) for name in ("contexts", "messages", "tool_calls")}
+        more = {name: _step_lines(part) for name, part in parts.items() if part not in (MISSING, None, [])}
         yield _item(case, {}, answer, more)
     low, high = scale
     for judgings in by_question.values():
@@ -311,6 +329,11 @@ def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) ->
         more = {name: text for name, text in fields.items() if name not in (*_FIELDS_OF_ANSWER, *_OF_THE_JUDGE)}
         scores = tuple((each.score - low) / (high - low) for each in judgings if each.score is not None)
         yield replace(_item(case, fields, prediction, more), scores=scores)
+
+
+def _step_lines(part: Any) -> str:
+    """Return passages, messages or calls with one a line."""
+    return "\n".join(map(shown_text, part)) if isinstance(part, list) else shown_text(part)
 
 
 def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mapping[str, str]) -> ReviewItem:
@@ -337,10 +360,12 @@ def _joined(before: ReviewItem | None, item: ReviewItem) -> ReviewItem:
     """Return an answer that several cases or systems have."""
     if before is None:
         return item
-    cases = tuple(dict.fromkeys([*before.cases, *item.cases]))
     scores = before.scores if len(before.scores) >= len(item.scores) else item.scores
-    outcomes = tuple(dict.fromkeys([*before.outcomes, *item.outcomes]))
-    return replace(before, cases=cases, scores=scores, near=max(before.near, item.near), outcomes=outcomes)
+    more = {
+        name: tuple(dict.fromkeys([*getattr(before, name), *getattr(item, name)]))
+        for name in ("cases", "outcomes", "systems", "labels")
+    }
+    return replace(before, scores=scores, near=max(before.near, item.near), **more)
 
 
 def _scale(scores: Iterable[float | None]) -> tuple[float, float]:
@@ -370,83 +395,76 @@ def _near(case: CaseReport, limits: Mapping[str, Sequence[float]]) -> float:
     return max([0.0, *(1 - abs(score - limit) / _NEAR for score, limit in known if score is not None)])
 
 
-class _SentLabel(Struct, frozen=True, forbid_unknown_fields=True):
-    item: int
-    label: str | int | None
-    note: str = ""
+_SPANS = (b'"spans"', b'"traceId"', b'"trace_id"')
+_JSON = (".json", ".jsonl", ".ndjson")
 
 
-class _SentLabels(Struct, frozen=True, forbid_unknown_fields=True):
-    annotator: str
-    labels: list[_SentLabel]
-
-
-class LabelFile:
-    """The labels of a review in a file, beside those of other reviews.
+def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
+    """Return answers as a report has them.
 
     Args:
-        review: What is labelled; a page can only say which of its items it means.
-        path: The file, which need not be there yet.
+        path: A JSON report, a file of traces, or a suite file whose cases have answers.
+        predictions: Recorded answers to the cases of a suite file.
+
+    Raises:
+        SuiteError: A file cannot be read, or has faults.
+        LlmevalError: `predictions` without a suite file.
     """
+    from pytest_llmeval.cli.suite_file import open_noted
+    from pytest_llmeval.suite import looks_like_suite
+    from pytest_llmeval.targets.recordings import Recordings
 
-    def __init__(self, review: Review, path: Path) -> None:
-        self.review = review
-        self.path = path
+    if looks_like_suite(path) or path.suffix not in _JSON:
+        suite = open_noted(path)
+        results = []
+        recordings = Recordings.open(predictions, "auto") if predictions is not None else None
+        for variant in suite.systems or [""]:
+            cases: Sequence[Case] = suite.for_variant(variant).cases
+            if recordings is not None:
+                recorded = ((each, recordings.get(display_path(path, Path.cwd()), variant, each)) for each in cases)
+                cases = [each if known is MISSING else dc_replace(each, prediction=known) for each, known in recorded]
+            results.append(_unjudged(suite.name, path, variant, cases))
+        return RunReport(suites=results)
+    if predictions is not None:
+        raise LlmevalError(f"--predictions: found answers in {path} already, expected a suite file")
+    if path.suffix != ".json" or not path.is_file() or not _has_spans(path):
+        return read_report(path) if path.suffix == ".json" else _traced(path)
+    return _traced(path)
 
-    def labels(self) -> Sequence[HumanLabel]:
-        """Return what the file has.
 
-        Raises:
-            SuiteError: It has faults.
-        """
-        return read_labels([(self.path, str(self.path))]) if self.path.exists() else []
+def _has_spans(path: Path) -> bool:
+    with path.open("rb") as file:
+        beginning = file.read(1 << 16)
+    return any(each in beginning for each in _SPANS) and b'"schema_version"' not in beginning
 
-    def read(self, annotator: str) -> str:
-        """Return the lines of one person in this review: people do not see those of others.
 
-        Raises:
-            RefusedError: The file has faults.
-        """
-        try:
-            labels = self.labels()
-        except SuiteError as error:
-            raise RefusedError(str(error)) from None
-        return "".join(map(label_line, (each for each in labels if self._is_own(each, annotator))))
+def _traced(path: Path) -> RunReport:
+    """Return the traces of a file that have an answer, one a case."""
+    log = FaultLog(str(path))
+    traces = read_spans(path, log).spans
+    log.check()
+    cases = [case for name, spans in traces.items() if (case := case_of_spans(name, spans)) is not None]
+    return RunReport(suites=[_unjudged(path.stem, path, "", cases)])
 
-    def save(self, body: bytes) -> None:
-        """Write what a person says, in place of what the person has said before.
 
-        Args:
-            body: JSON: the annotator, and the labels by number of the item.
-
-        Raises:
-            RefusedError: It says something that the page does not, or the file has faults.
-            OSError: The file cannot be written; then it is as it was.
-        """
-        try:
-            sent = decode(body, _SentLabels)
-        except (ValueError, RecursionError) as error:
-            raise RefusedError(f"found no labels ({error})") from None
-        if not sent.annotator.strip():
-            raise RefusedError("annotator: found an empty text, expected a name")
-        new = [self._label(sent.annotator, each) for each in sent.labels]
-
-        def make() -> str:
-            others = [each for each in self.labels() if not self._is_own(each, sent.annotator)]
-            return "".join(map(label_line, [*others, *new]))
-
-        try:
-            rewrite(self.path, make)
-        except SuiteError as error:
-            raise RefusedError(str(error)) from None
-
-    def _is_own(self, label: HumanLabel, annotator: str) -> bool:
-        return label.annotator == annotator and label.review == self.review.id
-
-    def _label(self, annotator: str, sent: _SentLabel) -> HumanLabel:
-        if not 0 <= sent.item < len(self.review.items):
-            raise RefusedError(f"item: found {sent.item}, expected less than {len(self.review.items)}")
-        known = SCALES[self.review.scale]
-        if sent.label is not None and (sent.label not in known or isinstance(sent.label, bool)):
-            raise RefusedError(f"label: found {sent.label!r}, expected one of {', '.join(map(str, known))}, or null")
-        return self.review.label(sent.item, annotator, sent.label, sent.note)
+def _unjudged(name: str, path: Path, variant: str, cases: Iterable[Case]) -> SuiteReport:
+    """Return cases that have an answer as results that nothing has judged."""
+    answered = [each for each in cases if each.prediction is not MISSING]
+    return SuiteReport(
+        suite=f"{name}[{variant}]" if variant else name,
+        path=str(path),
+        variant=variant,
+        counts={"total": len(answered)},
+        metrics={},
+        cases=[
+            CaseReport(
+                id=each.id,
+                outcome="not_run",
+                input=each.input,
+                expected=each.expected,
+                prediction=each.prediction,
+                labels={label: str(value) for label, value in each.labels.items()},
+            )
+            for each in answered
+        ],
+    )

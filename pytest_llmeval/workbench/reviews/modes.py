@@ -92,7 +92,7 @@ class ModeCreated(_BookLine, frozen=True, omit_defaults=True, tag="create"):
     """A failure mode that a person made.
 
     Attributes:
-        mode: Its first name, by which lines name it whatever it is called later.
+        mode: Its name. Lines may name a mode by any name that it has had.
         text: What belongs to it.
     """
 
@@ -119,7 +119,7 @@ class ModeSplit(_BookLine, frozen=True, tag="split"):
 
     Attributes:
         mode: The mode.
-        into: The first name of the new one.
+        into: The name of the new one.
         answers: Fingerprints of question, answer and right answer.
     """
 
@@ -162,14 +162,16 @@ class ModeBook:
         self.lines: Sequence[ModeLine] = [
             each for _, each in sorted(in_order.items(), key=lambda item: (item[1].at, item[0]))
         ]
+        self._known: dict[str, str] = {}
         self._joined: dict[str, str] = {}
-        self._names = self._current_names()
+        self._names: dict[str, str] = {}
+        for each in self.lines:
+            self._read(each)
 
     @cached_property
     def names(self) -> Sequence[str]:
         """The names of the modes, those that were made first before others."""
-        used = (mode for each in self._named() for mode in each)
-        return list(dict.fromkeys(self._names[self._root(each)] for each in used))
+        return list(dict.fromkeys(self._names[self._root(each)] for each in self._names))
 
     @cached_property
     def notes(self) -> Sequence[ModeNote]:
@@ -182,7 +184,7 @@ class ModeBook:
     def proposals(self) -> Sequence[ModeProposed]:
         """What judges proposed and nobody has made yet."""
         proposed = {each.mode: each for each in self.lines if isinstance(each, ModeProposed)}
-        return [each for name, each in proposed.items() if name not in self._names]
+        return [each for name, each in proposed.items() if name not in self._known]
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
@@ -199,9 +201,7 @@ class ModeBook:
         Raises:
             LlmevalError: There is no such mode.
         """
-        if name in self.names:
-            return name
-        if name not in self._names:
+        if name not in self._known:
             raise LlmevalError(unknown_name("failure mode", name, self.names))
         return self._names[self._root(name)]
 
@@ -218,37 +218,36 @@ class ModeBook:
         for each in self.notes:
             yield each, name in each.modes
 
-    def _current_names(self) -> dict[str, str]:
-        """Return the name of each mode by its first one, after joining modes that were merged or are named alike."""
-        names: dict[str, str] = {each: each for used in self._named() for each in used}
-        for each in self.lines:
-            if isinstance(each, ModesMerged):
-                self._join(each.mode, each.into)
-            elif isinstance(each, ModeRenamed) and self._root(each.mode) == each.mode:
-                names[each.mode] = each.name
-        by_name: dict[str, str] = {}
-        for first in names:
-            root = self._root(first)
-            self._join(root, by_name.setdefault(names[root], root))
-        return names
+    def _read(self, line: ModeLine) -> None:
+        match line:
+            case ModeNote():
+                for each in line.modes:
+                    self._mode(each)
+            case ModeCreated():
+                self._mode(line.mode)
+            case ModeSplit():
+                self._mode(line.mode)
+                self._mode(line.into)
+            case ModesMerged():
+                self._join(self._mode(line.mode), self._mode(line.into))
+            case ModeRenamed():
+                mode = self._mode(line.mode)
+                self._known.setdefault(line.name, mode)
+                self._join(mode, self._root(line.name))
+                self._names[self._root(mode)] = line.name
+
+    def _mode(self, name: str) -> str:
+        """Return the first name of a mode, which is made if no mode has ever had this name."""
+        if name not in self._known:
+            self._known[name] = self._names[name] = name
+        return self._root(name)
 
     def _join(self, mode: str, into: str) -> None:
-        mode, into = self._root(mode), self._root(into)
         if mode != into:
             self._joined[mode] = into
 
-    def _named(self) -> Iterator[Sequence[str]]:
-        """Yield the first names that lines have, those of proposals not among them."""
-        for each in self.lines:
-            match each:
-                case ModeNote():
-                    yield each.modes
-                case ModesMerged() | ModeSplit():
-                    yield each.mode, each.into
-                case ModeCreated() | ModeRenamed():
-                    yield (each.mode,)
-
-    def _root(self, mode: str) -> str:
+    def _root(self, name: str) -> str:
+        mode = self._known[name]
         while mode in self._joined:
             mode = self._joined[mode]
         return mode
@@ -273,7 +272,7 @@ def read_modes(paths: Iterable[Path]) -> ModeBook:
         log = FaultLog(str(path))
         for number, row in read_jsonl(path, str(path), faults):
             try:
-                lines.append(_line(row))
+                lines.append(read_line(row))
             except ValueError as error:
                 log.add(number, 1, "", str(error))
         faults += log.listed()
@@ -282,7 +281,7 @@ def read_modes(paths: Iterable[Path]) -> ModeBook:
     return ModeBook(lines)
 
 
-def _line(row: Any) -> ModeLine:
+def read_line(row: Any) -> ModeLine:
     """Return a line of a file.
 
     Raises:

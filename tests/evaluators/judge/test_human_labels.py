@@ -19,7 +19,7 @@ from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.judged_case import OTHER_ANSWER, HumanLabels, PeopleScores
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
-from pytest_llmeval.workbench.reviews.items import inclusion_probabilities, picked
+from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
 
 NAME = "corrected(judge_score)"
 YES_NO = (0.0, 1.0)

@@ -77,7 +77,7 @@ def test_without_a_judge_the_answer_is_that_of_the_prediction(tmp_path: Path) ->
     found = review(tmp_path, case("a", input={"question": "Where?"}, expected=expected, prediction=prediction))
     (item,) = found.items
     assert (item.question, item.answer, item.reference) == ("Where?", "Paris", "Paris")
-    assert item.more == {"contexts": '["a", "b"]'}
+    assert item.more == {"contexts": "a\nb"}
     assert "0.3" not in review_page(found).partition('id="data">')[2].partition("</script>")[0]
 
 

@@ -2,7 +2,9 @@
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,14 @@ from pages import Browser, answered, labels_of, lines, review
 
 from pytest_llmeval.data.formats.human_labels import read_labels
 from pytest_llmeval.services.loopback import LoopbackServer, RefusedError
-from pytest_llmeval.workbench.reviews.items import LabelFile, Review
-from pytest_llmeval.workbench.reviews.page import review_page
+from pytest_llmeval.workbench.reviews.items import Review
+from pytest_llmeval.workbench.reviews.modes import read_modes
+from pytest_llmeval.workbench.reviews.page import LabelFile, NoteFile, review_page
+
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None  # type: ignore[assignment]
 
 
 @pytest.fixture
@@ -25,7 +33,9 @@ def sent(annotator: str, *labels: Any) -> bytes:
     return json.dumps({"annotator": annotator, "labels": given}).encode()
 
 
-def test_what_a_person_says_replaces_what_the_person_said_and_nothing_else(tmp_path: Path, found: Review) -> None:
+def test_what_a_person_says_replaces_what_the_person_said_of_the_same_answer_and_nothing_else(
+    tmp_path: Path, found: Review
+) -> None:
     path = tmp_path / "labels.jsonl"
     other = review(tmp_path, answered(7, [0.5]))
     lines(path, labels_of(other, "ana", lambda _: 1))
@@ -36,9 +46,10 @@ def test_what_a_person_says_replaces_what_the_person_said_and_nothing_else(tmp_p
     assert [(each.annotator, each.label, each.review) for each in read_labels([(path, "")])] == [
         ("ana", 1, other.id),
         ("ben", 2, found.id),
+        ("ana", None, found.id),  # of another window
         ("ana", 4, found.id),
     ]
-    assert [json.loads(line)["label"] for line in kept.read("ana").splitlines()] == [4]
+    assert [json.loads(line)["label"] for line in kept.read("ana").splitlines()] == [None, 4]
     assert not list(tmp_path.glob(".llmeval*"))
 
 
@@ -73,15 +84,22 @@ def test_a_file_with_faults_is_not_written_over(tmp_path: Path, found: Review) -
     assert path.read_text(encoding="utf-8") == "mine\n"
 
 
-@pytest.fixture
-def server(tmp_path: Path, found: Review) -> Iterator[LoopbackServer]:
-    kept = LabelFile(found, tmp_path / "labels.jsonl")
-    with LoopbackServer(review_page(found, served=True), kept.read, kept.save) as running:
+@contextmanager
+def serving(page: str, kept: LabelFile) -> Iterator[LoopbackServer]:
+    with LoopbackServer(page, kept.read, kept.save) as running:
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
+        try:
+            yield running
+        finally:
+            running.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def server(tmp_path: Path, found: Review) -> Iterator[LoopbackServer]:
+    with serving(review_page(found, served=True), LabelFile(found, tmp_path / "labels.jsonl")) as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
 def opened(browser: Browser, server: LoopbackServer, annotator: str) -> None:
@@ -124,3 +142,57 @@ def test_a_label_that_is_not_saved_says_so_and_stays(browser: Browser, server: L
     browser.press("5")
     browser.until("document.querySelector('.status').textContent === 'Saved.'")
     assert [each.label for each in read_labels([(tmp_path / "labels.jsonl", "")])] == [4, 5]
+
+
+@pytest.mark.skipif(resource is None, reason="needs limits of processes")
+def test_a_hundred_notes_by_keyboard_in_two_windows_over_a_full_disk_and_a_reload(
+    browser: Browser, tmp_path: Path
+) -> None:
+    found = review(tmp_path, *(answered(place, [place % 2]) for place in range(100)), seed=1, scale="yesno")
+    kept = NoteFile(found, tmp_path / "labels.jsonl", tmp_path / "modes.jsonl", "2026-11-20T11:42:23+00:00")
+    with serving(review_page(found, served=True, book=kept.book()), kept) as server:
+        opened(browser, server, "Ana")
+        browser.press("n", *"two weeks?", "ENTER", "m", *"late", "ENTER", "ENTER")
+        browser.press("n", *"no hello", "ENTER", "m", *"rude", "ENTER", "1", "ENTER")
+        driver = browser.driver
+        first = driver.current_window_handle
+        driver.switch_to.new_window("tab")
+        driver.get(server.address)
+        browser.until("document.querySelector('h1')?.textContent === 'Answer 3 of 100'")
+        browser.press(*["y"] * 24, *["n", *"y1", "ENTER", "2", "ENTER"] * 24)
+        browser.until("document.querySelector('.status').textContent === 'Saved.'")
+        second = driver.current_window_handle
+        driver.switch_to.window(first)
+        browser.press(*["ARROW_RIGHT"] * 48, *["y"] * 48, *["n", *"last but one", "ENTER", "1"])
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # as a full disk, no file grows
+        try:
+            browser.press("ENTER")
+            browser.until("document.querySelector('.status.wrong')")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert "Labels stay in this page" in browser.texts(".status")[0]
+        browser.press("n", *"last", "ENTER", "ENTER")
+        browser.until("document.querySelector('.status').textContent === 'Saved.'")
+        browser.press("e", *["TAB"], "ENTER", "TAB", "END", *" reply", "ENTER")  # the first mode, and its new name
+        browser.until("document.querySelector('.status').textContent === 'Saved.'")
+        driver.switch_to.window(second)
+        driver.close()
+        driver.switch_to.window(first)
+        opened(browser, server, "Ana")  # the browser has forgotten, the files have not
+        assert browser.texts("#count") == ["Ana: 100 of 100 done"]
+        browser.press("ARROW_LEFT", "ARROW_LEFT")
+        assert browser.run("return document.querySelector('#note').value") == "last but one"
+        assert browser.texts("[data-mode][aria-pressed='true']") == ["late reply1"]
+    book = read_modes([kept.notes])
+    said = Counter((each.note, each.modes) for each in book.notes)
+    assert said == {
+        ("two weeks?", ("late reply",)): 1,
+        ("no hello", ("rude", "late reply")): 1,
+        ("", ()): 72,
+        ("y1", ("rude",)): 24,
+        ("last but one", ("late reply",)): 1,
+        ("last", ()): 1,
+    }
+    assert {each.run for each in book.notes} == {"2026-11-20T11:42:23+00:00"}
+    assert Counter(each.label for each in kept.labels()) == {"yes": 72, "no": 28}

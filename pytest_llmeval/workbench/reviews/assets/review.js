@@ -5,6 +5,7 @@ const ENDS = DATA.scale === "1-5" ? " 1 is worst, 5 is best." : "";
 let annotator = "";
 let place = 0;
 let unsaved = 0;
+let managing = false;
 
 const done = () => DATA.items.filter((_, each) => entriesOf(annotator)[each]?.done).length;
 const status = h("p", { class: "status", role: "status" });
@@ -28,7 +29,7 @@ function save() {
   if (DATA.served) {
     saveThere();
   } else if (kept) {
-    tell("Kept in this browser. Export the labels when you are done.");
+    tell(`Kept in this browser. Export the labels${DATA.modes ? " and notes" : ""} when you are done.`);
   } else {
     tell("This browser keeps nothing: export the labels before you close the page.", true);
   }
@@ -47,10 +48,31 @@ async function saveThere() {
 /** @param {string | number | null} label What is said of the answer; null where the person cannot tell. */
 function choose(label) {
   if (place >= DATA.items.length) return;
-  const entries = entriesOf(annotator);
-  entries[place] = { note: "", ...entries[place], label, done: true };
+  change(place, { label, done: true });
+  if (DATA.modes && label === "no") {
+    save();
+    draw();
+    document.getElementById("note").focus();
+    return;
+  }
+  if (label === "yes") change(place, { modes: [] });
   place += 1;
   save();
+  draw();
+}
+
+/** Go on from an answer; one with a note or a mode is done. */
+function advance() {
+  const entry = entriesOf(annotator)[place];
+  if (entry && (entry.note || entry.modes?.length) && !(entry.done && !entry.unsent)) {
+    change(place, { label: entry.label ?? "no", done: true });
+    save();
+  }
+  move(1);
+}
+
+function manage() {
+  managing = !managing;
   draw();
 }
 
@@ -88,23 +110,25 @@ function itemView() {
   const note = h("textarea", { rows: 2, id: "note", maxlength: 4000 });
   note.value = entry?.note || "";
   note.addEventListener("input", () => {
-    const entries = entriesOf(annotator);
-    entries[place] = { label: null, done: false, ...entries[place], note: note.value };
+    change(place, { note: note.value });
     keep(annotator);
   });
   note.addEventListener("change", save);
   return [
     item.question ? passage("Question", item.question) : null,
     item.reference ? passage("Right answer", item.reference) : null,
-    item.more.map(([name, text]) => h("details", {}, h("summary", {}, name), h("p", { class: "text", dir: "auto" }, text))),
+    item.more.map(([name, text]) => h("details", { open: Boolean(DATA.modes) }, h("summary", {}, name), h("p", { class: "text", dir: "auto" }, text))),
     passage("Answer to label", item.answer, "answer"),
     h("fieldset", {}, h("legend", {}, DATA.ask, h("span", {}, ENDS)), choices(entry)),
-    h("label", { class: "note" }, "Note ", h("kbd", { "aria-hidden": true }, "c"), note),
+    h("label", { class: "note" }, DATA.modes ? "What went wrong first " : "Note ", h("kbd", { "aria-hidden": true }, "c"), note),
+    DATA.modes ? modesView() : null,
     h(
       "div",
       { class: "moves" },
       h("button", { type: "button", id: "back", disabled: place === 0, click: () => move(-1) }, "Back", h("kbd", { "aria-hidden": true }, "b")),
       h("button", { type: "button", id: "skip", "aria-pressed": String(Boolean(entry?.done && entry.label === null)), click: () => choose(null) }, "Skip", h("kbd", { "aria-hidden": true }, "s")),
+      DATA.modes ? h("button", { type: "button", id: "next", click: advance }, "Go on", h("kbd", { "aria-hidden": true }, "Enter")) : null,
+      DATA.modes ? h("button", { type: "button", id: "manage", click: manage }, "Rename, merge, split", h("kbd", { "aria-hidden": true }, "e")) : null,
     ),
   ];
 }
@@ -125,6 +149,20 @@ function endView() {
   ];
 }
 
+const SECONDS = DATA.modes ? 40 : 20; // of one answer, about
+const MINUTES = Math.max(1, Math.round((DATA.items.length * SECONDS) / 60));
+const FACTS = [
+  ["How many", `${DATA.items.length} of ${DATA.total} answers`],
+  ["How long", `about ${MINUTES} ${MINUTES === 1 ? "minute" : "minutes"}, ${SECONDS} seconds each; you can stop and come back`],
+  ["Scale", `${DATA.ask} ${DATA.scale === "1-5" ? "1 (worst) to 5 (best)" : "yes or no"}`],
+  [
+    "Keys",
+    DATA.modes
+      ? "y right; n wrong, then a note, and Enter; 1 to 0 failure modes, m one by name; Enter goes on; s skip; b back; e rename, merge or split modes"
+      : `${DATA.scale === "1-5" ? "1 to 5" : "y and n"} label; c note; s skip; b back`,
+  ],
+];
+
 function startView() {
   const name = h("input", { type: "text", id: "name", required: true, maxlength: 80, autocomplete: "off" });
   const start = (event) => {
@@ -135,6 +173,7 @@ function startView() {
     "form",
     { submit: start },
     h("p", { id: "intro" }, `${DATA.items.length === 1 ? "One answer waits" : `${DATA.items.length} answers wait`} for your labels, which are stored under your name.`),
+    h("dl", { class: "facts" }, FACTS.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
     h("label", {}, "Your name, as the labels have it", name),
     h("button", { type: "submit", class: "main" }, "Start"),
     h("p", { class: "quiet" }, DATA.served ? "Labels go to the file of whoever gave you this address, and nowhere else." : "Labels stay in this browser until you export them."),
@@ -152,11 +191,12 @@ function load(text) {
   tell(`${taken} labels loaded${others ? `, ${others} lines are not of this review` : ""}.`, others > 0);
 }
 
-function exported() {
-  const address = URL.createObjectURL(new Blob([linesOf(Object.keys(known))], { type: "application/jsonl" }));
-  h("a", { href: address, download: "labels.jsonl" }).click();
+/** @param {string} file @param {string} lines */
+function exported(file, lines) {
+  const address = URL.createObjectURL(new Blob([lines], { type: "application/jsonl" }));
+  h("a", { href: address, download: file }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
-  tell("Exported as labels.jsonl.");
+  tell(`Exported as ${file}.`);
 }
 
 function footer() {
@@ -165,7 +205,8 @@ function footer() {
   return h(
     "footer",
     {},
-    h("button", { type: "button", id: "export", click: exported }, "Export labels"),
+    h("button", { type: "button", id: "export", click: () => exported("labels.jsonl", linesOf(Object.keys(known))) }, "Export labels"),
+    DATA.modes ? h("button", { type: "button", id: "export-notes", click: () => exported("modes.jsonl", noteLines()) }, "Export notes") : null,
     h("label", { class: "file" }, "Load labels", file),
     annotator ? h("button", { type: "button", id: "change", click: () => { annotator = ""; draw(); } }, "Another person") : null,
     status,
@@ -173,11 +214,11 @@ function footer() {
 }
 
 function draw() {
-  const main = h("main", { tabindex: -1 }, !annotator ? startView() : place < DATA.items.length ? itemView() : endView());
+  const main = h("main", { tabindex: -1 }, !annotator ? startView() : managing ? manageView() : place < DATA.items.length ? itemView() : endView());
   const count = DATA.items.length;
   const counter = annotator ? h("output", { id: "count" }, `${annotator}: ${done()} of ${count} done`) : null;
   const bar = annotator ? h("progress", { max: count, value: done(), "aria-label": "Progress" }) : null;
-  const heading = annotator && place < count ? `Answer ${place + 1} of ${count}` : "Review of answers";
+  const heading = annotator && managing ? "Failure modes" : annotator && place < count ? `Answer ${place + 1} of ${count}` : "Review of answers";
   fill(
     app,
     h("header", {}, h("h1", {}, heading), counter, bar),
@@ -204,10 +245,17 @@ async function begin(name) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !annotator) return;
-  if (/** @type {Element} */ (event.target).closest("textarea, input")) {
-    if (event.key === "Escape") app.querySelector("main").focus();
+  const focused = /** @type {Element} */ (event.target);
+  if (focused.closest("textarea, input, select")) {
+    const leaves = event.key === "Escape" || (DATA.modes && event.key === "Enter" && !event.shiftKey && focused.id === "note");
+    if (leaves) {
+      event.preventDefault();
+      app.querySelector("main").focus();
+    }
     return;
   }
+  if (DATA.modes && modeKeys(event)) return event.preventDefault();
+  if (managing) return;
   const label = DATA.labels.find((each) => keyOf(each) === event.key.toLowerCase());
   const moves = { s: () => choose(null), b: () => move(-1), ArrowLeft: () => move(-1), ArrowRight: () => move(1) };
   if (label !== undefined) choose(label);
@@ -215,6 +263,26 @@ document.addEventListener("keydown", (event) => {
   else if (Object.hasOwn(moves, event.key)) moves[event.key]();
   else return;
   event.preventDefault();
+});
+
+/** @param {KeyboardEvent} event @returns {boolean} Whether it is a key of failure modes. */
+function modeKeys(event) {
+  if (event.key === "e") manage();
+  if (event.key === "e" || managing) return event.key === "e";
+  if (place >= DATA.items.length || (event.key === "Enter" && event.target.closest("button, summary"))) return false;
+  const { names } = modeNames();
+  const name = names.find((_, number) => modeKey(number) === event.key);
+  if (name !== undefined) toggle(name);
+  else if (event.key === "m") document.getElementById("mode").focus();
+  else if (event.key === "Enter") advance();
+  else return false;
+  return true;
+}
+
+addEventListener("storage", (event) => {
+  if (event.key !== KEY) return;
+  restore();
+  if (annotator && !document.activeElement?.closest("textarea, input, select")) draw();
 });
 
 const last = restore();

@@ -1,0 +1,320 @@
+"""The command ``llmeval modes``: failure modes with their shares, agreement of people, and whether more notes help."""
+
+import math
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.core.observation import Observation, Totals
+from pytest_llmeval.core.wording import counted, excerpt, interval, listed, number
+from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
+from pytest_llmeval.scoring.intervals import wilson_interval
+from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, read_modes
+
+_CONFIDENCE = 0.95
+_RARE = 0.05
+"""A share of the answers, of which the command says how surely a mode of it has been seen."""
+
+_EXAMPLES = 3
+_WIDTH = 70
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Print the failure modes that people noted in a review: the share of the answers that have each, with its 95 % "
+        "interval by the probabilities of the draw, notes as examples, the shares by run, system or label, how far "
+        "people agree, and how surely a mode that nobody has noted would have been seen."
+    )
+    parser.add_argument(
+        "files", type=Path, nargs="*", metavar="FILE", help=f"files of notes (default: {MODES_FILE})", default=None
+    )
+    parser.add_argument(
+        "--by", metavar="LABEL", help="shares by a label of the cases, by 'system' or by 'run' (default: by run)"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write a page with the same content")
+    parser.set_defaults(run=_modes)
+
+
+def _modes(options: Namespace) -> int:
+    files = options.files or [Path(MODES_FILE)]
+    refuse_input(options.output, *files)
+    report = mode_report(read_modes(files), options.by)
+    if options.output is None:
+        say(_lines(report))
+    else:
+        write_text(options.output, [_page(report)])
+        say([f"wrote {options.output}"])
+    return 0
+
+
+class ModeShare(NamedTuple):
+    """The share of the answers that have a mode.
+
+    Attributes:
+        mode: Its name.
+        value: The share of all answers that could be drawn, by the probabilities of those that were; 0 to 1.
+        low: Lower bound of its interval.
+        high: Upper bound.
+        answers: How many answers of the notes have it, to anybody.
+    """
+
+    mode: str
+    value: float
+    low: float
+    high: float
+    answers: int
+
+
+def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], confidence: float = _CONFIDENCE) -> list[ModeShare]:
+    """Return the share of each mode among the answers from which the notes were drawn.
+
+    An answer stands for as many as the inverse of its probability says (Hájek 1971); people who differ about it count
+    with equal parts. The interval is Wilson's with as many answers as an even draw would need for the same variance.
+
+    Args:
+        notes: Of any people and draws; at least one.
+        modes: Their names.
+        confidence: Of the intervals, between 0 and 1.
+    """
+    drawn: dict[object, list[ModeNote]] = {}
+    for each in notes:
+        drawn.setdefault(each.subject, []).append(each)
+    weights = [1 / about[0].probability for about in drawn.values()]
+    shares = []
+    for mode in modes:
+        parts = [sum(mode in each.modes for each in about) / len(about) for about in drawn.values()]
+        low, high = weighted_interval(weights, parts, confidence)
+        value = _weighted_mean(weights, parts)
+        shares.append(ModeShare(mode, value, low, high, sum(part > 0 for part in parts)))
+    return shares
+
+
+def weighted_interval(weights: Sequence[float], parts: Sequence[float], confidence: float) -> tuple[float, float]:
+    """Return Wilson's interval of a weighted share, with the number of cases that its variance is worth (Kish 1965).
+
+    Args:
+        weights: Inverse probabilities, at least one.
+        parts: Of each, from 0 to 1.
+        confidence: Between 0 and 1.
+    """
+    total, value = math.fsum(weights), _weighted_mean(weights, parts)
+    worth = total**2 / math.fsum(weight**2 for weight in weights)
+    variance = math.fsum((weight * (part - value)) ** 2 for weight, part in zip(weights, parts, strict=True)) / total**2
+    if variance > 0:
+        worth = value * (1 - value) / variance
+    return wilson_interval(value * worth, worth, confidence)
+
+
+def _weighted_mean(weights: Sequence[float], parts: Sequence[float]) -> float:
+    weighted = math.fsum(weight * part for weight, part in zip(weights, parts, strict=True))
+    return min(weighted / math.fsum(weights), 1.0)
+
+
+class Saturation(NamedTuple):
+    """Whether more notes would show more modes.
+
+    Attributes:
+        quiet: How many notes were written since one showed a new mode.
+        answers: An even draw of so many answers would find a mode as surely as this draw does, wherever it occurs.
+    """
+
+    quiet: int
+    answers: float
+
+    def seen(self, share: float) -> float:
+        """Return the probability of a note on at least one answer with a mode that has this share, from 0 to 1."""
+        return 1.0 - math.exp(self.answers * math.log1p(-share))
+
+
+def saturation(notes: Sequence[ModeNote]) -> Saturation:
+    """Return whether more notes would show more modes; the order of the notes is that of their times."""
+    in_order = sorted(notes, key=lambda each: (each.at, each.by, each.subject))
+    known: set[str] = set()
+    quiet = 0
+    for each in in_order:
+        quiet = 0 if {*each.modes} - known else quiet + 1
+        known.update(each.modes)
+    by_draw: dict[str, dict[object, float]] = {}
+    for each in notes:
+        by_draw.setdefault(each.review, {})[each.subject] = 1 / each.probability
+    weights = [list(draw.values()) for draw in by_draw.values()]
+    return Saturation(quiet, sum(math.fsum(each) / max(each) for each in weights))
+
+
+class AgreementOnMode(NamedTuple):
+    """How far two people agree about a mode on the answers that both noted.
+
+    Attributes:
+        people: Their names.
+        mode: The mode.
+        both: Answers that have it to both.
+        differing: Answers that have it to one of them.
+        answers: Answers that both noted.
+        alpha: Krippendorff's; NaN if neither or both always said it.
+    """
+
+    people: tuple[str, str]
+    mode: str
+    both: int
+    differing: int
+    answers: int
+    alpha: float
+
+
+def mode_agreements(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[AgreementOnMode]:
+    """Yield the agreement about each mode of each two people who noted the same answers."""
+    by_person: dict[str, dict[object, ModeNote]] = {}
+    for each in notes:
+        by_person.setdefault(each.by, {})[each.prints] = each
+    for left, right in combinations(sorted(by_person), 2):
+        shared = [
+            (by_person[left][prints], by_person[right][prints])
+            for prints in by_person[left]
+            if prints in by_person[right]
+        ]
+        for mode in modes if shared else ():
+            pairs = [(float(mode in here.modes), float(mode in there.modes)) for here, there in shared]
+            both, either = sum(min(each) > 0 for each in pairs), sum(max(each) > 0 for each in pairs)
+            if not either:
+                continue
+            sums = Totals.add_up(Observation(unit_moments(each)) for each in pairs).sums()
+            alpha = float(krippendorff_alpha(sums)[0])
+            yield AgreementOnMode((left, right), mode, both, either - both, len(pairs), alpha)
+
+
+class ModeReport(NamedTuple):
+    """What files of notes say.
+
+    Attributes:
+        title: How many notes of whom.
+        texts: What belongs to a mode, by its name.
+        shares: Of the modes, the most frequent first.
+        examples: Of each mode, some notes with their cases.
+        groups: Heading and shares of each part of the notes.
+        findings: Lines on saturation, agreement and proposals.
+    """
+
+    title: str
+    texts: Mapping[str, str]
+    shares: Sequence[ModeShare]
+    examples: Mapping[str, Sequence[str]]
+    groups: Sequence[tuple[str, Sequence[ModeShare]]]
+    findings: Sequence[str]
+
+
+def mode_report(book: ModeBook, by: str | None = None) -> ModeReport:
+    """Return what files of notes say.
+
+    Args:
+        book: The files.
+        by: A label, ``system`` or ``run``, whose values have shares of their own; ``None``: by run, if there are some.
+    """
+    notes = book.notes
+    if not notes:
+        return ModeReport("no notes yet: llmeval review REPORT --modes", {}, [], {}, [], list(_proposals(book)))
+    shares = sorted(mode_shares(notes, book.names), key=lambda each: -each.value)
+    answers = len({each.subject for each in notes})
+    people = listed(sorted({each.by for each in notes}))
+    title = f"{counted(len(notes), 'note')} of {people} on {counted(answers, 'answer')}"
+    examples = {each.mode: list(_examples(notes, each.mode)) for each in shares}
+    groups: dict[str, list[ModeNote]] = {}
+    for note in notes:
+        for value in _values(note, by or "run"):
+            groups.setdefault(value, []).append(note)
+    if by is None and len(groups) < 2:  # noqa: PLR2004 (one run is no trend)
+        groups = {}
+    names = [each.mode for each in shares]
+    return ModeReport(
+        title,
+        book.texts,
+        shares,
+        examples,
+        [(f"{by or 'run'} {value}", mode_shares(groups[value], names)) for value in sorted(groups)],
+        [*_saturated(notes), *_agreed(notes, names), *_proposals(book)],
+    )
+
+
+def _values(note: ModeNote, by: str) -> Iterator[str]:
+    if by == "run":
+        yield from filter(None, [note.run])
+    elif by == "system":
+        yield from note.systems
+    else:
+        yield from (each.partition("=")[2] for each in note.labels if each.partition("=")[0] == by)
+
+
+def _examples(notes: Sequence[ModeNote], mode: str) -> Iterator[str]:
+    having = [each for each in notes if mode in each.modes]
+    for each in sorted(having, key=lambda each: (not each.note, each.at, each.by))[:_EXAMPLES]:
+        yield f"{listed(each.cases) or each.answer}: {excerpt(each.note, _WIDTH) if each.note else '(no note)'}"
+
+
+def _saturated(notes: Sequence[ModeNote]) -> Iterator[str]:
+    reached = saturation(notes)
+    yield (
+        f"no new mode in the last {counted(reached.quiet, 'note')}; a mode as frequent as {_RARE:.0%} would have been "
+        f"seen with {math.floor(100 * reached.seen(_RARE))} %"
+    ).replace("5% ", "5 % ")
+
+
+def _agreed(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[str]:
+    for each in mode_agreements(notes, modes):
+        alpha = number(each.alpha) if math.isfinite(each.alpha) else "undefined"
+        left, right = each.people
+        yield (
+            f"{left} and {right}, {each.mode}: {each.both} both, {each.differing} one of them, of "
+            f"{counted(each.answers, 'answer')}, alpha {alpha}"
+        )
+
+
+def _proposals(book: ModeBook) -> Iterator[str]:
+    for each in book.proposals:
+        text = f" ({excerpt(each.text, _WIDTH)})" if each.text else ""
+        yield f"proposed by {each.by}, accepted by nobody: {each.mode}{text}, {counted(len(each.answers), 'answer')}"
+
+
+_HEADERS = ("mode", "share", "95% interval", "answers")
+
+
+def _cells(shares: Sequence[ModeShare]) -> list[tuple[str, str, str, str]]:
+    return [(each.mode, number(each.value), interval(each.low, each.high), str(each.answers)) for each in shares]
+
+
+def _lines(report: ModeReport) -> Iterator[str]:
+    from tabulate import tabulate
+
+    yield report.title
+    tables = [("", report.shares), *report.groups]
+    for heading, shares in tables if report.shares else ():
+        yield heading
+        cells = [(excerpt(mode, _WIDTH), *numbers) for mode, *numbers in _cells(shares)]
+        yield from tabulate(cells, _HEADERS, disable_numparse=True, colalign=("left", "right", "right", "right")).split(
+            "\n"
+        )
+    yield ""
+    for mode, examples in report.examples.items():
+        yield f"{excerpt(mode, _WIDTH)}: {excerpt(report.texts[mode], _WIDTH)}" if mode in report.texts else mode
+        yield from (f"  {each}" for each in examples)
+    yield from report.findings
+
+
+def _page(report: ModeReport) -> str:
+    from importlib.resources import files
+
+    from pytest_llmeval.reports.html.page import rendered_page
+    from pytest_llmeval.services.secrets import masked, secret_values
+
+    tables = [[heading, _cells(shares)] for heading, shares in [("All answers", report.shares), *report.groups]]
+    content = {
+        "title": report.title,
+        "headers": _HEADERS,
+        "tables": tables,
+        "examples": [[mode, report.texts.get(mode, ""), some] for mode, some in report.examples.items()],
+        "findings": report.findings,
+    }
+    assets = files("pytest_llmeval.workbench.reviews") / "assets"
+    return rendered_page(assets, "modes.html.jinja", "review.css", [], {}, **masked(content, secret_values()))
