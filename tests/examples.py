@@ -590,6 +590,7 @@ _ARGUMENTS = {
         "pass_mark": 1,
     },
     "span": {"name": "db", "count": 1},
+    "tool_call": {"name": "lookup", "max": 1},
 }
 
 ARGUMENTS: dict[str, Any] = {

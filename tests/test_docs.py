@@ -62,7 +62,7 @@ OTHER_TOOLS = {
     ),
     "--wheel-dir",
 }
-OTHER_TOOLS |= {"--model"}
+OTHER_TOOLS |= {"--ablation", "--allowed", "--model", "--plugin-dir"}
 OTHER_TOOLS |= {"--log-dir", "--reporter"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
 OTHER_TOOLS |= {"--full", "--reruns"}

@@ -29,7 +29,7 @@ class SourceFormat:
 
     Attributes:
         importer: Import string of the function from file, name in messages and options to what was imported.
-        patterns: Of its files in a folder.
+        patterns: Of its files in a folder; none if the folder itself is the source.
     """
 
     importer: str
@@ -47,6 +47,8 @@ FORMATS: Final[dict[str, SourceFormat]] = {
     "pydantic-evals": SourceFormat(f"{_HERE}.pydantic_evals:import_pydantic", ("*.json", "*.yaml", "*.yml")),
     "deepeval": SourceFormat(f"{_HERE}.records:import_deepeval", ("*.csv", "*.json", "*.jsonl")),
     "inspect-ai": SourceFormat(f"{_HERE}.inspect_ai:import_inspect", ("*.eval", "*.csv", "*.json", "*.jsonl")),
+    "plugin-evals": SourceFormat(f"{_HERE}.skill_evals:import_plugin_evals", ()),
+    "skill-creator": SourceFormat(f"{_HERE}.skill_evals:import_skill_evals", ("evals.json",)),
     "ragas": SourceFormat(f"{_HERE}.records:import_ragas", _RECORDS),
     "braintrust": SourceFormat(f"{_HERE}.records:import_braintrust", _RECORDS),
     "langsmith": SourceFormat(f"{_HERE}.records:import_langsmith", _RECORDS),
@@ -132,6 +134,7 @@ def _import(options: Namespace) -> int:
     import_options = ImportOptions(
         options.input, options.expected, options.prediction, options.id, options.label, options.sources
     )
+    import_options.folder = options.to or Path()
     for path in _files(options.sources, FORMATS[options.format].patterns, faults):
         try:
             source = import_source(options.format, path, path.as_posix(), import_options)
@@ -165,7 +168,7 @@ def _files(paths: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) 
     seen: set[Path] = set()
     for path in paths:
         files = [path]
-        if path.is_dir():
+        if path.is_dir() and patterns:
             files = sorted({each for pattern in patterns for each in path.rglob(pattern) if each.is_file()})
             if not files:
                 message = f"found a folder without {' or '.join(patterns)}, expected such a file"

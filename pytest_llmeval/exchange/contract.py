@@ -392,6 +392,7 @@ class ImportOptions:
         labels: Columns of labels.
         beside: Further sources, which may hold the items of others.
         names: Of the suites that were imported before.
+        folder: Where suites are written.
     """
 
     inputs: Sequence[str] = ()
@@ -401,6 +402,7 @@ class ImportOptions:
     labels: Sequence[str] = ()
     beside: Sequence[Path] = ()
     names: set[str] = field(default_factory=set)
+    folder: Path = Path()
 
     def columns(self) -> "dict[str, ColumnPart]":
         """Return the parts of the columns that the user names."""

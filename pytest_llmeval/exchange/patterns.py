@@ -21,23 +21,30 @@ _LAST_UNIT: Final = 0xFFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 
 
-def python_pattern(pattern: str, *, unicode: bool = False) -> tuple[str, str]:
+def python_pattern(pattern: str, *, unicode: bool = False, flags: str = "") -> tuple[str, str]:
     r"""Return a regular expression of JavaScript for Python, and the differences, if any.
 
     Args:
         pattern: Without slashes and flags.
         unicode: Whether it has the flag ``u``.
+        flags: Its other flags: ``i``, ``m`` and ``s``; ``g``, which does not matter in a search, is accepted, too.
 
     Raises:
-        LeftOutError: JavaScript refuses it, so that nothing matches it there.
+        LeftOutError: JavaScript refuses it, so that nothing matches it there; or it has a flag that is not known here.
 
     Example:
         >>> python_pattern(r"^\d+$")
         ('(?a)^\\d+\\Z', '')
     """
-    translation = _Translation(pattern, unicode)
+    if unknown := set(flags) - {"i", "m", "s", "g"}:
+        raise LeftOutError(f"the flag {min(unknown)} of the pattern {quotation(pattern, 60)} is not known here")
+    translation = _Translation(pattern, unicode, flags)
     text = translation.translated()
-    return ("(?a)" if translation.is_ascii else "") + text, "; ".join(translation.differences)
+    options = ("a" if translation.is_ascii else "") + ("i" if "i" in flags else "")
+    if "i" in flags:
+        only = "only letters of ASCII are compared in any case"
+        translation.differences[only if translation.is_ascii else "letters are compared by case folding"] = None
+    return (f"(?{options})" if options else "") + text, "; ".join(translation.differences)
 
 
 class _Atom(NamedTuple):
@@ -61,6 +68,13 @@ _SIMPLE: Final = {
     "$": _Atom(r"\Z", repeatable=False),
     ".": _Atom(r"[^\n\r\u2028\u2029]", wide=True),
 }
+_WITH_FLAG: Final = {
+    "m": {
+        "^": _Atom(r"(?<![^\n\r\u2028\u2029])", repeatable=False),
+        "$": _Atom(r"(?![^\n\r\u2028\u2029])", repeatable=False),
+    },
+    "s": {".": _Atom(r"[\s\S]", wide=True)},
+}
 
 
 class _Translation:
@@ -71,8 +85,9 @@ class _Translation:
         is_ascii: Whether classes of letters and digits are those of ASCII.
     """
 
-    def __init__(self, pattern: str, unicode: bool) -> None:
+    def __init__(self, pattern: str, unicode: bool, flags: str) -> None:
         self.pattern = pattern
+        self._simple = _SIMPLE | {key: atom for flag in flags for key, atom in _WITH_FLAG.get(flag, {}).items()}
         self.unicode = unicode
         self.place = 0
         self.differences: dict[str, None] = {}
@@ -169,8 +184,8 @@ class _Translation:
             raise self._refused("nothing to repeat")
         if character in "{}]" and self.unicode:
             raise self._refused(f"a lone {character}")
-        if character in _SIMPLE:
-            return _SIMPLE[character]
+        if character in self._simple:
+            return self._simple[character]
         read = {"(": self._group, "[": self._class, "\\": self._escape}.get(character)
         return self._literal(ord(character)) if read is None else read()
 

@@ -1512,6 +1512,20 @@ def starts_with(
 ) -> Entry:
     """A check: the answer begins with the text."""
 
+def tool_call(
+    argument: str | Mapping[str, Any] = ...,
+    *,
+    arguments: str | None = ...,
+    min: int = ...,
+    max: int | None = ...,
+    before: str | Mapping[str, Any] | None = ...,
+    name: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+    weight: float | None = None,
+) -> Entry:
+    """A check: such a tool was called, or so often."""
+
 __all__ = [
     "all_of",
     "any_of",
@@ -1578,6 +1592,7 @@ __all__ = [
     "span",
     "starts_with",
     "text",
+    "tool_call",
     "tools",
     "user_drift",
 ]

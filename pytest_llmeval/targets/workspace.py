@@ -225,7 +225,8 @@ def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[st
         old, new = (_text(side.get(name, b"")).splitlines(keepends=True) for side in (before, after))
         diff += difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
     files = {name: _text(data)[:_LONGEST_TEXT] for name, data in changed.items()}
-    return {"files": files, "deleted": deleted, "diff": "".join(diff)[:_LONGEST_TEXT]}
+    created = sorted(changed.keys() - before.keys())
+    return {"files": files, "created": created, "deleted": deleted, "diff": "".join(diff)[:_LONGEST_TEXT]}
 
 
 def _text(data: bytes) -> str:
@@ -238,13 +239,14 @@ def read_transcript(text: str) -> dict[str, Any]:
     Objects with ``result``, ``usage`` and ``total_cost_usd``, messages with ``tool_use``, and items of the types
     ``agent_message`` and ``command_execution`` are understood, one a line or all as one; else the answer is the text.
     """
-    answer, calls, usage = "", list[dict[str, Any]](), dict[str, Any]()
+    answer, calls, usage, shows_calls = "", list[dict[str, Any]](), dict[str, Any](), False
     for each in _objects(text):
         if isinstance(each.get("usage"), dict):
             usage |= {name: count for name, count in each["usage"].items() if name in ("input_tokens", "output_tokens")}
         if isinstance(each.get("total_cost_usd"), int | float):
             usage["cost_usd"] = each["total_cost_usd"]
         message, item = each.get("message"), each.get("item")
+        shows_calls = shows_calls or isinstance(message, dict) or isinstance(item, dict)
         parts = (message.get("content") or ()) if isinstance(message, dict) else ()
         used = [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
         calls += [{"name": part.get("name"), "arguments": part.get("input") or {}} for part in used]
@@ -255,7 +257,7 @@ def read_transcript(text: str) -> dict[str, Any]:
             answer = str(item.get("text", ""))
         elif isinstance(item, dict) and kind == "command_execution":
             calls.append({"name": "shell", "arguments": {"command": item.get("command")}})
-    known = {"tool_calls": calls} if calls else {}
+    known = {"tool_calls": calls} if shows_calls else {}
     return {"answer": answer or text.strip(), **known, **({"usage": usage} if usage else {})}
 
 

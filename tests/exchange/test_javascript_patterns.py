@@ -54,6 +54,26 @@ REFUSED = (
 NEAR = (".{3}", "a.c", "[^a][^b]", "[😀]", "😀+", r"(?:(a)|b)*\1", r"\ud83d", r"\B")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "flags", "texts"),
+    [
+        (r"^b$", "m", {"a\nb\u2028c": True, "ab": False}),
+        (r"^b$", "", {"a\nb": False}),
+        ("a.c", "s", {"a\nc": True}),
+        ("[^x]Ä", "gi", {"yä": True, "Xä": False}),
+        (r"\w+B", "i", {"ab": True, "äb": False}),
+    ],
+)
+def test_flags_mean_what_they_mean_in_javascript(pattern: str, flags: str, texts: dict[str, bool]) -> None:
+    text, _ = python_pattern(pattern, flags=flags)
+    assert {each: bool(compiled(text).search(each)) for each in texts} == texts
+
+
+def test_a_flag_that_is_not_known_is_refused() -> None:
+    with pytest.raises(LeftOutError, match="flag y"):
+        python_pattern("a", flags="iy")
+
+
 @pytest.mark.parametrize(("pattern", "texts"), FACTS)
 def test_a_pattern_means_what_it_means_in_javascript(pattern: str, texts: dict[str, bool]) -> None:
     text, _ = python_pattern(pattern)

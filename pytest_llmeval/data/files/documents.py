@@ -295,6 +295,35 @@ def read_document(path: Path, display_path: str) -> Document:
     return Document(display_path, data, lambda: place, text)
 
 
+def read_front_matter(path: Path, display_path: str, expected: str) -> tuple[Document, str]:
+    """Read a Markdown file that may begin with YAML between two lines ``---``.
+
+    Args:
+        path: The file.
+        display_path: Its name in errors.
+        expected: What an empty file should hold instead.
+
+    Returns:
+        The YAML, an empty mapping without any; and the text below it.
+
+    Raises:
+        SuiteError: The file cannot be read, or its YAML has faults or is no mapping.
+    """
+    from pytest_llmeval.data.files.yaml import load_yaml
+
+    text = read_text(path, display_path, expected)
+    lines = text.split("\n")
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
+    if lines[0].rstrip() != "---" or not end:
+        return Document(display_path, {}), text
+    faults = FaultLog(display_path)
+    data, place = load_yaml("\n".join(["", *lines[1:end], ""]), faults)
+    faults.check()
+    if data is not None and not isinstance(data, Mapping):
+        raise _fault(display_path, "found no mapping between the lines ---, expected one such as type: regex", 2)
+    return Document(display_path, data or {}, lambda: place), "\n".join(lines[end + 1 :])
+
+
 def _json_document(text: str, display_path: str, depth: int, *, nan: bool = False) -> Document:
     faults = FaultLog(display_path)
     with collector_paused():

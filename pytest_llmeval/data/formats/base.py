@@ -110,6 +110,7 @@ CELL_CHECKS: Final = (
     "rubric",
     "span",
     "starts_with",
+    "tool_call",
 )
 """Checks that a column of a CSV file may hold under their names."""
 

@@ -25,7 +25,7 @@ from pytest_llmeval.evaluators.checks.contract import (
     composed,
     quoted,
 )
-from pytest_llmeval.evaluators.checks.texts import SPAN_KINDS, TEXT_KINDS
+from pytest_llmeval.evaluators.checks.texts import TEXT_KINDS, TRACE_KINDS
 from pytest_llmeval.judge.contract import Mode, Question
 from pytest_llmeval.judge.questions.modes import get_mode, instruction_language
 from pytest_llmeval.judge.questions.suite_modes import Rubric, rubric_mode
@@ -361,7 +361,7 @@ FIGURE_KINDS: Final = tuple(
 
 
 SHIPPED: Final[Mapping[str, CheckKind]] = {
-    kind.name: kind for kind in (*TEXT_KINDS, *JSON_KINDS, *CONTENT_KINDS, *FIGURE_KINDS, *SPAN_KINDS, *JUDGED_KINDS)
+    kind.name: kind for kind in (*TEXT_KINDS, *JSON_KINDS, *CONTENT_KINDS, *FIGURE_KINDS, *TRACE_KINDS, *JUDGED_KINDS)
 }
 """Name to kind."""
 

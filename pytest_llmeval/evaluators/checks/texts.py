@@ -1,10 +1,11 @@
-"""Checks of a text: what it says, how it begins and ends, how long it is, its spans."""
+"""Checks of a text: what it says, how it begins and ends, how long it is; its spans and tool calls."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import Any, ClassVar, Final, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from pytest_llmeval.core.case import WHOLE, PredictionParts
 from pytest_llmeval.core.wording import counted, limit, printable
@@ -20,6 +21,10 @@ from pytest_llmeval.evaluators.checks.contract import (
     quoted,
 )
 from pytest_llmeval.evaluators.measures.spans import split_sentences
+from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
+
+if TYPE_CHECKING:
+    import regex
 
 Text: TypeAlias = str | int | float | bool
 """Texts; numbers and booleans are read as their JSON text, as YAML tells them from texts by their looks."""
@@ -324,5 +329,107 @@ def _span_summary(matches: list[Mapping[str, Any]], spans: list[Mapping[str, Any
     return summary
 
 
-SPAN_KINDS: Final = (CheckKind("span", "the trace has such a span, or so many", str | SpanPattern, _span, on=WHOLE),)
-"""The kinds."""
+@dataclass(frozen=True)
+class CallPattern:
+    """A pattern of tool calls.
+
+    Attributes:
+        name: Pattern of names, as of a shell; capitals matter.
+        arguments: Regular expression that is searched in the arguments as compact JSON.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    name: str = "*"
+    arguments: str | None = None
+
+    @cached_property
+    def _expression(self) -> "regex.Pattern[str] | None":
+        return None if self.arguments is None else compiled(self.arguments)
+
+    def among(self, calls: Sequence[ToolCall]) -> list[int]:
+        """Return the places of the matching calls.
+
+        Raises:
+            SlowPatternError: A search takes too long.
+        """
+        return [place for place, call in enumerate(calls) if self._means(call)]
+
+    def _means(self, call: ToolCall) -> bool:
+        if not fnmatchcase(call.name, self.name):
+            return False
+        written = json.dumps(call.arguments or {}, ensure_ascii=False, separators=(",", ":"))
+        return self._expression is None or found_by(self._expression, written) is not None
+
+
+@dataclass(frozen=True)
+class CountedCalls(CallPattern):
+    """A pattern of tool calls, with limits on their number and order.
+
+    Attributes:
+        min: Least number of calls.
+        max: Most of them.
+        before: Other calls, the first of which must come after the first of these.
+    """
+
+    min: int = 1
+    max: int | None = None
+    before: str | CallPattern | None = None
+
+
+def _tool_call(pattern: str | CountedCalls) -> CheckTest:
+    meant = CountedCalls(pattern) if isinstance(pattern, str) else pattern
+    later = CallPattern(meant.before) if isinstance(meant.before, str) else meant.before
+    if meant.min < 0 or (meant.max is not None and meant.max < meant.min):
+        raise ValueError(f"found min {meant.min} and max {meant.max}, expected 0 <= min <= max")
+    for each in (meant, later):
+        if each is not None and each.arguments is not None:
+            compiled(each.arguments)
+
+    def test(subject: Subject) -> CheckOutcome:
+        calls = _calls(subject)
+        try:
+            places, others = meant.among(calls), [] if later is None else later.among(calls)
+        except SlowPatternError as error:
+            raise CheckError(str(error)) from None
+        names = ", ".join(dict.fromkeys(printable(each.name) for each in calls)) or "no tools"
+        summary = f"{counted(len(places), 'call')} of this kind; called: {names}"
+        if not meant.min <= len(places) <= (len(calls) if meant.max is None else meant.max):
+            return CheckOutcome(False, summary)
+        if later is None:
+            return CheckOutcome(True, summary)
+        if not places or not others:
+            return CheckOutcome(False, f"{summary}; {counted(len(others), 'call')} that they must come before")
+        order = "before" if places[0] < others[0] else "after"
+        return CheckOutcome(places[0] < others[0], f"call {places[0] + 1} {order} call {others[0] + 1}")
+
+    return test
+
+
+def _calls(subject: Subject) -> list[ToolCall]:
+    """Return the tool calls of a prediction, from its calls or else its messages.
+
+    Raises:
+        CheckError: It has neither, or a call cannot be read.
+    """
+    try:
+        trace = subject.part("tool_calls")
+    except CheckError as error:
+        try:
+            trace = subject.part("messages")
+        except CheckError:
+            raise error from None
+    try:
+        calls = read_trace(trace)
+    except MissingTraceError as error:
+        raise CheckError(str(error)) from None
+    if faults := [each.fault for each in calls if each.fault is not None]:
+        raise CheckError(f"a tool call cannot be read: {faults[0]}")
+    return calls
+
+
+TRACE_KINDS: Final = (
+    CheckKind("span", "the trace has such a span, or so many", str | SpanPattern, _span, on=WHOLE),
+    CheckKind("tool_call", "such a tool was called, or so often", str | CountedCalls, _tool_call, on=WHOLE),
+)
+"""The kinds, in alphabetical order."""

@@ -7,9 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
-from pytest_llmeval.data.files.documents import read_document, read_text
-from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.files.yaml import load_yaml
+from pytest_llmeval.data.files.documents import read_document, read_front_matter
 from pytest_llmeval.data.formats.base import kind
 
 _PARAMETERS: Final = ("parameters", "input_schema", "inputSchema")
@@ -79,12 +77,9 @@ def _skills(folder: Path) -> Iterator[ListedTool]:
     for path in sorted(folder.rglob(_SKILL)):
         name = path.relative_to(folder).as_posix()
         try:
-            text = read_text(path, name, "a skill")
+            data = read_front_matter(path, name, "a skill")[0].data
         except SuiteError as error:
             raise EvaluatorError(str(error)) from None
-        head = text.split("---", 2)[1] if text.startswith("---") and text.count("---") > 1 else ""
-        faults = FaultLog(name)
-        data = load_yaml(head, faults)[0] if head.strip() else None
-        if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
+        if not isinstance(data.get("name"), str):
             raise EvaluatorError(f"{name}: found no name at its top, expected '---', name, description, '---'")
         yield ListedTool(data["name"], str(data.get("description") or ""))

@@ -1,4 +1,4 @@
-"""Checks of spans: which are meant, how many there are, how long they took, and what is said where they are not."""
+"""Checks of spans and tool calls: which are meant, how many there are, and what is said where they are not."""
 
 from typing import Any
 
@@ -67,3 +67,53 @@ def test_what_cannot_be_looked_at_is_an_error(argument: Any, prediction: Any, wh
 def test_a_pattern_that_cannot_be_meant_is_refused(argument: Any) -> None:
     with pytest.raises(Exception, match="found"):
         observed({"span": argument}, PREDICTION)
+
+
+CALLS = [
+    {"name": "Skill", "arguments": {"skill": "plan:map", "args": "é"}},
+    {"name": "Bash", "arguments": {"command": "git checkout -b fix"}},
+    {"name": "Bash", "arguments": {"command": "git commit -m x"}, "status": "error"},
+]
+COMMIT = {"name": "Bash", "arguments": "git commit"}
+
+
+@pytest.mark.parametrize(
+    ("argument", "is_met"),
+    [
+        ("Skill", True),
+        ("skill", False),
+        ("B*", True),
+        ({"name": "Skill", "arguments": '"skill":"(?:[\\w-]+:)?map","args":"é"'}, True),
+        ({"name": "Bash", "min": 2, "max": 2}, True),
+        ({"name": "Bash", "max": 1}, False),
+        ({"name": "Write", "min": 0, "max": 0}, True),
+        ({"name": "Bash", "arguments": "push", "min": 0}, True),
+        ({"name": "Bash", "arguments": "-b", "before": COMMIT}, True),
+        ({**COMMIT, "before": {"arguments": "checkout"}}, False),
+        ({**COMMIT, "before": "Write"}, False),
+        ({"name": "Write", "min": 0, "before": "Bash"}, False),
+        ({"name": "Bash", "before": "Bash"}, False),
+    ],
+)
+def test_calls_of_tools_are_counted_and_ordered(argument: Any, is_met: bool) -> None:
+    for prediction in (
+        {"tool_calls": CALLS},
+        {"messages": [{"role": "assistant", "content": "", "tool_calls": CALLS}]},
+    ):
+        assert met({"tool_call": argument}, prediction) is is_met
+        assert met({"not_tool_call": argument}, prediction) is not is_met
+
+
+def test_unmet_and_unreadable_calls_are_told_apart() -> None:
+    assert "0 calls of this kind; called: Skill, Bash" in unmet({"tool_call": "Write"}, {"tool_calls": CALLS})
+    assert "called: no tools" in unmet({"tool_call": "Write"}, {"tool_calls": []})
+    for prediction in (
+        "text",
+        {"answer": "a"},
+        {"tool_calls": 3},
+        {"tool_calls": [{"name": "Bash", "arguments": "{"}]},
+    ):
+        assert met({"not_tool_call": "Bash"}, prediction) is None
+    for argument in ({"min": 2, "max": 1}, {"arguments": "("}, {"before": {"arguments": "("}}, {"tool": "Bash"}):
+        with pytest.raises(ValueError, match="found"):
+            observed({"tool_call": argument}, {"tool_calls": []})
