@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -83,6 +83,8 @@ class Basis(NamedTuple):
         apart: Why two runs cannot be compared by it; empty where they can.
         unknown: The share of the metric's range by which the value may be larger than it is: it takes what is not known
             to be at its lowest, and its interval reaches as far as that may be at its highest.
+        interval: Returns the interval of the value, if it has a closed form, of a confidence and the share of the cases
+            that are drawn independently: 1, or less where they are in clusters.
     """
 
     cases: float
@@ -91,6 +93,7 @@ class Basis(NamedTuple):
     note: str = ""
     apart: str = ""
     unknown: float = 0.0
+    interval: "Callable[[float, float], tuple[float, float]] | None" = None
 
 
 class Reads(Struct, frozen=True):

@@ -33,7 +33,7 @@ UNFAILED: tuple[CaseOutcome, ...] = ("passed", "not_scored")
 AnswerOrigin: TypeAlias = Literal["run", "recorded", "given"]
 """The origin of a prediction: the target in this run, or in an earlier one; or it came with the case."""
 
-IntervalMethod: TypeAlias = Literal["wilson", "bootstrap", "delta"]
+IntervalMethod: TypeAlias = Literal["wilson", "closed_form", "bootstrap", "delta"]
 
 PASS_RATE = "pass_rate"  # noqa: S105 (a metric, no password)
 """The metric that every suite has: cases that passed among those that ran."""

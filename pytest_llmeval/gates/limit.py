@@ -31,6 +31,7 @@ from pytest_llmeval.gates.contract import (
     split_statistic,
 )
 from pytest_llmeval.scoring.case_scores import TOLERANCE
+from pytest_llmeval.scoring.intervals import cases_for_bound
 from pytest_llmeval.scoring.usage import FORMER_FIGURES, TARGET_FIGURES, UsageEvaluator
 
 if TYPE_CHECKING:
@@ -419,7 +420,9 @@ class LimitGate(ScoreGate):
         missed = [bound for bound in self.bounds if not bound.holds(value)]
         if missed:
             expected = " and ".join(map(str, missed))
-            return "failed", value, f"{self.subject} is {number(value)}, expected {expected}{noted}"
+            more = self._more_cases(metric, missed[0].limit) if len(missed) == 1 else 0
+            planned = f"; {counted(more, 'more scored case')} would show it at {number(metric.value)}" if more else ""
+            return "failed", value, f"{self.subject} is {number(value)}, expected {expected}{noted}{planned}"
         return "passed", value, f"{self.subject} is {number(value)}{noted}"
 
     def _statistic(self, metric: MetricValue, scores: "FloatArray | None") -> float | None:
@@ -434,6 +437,14 @@ class LimitGate(ScoreGate):
                 return metric.high
             case percentile:
                 return _percentile(scores, percentile)
+
+    def _more_cases(self, metric: MetricValue, limit: float) -> int:
+        """Return how many more cases take the bound of a share past a limit that its value meets; 0 if unknown."""
+        value, low, high = metric.value, metric.low, metric.high
+        if value is None or low is None or high is None or self.statistic not in ("low", "high"):
+            return 0
+        bound, other = (low, high) if self.statistic == "low" else (high, low)
+        return max(0, cases_for_bound(value, bound, other, limit, metric.scored) - metric.scored)
 
     def _slack(self, value: float | None) -> float:
         """Return how far a value is inside its bounds; the smallest one names the closest group."""

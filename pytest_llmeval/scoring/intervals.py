@@ -161,6 +161,12 @@ class CountedMetric:
         """True if there are enough cases for an interval."""
         return self.value is not None and self.drawn >= _LEAST_UNITS
 
+    def closed_interval(self, confidence: float) -> tuple[float, float] | None:
+        """Return the interval that the evaluator computes itself, if it does."""
+        if self.basis is None or self.basis.interval is None:
+            return None
+        return self.basis.interval(confidence, 1.0 if self.units is None else self.units / self.judged)
+
     def metric_value(self, bounds: tuple[float, float] | None) -> MetricValue:
         """Return the metric as users get it, with the bounds of its interval, if any."""
         low, high = bounds or (None, None)
@@ -328,6 +334,29 @@ def wilson_interval(successes: float, cases: float, confidence: float) -> tuple[
     middle = (successes + z2 / 2) / (cases + z2)
     half = math.sqrt(z2 * (successes * (cases - successes) / cases + z2 / 4)) / (cases + z2)
     return 0.0 if successes <= 0 else middle - half, 1.0 if successes >= cases else middle + half
+
+
+def cases_for_bound(share: float, bound: float, other: float, limit: float, cases: int) -> int:
+    """Return how many cases move a bound of Wilson's interval to a limit between it and the share; 0 for none.
+
+    A bound b is where ``(share - b)² = z² b (1 - b) / cases``, so bounds need cases in the proportion of
+    ``b (1 - b) / (share - b)²``, whatever the confidence is.
+
+    Args:
+        share: The value.
+        bound: The bound that has to move.
+        other: The other one, by which intervals of other values are known.
+        limit: Where the bound is to be.
+        cases: How many there are.
+    """
+
+    def size(at: float) -> float:
+        return at * (1 - at) / (share - at) ** 2 if at != share else 0.0
+
+    is_wilson = other == share or math.isclose(size(bound), size(other), rel_tol=1e-6)
+    if not (is_wilson and size(bound) and min(bound, share) < limit < max(bound, share)):
+        return 0
+    return math.ceil(cases * size(limit) / size(bound))
 
 
 def unseen_share(cases: int, confidence: float) -> float:

@@ -395,6 +395,8 @@ def merged_values(
     def bounds(name: str, each: CountedMetric, level: float) -> tuple[tuple[float, float] | None, IntervalMethod]:
         known = each.pooled, each.drawn, each.ranged, level
         if each.basis is not None:
+            if (closed := each.closed_interval(level)) is not None:
+                return closed, "closed_form"
             if statistics.moments is None:
                 return partial_interval(resampled_deviation(resampled()[name]), each.basis, *known), "bootstrap"
             return partial_interval(deviations()[name], each.basis, *known), "delta"

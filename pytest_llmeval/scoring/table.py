@@ -352,7 +352,7 @@ class Table:
             if confidence is not None and each.value is not None and each.has_interval:
                 known = each.drawn, each.ranged, confidence
                 alike = each.basis is None and self.weights is None
-                share = share_interval(each.value, finite, *known) if alike else None
+                share = share_interval(each.value, finite, *known) if alike else each.closed_interval(confidence)
                 if share is None:
                     undecided[name] = each
                 else:

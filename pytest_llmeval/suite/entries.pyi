@@ -545,7 +545,7 @@ def judge(
     ] = ...,
     language: Literal["auto", "en", "zh"] = ...,
     rubric: Mapping[str, Any] | None = ...,
-    corrected: bool = ...,
+    corrected: bool | Literal["balanced"] = ...,
     human: str | Sequence[str] | None = ...,
     prompt: str | None = ...,
     prompts: Mapping[str, str] | None = ...,
@@ -573,14 +573,17 @@ def judge(
     evaluator ``judge_agreement``. ``corrected(judge_score)``, of a rubric ``corrected(judge_pass)`` too, is the mean of
     the judge over all cases plus the mean of what people add to it over those cases (prediction-powered inference,
     Angelopoulos et al. 2023). It may leave [0, 1], and exists for sets of cases only, with at least ten labels. Labels
-    may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out.
+    may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out. With
+    ``corrected: balanced``, labels are no random part of the cases, but some of either kind: the share of right answers
+    among the other cases is corrected by the rates at which the judge agrees with them (Lang and Reiczigel 2014).
 
     Args:
         mode: How to judge; ``auto``: by the label ``question_type``, ``abstention`` where the case's id ends in
             ``_abs``, and ``default_binary`` for cases without either.
         language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
         rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
-        corrected: Whether cases carry scores of people, and to report what these make of the judge's.
+        corrected: Whether cases carry scores of people, and to report what these make of the judge's; ``balanced``:
+            labels are of answers that were chosen to have enough of either kind.
         human: Files of labels that people gave in a review; with ``corrected``.
         prompt: File of the instructions, with placeholders such as ``{{ answer }}``, in place of a mode.
         prompts: Question type (``abstention`` for ids that end in ``_abs``) to a file of instructions in place of ours,
@@ -594,7 +597,8 @@ def judge(
 
     Raises:
         ValueError: A rubric without mode ``rubric``, or that mode without a rubric; a prompt without a reply; more than
-            one of prompt, criteria and mode; or scores that have no expected value.
+            one of prompt, criteria and mode; scores that have no expected value; or balanced labels of a judge that
+            says more than yes or no.
     """
 
 def judge_agreement(
@@ -620,7 +624,7 @@ def judge_agreement(
     ] = ...,
     language: Literal["auto", "en", "zh"] = ...,
     rubric: Mapping[str, Any] | None = ...,
-    corrected: bool = ...,
+    corrected: bool | Literal["balanced"] = ...,
     human: str | Sequence[str] | None = ...,
     prompt: str | None = ...,
     prompts: Mapping[str, str] | None = ...,
@@ -630,6 +634,7 @@ def judge_agreement(
     reply: Mapping[str, Mapping[str, Any] | Literal["text", "boolean"]] | None = ...,
     score: Literal["given", "expected"] = ...,
     levels: Sequence[float] = ...,
+    pass_mark: float | None = ...,
     as_: str | None = None,
     on: str | None = None,
     turn: Turn | None = None,
@@ -647,6 +652,8 @@ def judge_agreement(
     * ``krippendorff_alpha``: for interval data, of the unrounded scores; the judge is one of the raters;
     * ``pearson``, ``bias``, ``mae``: correlation, mean difference (above 0: the judge is milder) and mean absolute
       difference of the judge's score and the mean score of the people;
+    * ``tpr``, ``tnr``, ``balanced_accuracy``: share of the positive (negative) human labels that the judge gives, and
+      the mean of both; a level from `pass_mark` up is positive. They exist if the levels are two, or have a pass mark;
     * ``confusion[human->judge]``: how many cases people put into one level and the judge into the other.
 
     Kappas, alpha and correlation exist for sets of cases only, and where scores do not vary they are undefined.
@@ -655,10 +662,11 @@ def judge_agreement(
         levels: Two or more different numbers on the scale of the mode; empty: 0, 0.2 to 1 for ``continuous`` and
             ``auto``, 0, 20 to 100 for ``explanation``, the levels of a rubric, the grades of a prompt
             or preset, 0 and 1 otherwise.
+        pass_mark: The lowest level that is positive; default: that of the rubric, or the upper one of two.
 
     Raises:
-        ValueError: The levels are fewer than two, not different, or not finite; or ``corrected`` is given, which is for
-            evaluator ``judge``.
+        ValueError: The levels are fewer than two, not different, or not finite; the pass mark is none of the levels
+            above the lowest; or ``corrected`` is given, which is for evaluator ``judge``.
     """
 
 def narrative(

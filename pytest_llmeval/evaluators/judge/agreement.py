@@ -11,7 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
-from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.evaluator import Basis, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import NO_LABEL, ConfusionMatrix, cell_name, label_key, read_cells
 from pytest_llmeval.core.wording import listed
@@ -36,16 +36,13 @@ from pytest_llmeval.evaluators.measures.confusion import (
     unit_moments,
     weighted_kappa,
 )
+from pytest_llmeval.evaluators.measures.rates import RATES, missing_rates, rate_counts, rates, rates_basis
 from pytest_llmeval.judge.contract import Question, Verdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
     from pytest_llmeval.core.tables import ReportTable
 
-_CONTINUOUS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-_BINARY = (0.0, 1.0)
-_GRADES = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
-_LEVELS = {"auto": _CONTINUOUS, "continuous": _CONTINUOUS, "explanation": _GRADES}
 _OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
 _ONE_CASE = "needs several cases"
 _ABSENT = "no human score"
@@ -68,6 +65,8 @@ class JudgeAgreement(Judge):
     * ``krippendorff_alpha``: for interval data, of the unrounded scores; the judge is one of the raters;
     * ``pearson``, ``bias``, ``mae``: correlation, mean difference (above 0: the judge is milder) and mean absolute
       difference of the judge's score and the mean score of the people;
+    * ``tpr``, ``tnr``, ``balanced_accuracy``: share of the positive (negative) human labels that the judge gives, and
+      the mean of both; a level from `pass_mark` up is positive. They exist if the levels are two, or have a pass mark;
     * ``confusion[human->judge]``: how many cases people put into one level and the judge into the other.
 
     Kappas, alpha and correlation exist for sets of cases only, and where scores do not vary they are undefined.
@@ -76,16 +75,18 @@ class JudgeAgreement(Judge):
         levels: Two or more different numbers on the scale of the mode; empty: 0, 0.2 to 1 for ``continuous`` and
             ``auto``, 0, 20 to 100 for ``explanation``, the levels of a rubric, the grades of a prompt
             or preset, 0 and 1 otherwise.
+        pass_mark: The lowest level that is positive; default: that of the rubric, or the upper one of two.
 
     Raises:
-        ValueError: The levels are fewer than two, not different, or not finite; or ``corrected`` is given, which is for
-            evaluator ``judge``.
+        ValueError: The levels are fewer than two, not different, or not finite; the pass mark is none of the levels
+            above the lowest; or ``corrected`` is given, which is for evaluator ``judge``.
     """
 
     name = "judge_agreement"
     pools_undefined = True  # no single case has a kappa or a correlation, and together they do
 
     levels: tuple[float, ...] = ()
+    pass_mark: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,13 +95,22 @@ class JudgeAgreement(Judge):
         known = set(self.levels)
         if self.levels and (len(known) < max(_FEWEST_LEVELS, len(self.levels)) or not all(map(math.isfinite, known))):
             raise ValueError(f"found levels {list(self.levels)}, expected two or more different numbers")
+        if self.pass_mark is not None and self.pass_mark not in self._levels()[1:]:
+            expected = listed([f"{level:g}" for level in self._levels()[1:]])
+            raise ValueError(f"found pass_mark {self.pass_mark:g}, expected a level above the lowest: {expected}")
 
     def _levels(self) -> tuple[float, ...]:
-        if self.levels:
-            return tuple(sorted(self.levels))
-        if self.form is not None:
-            return self.form.graded[self.form.score].levels
-        return self.rubric.scores if self.rubric is not None else _LEVELS.get(self.mode, _BINARY)
+        return tuple(sorted(self.levels)) if self.levels else self.mode_levels
+
+    @property
+    def _positive(self) -> float | None:
+        """The lowest level that is positive; ``None`` if nothing says so."""
+        if self.pass_mark is not None:
+            return self.pass_mark
+        levels = self._levels()
+        if self.rubric is not None and self.rubric.pass_mark in levels:
+            return self.rubric.pass_mark
+        return levels[1] if len(levels) == _FEWEST_LEVELS else None
 
     def describe(self) -> Sequence[Metric]:
         """Return the metrics; for bias, 0 is best, and neither direction is better."""
@@ -116,6 +126,8 @@ class JudgeAgreement(Judge):
         }
         metrics = [Metric(name, low=low, high=high, signature=signature) for name, (low, high) in ranges.items()]
         metrics.append(Metric("mae", higher_is_better=False, high=None, signature=signature))
+        if self._positive is not None:
+            metrics += [Metric(name, signature=f"{signature}|positive:{self._positive:g}") for name in RATES]
         return self._learning([*metrics, Metric(_CONFUSION, high=None, signature=signature)])
 
     def tables(self) -> "Sequence[ReportTable]":
@@ -189,6 +201,7 @@ class JudgeAgreement(Judge):
 
     def _observation(self, judged: JudgedCase, verdict: Verdict, people: PeopleScores) -> Observation:
         level, scores = level_of(verdict.score, self._levels()), people.scores
+        undefined = dict.fromkeys(_OVER_CASES, _ONE_CASE)
         cells = Counter(level_of(score, self._levels()) for score in scores)
         counts = {
             **pair_moments(verdict.score, math.fsum(scores) / len(scores)),
@@ -197,8 +210,11 @@ class JudgeAgreement(Judge):
         }
         if people.weight != 1:
             counts = {name: people.weight * count for name, count in counts.items()}
+        if self._positive is not None:
+            positive = sum(level_of(each, self._levels()) >= self._positive for each in scores) / len(scores)
+            counts |= rate_counts(float(level >= self._positive), positive, people.weight)
+            undefined |= missing_rates(positive)
         details = {**verdict_details(judged, verdict), "judge": verdict.score, "human": list(scores)}
-        undefined = dict.fromkeys(_OVER_CASES, _ONE_CASE)
         return Observation(counts, details, undefined, judged.texts.malformed)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
@@ -229,8 +245,13 @@ class JudgeAgreement(Judge):
             "pearson": pearson(sums),
             "bias": confusion.ratio(sums["x"] - sums["y"], sums["pairs"]),
             "mae": confusion.ratio(sums["distance"], sums["pairs"]),
+            **(rates(sums) if self._positive is not None else {}),
             **{f"confusion[{people:g}->{judge:g}]": column for (people, judge), column in numbers.items()},
         }
+
+    def basis(self, sums: "Sums") -> Mapping[str, Basis]:
+        """Return what the rates rest on: the labels of each kind."""
+        return rates_basis(sums) if self._positive is not None else {}
 
 
 def _key(level: float) -> str:

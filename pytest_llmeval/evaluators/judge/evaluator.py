@@ -36,6 +36,7 @@ from pytest_llmeval.evaluators.judge.judged_case import (
     weight_counts,
     without_people,
 )
+from pytest_llmeval.evaluators.measures.rates import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.modes import (
@@ -96,6 +97,9 @@ _UNTYPED = "default_binary"
 _LANGUAGE_LABEL = "language"
 _OVER_CASES = "needs several cases"
 _EXCESS = (("score", "excess"), ("pass", "pass_excess"))
+BINARY = (0.0, 1.0)
+_CONTINUOUS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_LEVELS = {"auto": _CONTINUOUS, "continuous": _CONTINUOUS, "explanation": (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)}
 
 
 @dataclass(frozen=True)
@@ -115,14 +119,17 @@ class Judge(JudgedEvaluator):
     evaluator ``judge_agreement``. ``corrected(judge_score)``, of a rubric ``corrected(judge_pass)`` too, is the mean of
     the judge over all cases plus the mean of what people add to it over those cases (prediction-powered inference,
     Angelopoulos et al. 2023). It may leave [0, 1], and exists for sets of cases only, with at least ten labels. Labels
-    may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out.
+    may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out. With
+    ``corrected: balanced``, labels are no random part of the cases, but some of either kind: the share of right answers
+    among the other cases is corrected by the rates at which the judge agrees with them (Lang and Reiczigel 2014).
 
     Attributes:
         mode: How to judge; ``auto``: by the label ``question_type``, ``abstention`` where the case's id ends in
             ``_abs``, and ``default_binary`` for cases without either.
         language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
         rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
-        corrected: Whether cases carry scores of people, and to report what these make of the judge's.
+        corrected: Whether cases carry scores of people, and to report what these make of the judge's; ``balanced``:
+            labels are of answers that were chosen to have enough of either kind.
         human: Files of labels that people gave in a review; with ``corrected``.
         prompt: File of the instructions, with placeholders such as ``{{ answer }}``, in place of a mode.
         prompts: Question type (``abstention`` for ids that end in ``_abs``) to a file of instructions in place of ours,
@@ -136,7 +143,8 @@ class Judge(JudgedEvaluator):
 
     Raises:
         ValueError: A rubric without mode ``rubric``, or that mode without a rubric; a prompt without a reply; more than
-            one of prompt, criteria and mode; or scores that have no expected value.
+            one of prompt, criteria and mode; scores that have no expected value; or balanced labels of a judge that
+            says more than yes or no.
     """
 
     name = "judge"
@@ -146,7 +154,7 @@ class Judge(JudgedEvaluator):
     mode: ModeName = "auto"
     language: Literal["auto", "en", "zh"] = "auto"
     rubric: Rubric | None = None
-    corrected: bool = False
+    corrected: bool | Literal["balanced"] = False
     human: str | tuple[str, ...] | None = field(default=None, metadata={"path": True, "inside": True})
     prompt: str | None = field(default=None, metadata={"path": True, "inside": True})
     prompts: dict[str, str] | None = field(default=None, metadata={"path": True, "inside": True})
@@ -178,13 +186,16 @@ class Judge(JudgedEvaluator):
         _ = self.form
         if self.human and not self._reads_people:
             raise ValueError("human: found labels without corrected, expected it with corrected: true")
+        if self._balanced and self.mode_levels != BINARY:
+            levels = ", ".join(f"{level:g}" for level in self.mode_levels)
+            raise ValueError(f"corrected: found balanced and the levels {levels}, expected a judge that says yes or no")
         if (self.mode == "rubric") != (self.rubric is not None):
             description = "no rubric with mode rubric" if self.rubric is None else f"a rubric with mode {self.mode}"
             raise ValueError(f"found {description}, expected both or neither")
 
     @property
     def _reads_people(self) -> bool:
-        return self.corrected
+        return bool(self.corrected)
 
     @cached_property
     def _labels(self) -> HumanLabels | None:
@@ -206,7 +217,7 @@ class Judge(JudgedEvaluator):
             metrics.append(Metric("defect[label]", higher_is_better=False, signature=signature))
         if self.form is not None and self.form.others:
             metrics.append(Metric("judge_field[name]", signature=signature))
-        tuned = f"power-tuned|{signature}"
+        tuned = f"{'lang-reiczigel' if self._balanced else 'power-tuned'}|{signature}"
         metrics += [Metric(name, signature=tuned) for name in self._corrected()]
         return self._learning(metrics)
 
@@ -250,6 +261,17 @@ class Judge(JudgedEvaluator):
         if self.criteria is not None:
             return GRADES
         return preset_form(self.mode) if self.mode in PRESETS else None
+
+    @property
+    def _balanced(self) -> bool:
+        return self.corrected == "balanced"
+
+    @property
+    def mode_levels(self) -> tuple[float, ...]:
+        """The scores of the mode, lowest first; of scores with fractions, six at equal distances."""
+        if self.form is not None:
+            return self.form.graded[self.form.score].levels
+        return self.rubric.scores if self.rubric is not None else _LEVELS.get(self.mode, BINARY)
 
     def _expected_fault(self) -> str | None:
         """Say why the scores have no expected value."""
@@ -393,6 +415,8 @@ class Judge(JudgedEvaluator):
         if people.scores:
             counts |= self._excess(judged, verdict.score, people)
             details["human"] = list(people.scores)
+        elif self._balanced and not people.stale:
+            counts |= {"unlabelled": 1, "unlabelled_score": counts["score"]}
         elif people.stale:
             judged_scores = {excess: counts[total] for total, excess in _EXCESS if total in counts}
             counts |= missing_counts(judged_scores, people.stale)
@@ -418,6 +442,8 @@ class Judge(JudgedEvaluator):
         """Count what people add to the judge's score."""
         counts: dict[str, float] = {"labelled": 1, **weight_counts(people.weight), "bound": float(people.bound)}
         mean = math.fsum(map(judged.share, people.scores)) / len(people.scores)
+        if self._balanced:
+            return rate_counts(judged.share(score), mean)
         counts |= excess_counts("excess", judged.share(score), mean, people.weight)
         if self.rubric is not None:
             mark = self.rubric.pass_mark
@@ -444,13 +470,14 @@ class Judge(JudgedEvaluator):
         if self.form is not None:
             metrics |= {f"judge_field[{name}]": sums[f"field.{name}"] / sums["n"] for name in self.form.others}
         for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):
-            metrics[name] = corrected_mean(sums, total, excess)
+            metrics[name] = share_by_rates(sums) if self._balanced else corrected_mean(sums, total, excess)
         return metrics
 
     def basis(self, sums: "Sums") -> Mapping[str, Basis]:
         """Return what corrected means rest on: the labels."""
         return {
-            name: corrected_basis(sums, excess) for name, (_, excess) in zip(self._corrected(), _EXCESS, strict=False)
+            name: share_basis(sums) if self._balanced else corrected_basis(sums, excess)
+            for name, (_, excess) in zip(self._corrected(), _EXCESS, strict=False)
         }
 
 
