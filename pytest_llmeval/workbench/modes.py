@@ -3,16 +3,20 @@
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.cli.options import add_options
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, excerpt, interval, listed, number
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 from pytest_llmeval.scoring.intervals import wilson_interval
-from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, read_modes
+from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes
 
 _CONFIDENCE = 0.95
 _RARE = 0.05
@@ -35,6 +39,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--by", metavar="LABEL", help="shares by a label of the cases, by 'system' or by 'run' (default: by run)"
     )
+    parser.add_argument(
+        "--suggest",
+        action="store_true",
+        help="have a judge propose groups of notes; they are added to the last file as proposals, which count for "
+        "nothing until a person accepts them in the review page",
+    )
+    add_options(parser, "judge-model", "judge-base-url", "budget", "concurrency", "cache")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write a page with the same content")
     parser.set_defaults(run=_modes)
 
@@ -42,13 +53,31 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _modes(options: Namespace) -> int:
     files = options.files or [Path(MODES_FILE)]
     refuse_input(options.output, *files)
-    report = mode_report(read_modes(files), options.by)
+    book = read_modes(files)
+    if options.suggest:
+        proposed = _suggest(book, files[-1], options)
+        add_lines(files[-1], proposed)
+        say([f"{counted(len(proposed), 'proposal')} added to {files[-1]}; accept them in llmeval review --modes"])
+        book = ModeBook([*book.lines, *proposed])
+    report = mode_report(book, options.by)
     if options.output is None:
         say(_lines(report))
     else:
         write_text(options.output, [_page(report)])
         say([f"wrote {options.output}"])
     return 0
+
+
+def _suggest(book: ModeBook, path: Path, options: Namespace) -> Sequence[ModeProposed]:
+    from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.workbench.judge import judge_options
+    from pytest_llmeval.workbench.reviews.suggesting import propose_modes
+
+    if options.judge_model is None:
+        raise LlmevalError("--suggest: found no judge, expected --judge-model PROVIDER:NAME")
+    asking = replace(judge_options(options, "modes"), model=options.judge_model, base_url=options.judge_base_url)
+    with closing(options.cache.open()):  # an unusable store is reported before anything is asked
+        return propose_modes(book, path, JudgeSpec(), asking)
 
 
 class ModeShare(NamedTuple):

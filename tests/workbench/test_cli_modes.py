@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 from pages import answered, suites_of
+from servers import LlmServer, reply
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.case import ShownPrints
@@ -208,3 +209,30 @@ def test_traces_and_recordings_are_reviewed_without_expected_answers(
     assert main(["review", "traces.json", "--predictions", "traces.json"]) == 1
     assert "expected a suite file" in capsys.readouterr().err
     assert read_modes([]).names == ModeBook().names == []
+
+
+def test_a_judge_proposes_groups_of_notes_once_and_a_person_accepts(
+    noted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    groups = [{"name": "no greeting", "text": "It begins at once.", "notes": [2, 9]}, {"name": "late", "notes": [1]}]
+    with LlmServer(reply(json.dumps({"groups": groups}))) as server:
+        judge = ["--judge-model", "openai:m", "--judge-base-url", server.base_url]
+        assert main(["modes", "--suggest", *judge]) == 0
+        text = capsys.readouterr().out
+        assert "1 proposal added to modes.jsonl" in text  # late is a mode already
+        asked = json.dumps(server.calls[0].body)
+        assert "1. Two" in asked
+        assert "2. No hello" in asked
+        noted.write_text("".join(map(mode_line, LINES)), encoding="utf-8")
+        assert main(["modes", "--suggest", *judge]) == 0
+        assert len(server.calls) == 1  # the reply was stored
+        book = read_modes([noted])
+        assert [(each.by, each.mode) for each in book.proposals][1:] == [("judge openai:m", "no greeting")]
+        assert book.proposals[1].answers == (ShownPrints("q", "a2", "r"),)
+        assert book.names == ModeBook(LINES).names
+        server.script(reply('{"groups": [{"name": ""}]}'))
+        noted.write_text("".join(map(mode_line, LINES[1:])), encoding="utf-8")
+        assert main(["modes", "--suggest", "--judge-model", "openai:n", *judge[2:]]) == 1
+        assert "no groups were proposed: found a group without a name" in capsys.readouterr().err
+    assert main(["modes", "--suggest"]) == 1
+    assert "found no judge, expected --judge-model" in capsys.readouterr().err

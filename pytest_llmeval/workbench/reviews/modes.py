@@ -19,6 +19,7 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.writing import rewrite
 
 Draw: TypeAlias = Literal["all", "random", "spread", "failing", "uncertain"]
 """How answers were drawn: all of them, evenly, or with a preference."""
@@ -279,6 +280,27 @@ def read_modes(paths: Iterable[Path]) -> ModeBook:
     if faults:
         raise SuiteError(faults)
     return ModeBook(lines)
+
+
+def add_lines(path: Path, lines: Iterable[ModeLine]) -> None:
+    """Add lines to a file, except those that it has; a full disk leaves it as it was.
+
+    Raises:
+        SuiteError: The file has faults.
+        OSError: It cannot be written.
+    """
+    new = dict.fromkeys(map(mode_line, lines))
+
+    def make() -> str:
+        if not path.exists():
+            return "".join(new)
+        read_modes([path])
+        before = path.read_text(encoding="utf-8")
+        before += "" if before.endswith("\n") or not before else "\n"
+        known = {*before.splitlines(keepends=True)}
+        return before + "".join(each for each in new if each not in known)
+
+    rewrite(path, make)
 
 
 def read_line(row: Any) -> ModeLine:

@@ -23,6 +23,7 @@ from pytest_llmeval.workbench.reviews.modes import (
     ModeRenamed,
     ModesMerged,
     ModeSplit,
+    add_lines,
     mode_line,
     read_line,
     read_modes,
@@ -224,19 +225,7 @@ class NoteFile(LabelFile):
             if 0 <= each.item < len(self.review.items)
         ]
         try:
-            new = [mode_line(read_line(to_builtins(each))) for each in (*lines, *sent.events)]
-        except ValueError as error:
-            raise RefusedError(str(error)) from None
-
-        def make() -> str:
-            self.book()
-            before = self.notes.read_text(encoding="utf-8") if self.notes.exists() else ""
-            before += "" if before.endswith("\n") or not before else "\n"
-            known = {*before.splitlines(keepends=True)}
-            return before + "".join(each for each in dict.fromkeys(new) if each not in known)
-
-        try:
-            rewrite(self.notes, make)
-        except SuiteError as error:
+            add_lines(self.notes, [read_line(to_builtins(each)) for each in (*lines, *sent.events)])
+        except (SuiteError, ValueError) as error:
             raise RefusedError(str(error)) from None
         super()._write(sent)

@@ -14,6 +14,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from pytest_llmeval.data.formats.human_labels import label_line, read_labels
 from pytest_llmeval.workbench.reviews import page as review_module
 from pytest_llmeval.workbench.reviews.items import Review
+from pytest_llmeval.workbench.reviews.modes import ModeBook, ModeCreated, ModeProposed, read_modes
 from pytest_llmeval.workbench.reviews.page import review_page
 
 STORED_WITHIN = 60
@@ -66,13 +67,13 @@ def reload(browser: Browser, selector: str, before: str = "") -> None:
     WebDriverWait(browser.driver, STORED_WITHIN, 0.02).until(is_there)
 
 
-def exported(browser: Browser, folder: Path) -> Path:
+def exported(browser: Browser, folder: Path, name: str = "labels.jsonl", button: str = "#export") -> Path:
     """Export the labels, and return the file once it is there."""
-    path = folder / "labels.jsonl"
+    path = folder / name
     path.unlink(missing_ok=True)
     settings = {"behavior": "allow", "downloadPath": str(folder)}
     browser.driver.execute_cdp_cmd("Browser.setDownloadBehavior", settings)  # type: ignore[no-untyped-call]
-    browser.find("#export").click()
+    browser.find(button).click()
     WebDriverWait(browser.driver, 60, 0.02).until(lambda _: path.exists())
     return path
 
@@ -151,6 +152,45 @@ def test_yes_and_no_have_their_keys_and_the_end_says_what_is_left(browser: Brows
     browser.press("ARROW_LEFT")
     browser.find("[data-label='yes']").click()
     assert said(exported(browser, tmp_path)) == [("Ana", "yes", ""), ("Ana", "no", ""), ("Ana", "yes", "")]
+
+
+def test_modes_are_accepted_split_and_merged_in_the_page_and_exported(browser: Browser, tmp_path: Path) -> None:
+    found = review(tmp_path, *(answered(place, [place % 2]) for place in range(3)), seed=1, scale="yesno")
+    at = "2026-11-26T10:00:00.000Z"
+    book = ModeBook([ModeCreated("ben", at, "rude"), ModeProposed("judge m", at, "late", "More than an hour")])
+    path = tmp_path / "review.html"
+    path.write_text(review_page(found, "Ana", book=book, run="2026-11-20"), encoding="utf-8")
+    browser.open(path)
+    reload(browser, "#count", before="localStorage.clear()")
+
+    def act(mode: str, form: int, script: str) -> None:
+        """Fill in and send a form of a mode, of those in its details."""
+        place = "document.querySelector(`[data-manage='${arguments[0]}']`).querySelectorAll('form')[arguments[1]]"
+        browser.run(f"const form = {place}; {script}; form.requestSubmit()", mode, form)
+        browser.settle()
+
+    browser.press("1", "ENTER", "c", *"two hours", "ENTER", "1", "ENTER", "y")
+    browser.press("ARROW_LEFT", "e")
+    assert browser.texts("h1") == ["Failure modes"]
+    browser.find(".proposal button").click()
+    act(
+        "rude",
+        2,
+        "form.querySelectorAll('[type=checkbox]')[1].click(); form.querySelector('[type=text]').value = 'slow'",
+    )
+    assert browser.texts("summary") == ["rude: 1 here", "late: 0 here", "slow: 1 here"]
+    act("slow", 1, "form.querySelector('select').value = 'late'")
+    browser.press("e", "ARROW_LEFT")
+    assert browser.texts("[data-mode][aria-pressed='true']") == ["late2"]
+    reload(browser, "#end")
+    notes = read_modes([exported(browser, tmp_path, "modes.jsonl", "#export-notes")])
+    assert (notes.names, notes.proposals) == (["rude", "late"], [])
+    assert [(each.by, each.note, each.modes, each.run) for each in notes.notes] == [
+        ("Ana", "", ("rude",), "2026-11-20"),
+        ("Ana", "two hours", ("late",), "2026-11-20"),
+        ("Ana", "", (), "2026-11-20"),
+    ]
+    assert browser.complaints() == []
 
 
 def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ function sent(annotator) {
     const entries = Object.entries(entriesOf(annotator)).filter(([, entry]) => entry.done && entry.unsent);
     const said = ([place, { label, note, modes, at }]) => ({ item: Number(place), label, note: note || "", ...(DATA.modes ? { modes, at } : {}) });
     const lines = [...unsentEvents];
+    if (!entries.length && !lines.length) return;
     const body = JSON.stringify({ annotator, labels: entries.map(said), events: lines.map((line) => JSON.parse(line)) });
     const keepalive = body.length < 20_000; // such a request outlives the page; longer ones may not
     const headers = { "Content-Type": "application/json" };
