@@ -193,7 +193,7 @@ def ordinary(kind: str, size: int, drop: float, rng: np.random.Generator) -> Sco
 
 
 def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: int) -> Estimated:
-    """Return how often a drop is established, or an equally good run is proven safe of so large a one."""
+    """Return how often a drop is significant, or an equally good run is proven safe of so large a one."""
     rng = np.random.default_rng([seed, size, round(1000 * drop)])
     drops = rule == "significant_drop"
     gate = DropGate("score", 0.0) if drops else SafeGate("score", drop)
@@ -308,9 +308,9 @@ def labelled(simulations: int, seed: int) -> Iterator[Row]:
 SYSTEMS, SYSTEM_CASES = 10, 200
 
 
-@table("systems", "statistics.md", ("gates", "some gain is established"), simulations=300, quick=50)
+@table("systems", "statistics.md", ("gates", "some gain is significant"), simulations=300, quick=50)
 def systems(simulations: int, seed: int) -> Iterator[Row]:
-    """In how many runs some of ten equal systems is established to be better than the first."""
+    """In how many runs some of ten equal systems is significantly better than the first."""
     rng = np.random.default_rng(seed)
     gate = GainGate("score", 0.0, against="first")
     together, alone = [], []

@@ -163,7 +163,7 @@ def churn(simulations: int, seed: int) -> Iterator[Row]:
 
 
 def _drifts(rng: np.random.Generator, replaced: float, fall: float, changing: float) -> bool:
-    """Return whether the sum of the steps is established to be a drop beyond 0.06 after any of them.
+    """Return whether the sum of the steps is significantly a drop beyond 0.06 after any of them.
 
     Args:
         rng: Random numbers.
@@ -200,7 +200,7 @@ def _baselines(runs: Array, approves: Callable[[Array, Array], bool], pool: int)
 POLICIES: tuple[tuple[str, Callable[[Array, Array], bool], int], ...] = (
     ("none but the first", lambda _baseline, _now: False, 1),
     ("each rise", lambda baseline, now: bool(now.mean() > baseline.mean()), 1),
-    ("established rises", lambda baseline, now: _excess(now, baseline, 0.0) > QUANTILE, 1),
+    ("significant rises", lambda baseline, now: _excess(now, baseline, 0.0) > QUANTILE, 1),
     ("each run", lambda _baseline, _now: True, 1),
     ("each rise, `pool: 5`", lambda baseline, now: bool(now.mean() > baseline.mean()), 5),
     ("each run, `pool: 5`", lambda _baseline, _now: True, 5),

@@ -60,7 +60,7 @@ def next_anchors(
 ) -> Anchored:
     """Return the anchors after an approval.
 
-    That of a metric moves to a run that is established to be better in it: the luckiest of many equal runs would be an
+    That of a metric moves to a run that is significantly better in it: the luckiest of many equal runs would be an
     anchor that no run can hold. It begins anew where runs cannot be compared by the metric: no chain of runs shares
     unchanged cases, or its evaluator or judge is not what it was.
 

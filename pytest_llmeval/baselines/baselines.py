@@ -306,7 +306,7 @@ _CONFIDENCE = 0.95
 
 
 def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: Suite) -> list[SnapshotVerdict]:
-    """Tell improvements that are established from rises that may be chance.
+    """Tell improvements that are significant from rises that may be chance.
 
     Args:
         verdicts: On the scores of a run.
@@ -374,7 +374,7 @@ def examine_regressions(
     """
     gates = measured.suite.regressions
     if unjudged:
-        return [GateEvidence(gate, outcome="not_judged", reason=f"not judged: {unjudged}") for gate in gates], None
+        return [GateEvidence(gate, outcome="not_judged", reason=f"not evaluated: {unjudged}") for gate in gates], None
     kinds = {verdict.kind for verdict in snapshot.verdicts}
     if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
         reason = "approved: this run is the new baseline"

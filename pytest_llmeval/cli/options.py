@@ -236,10 +236,10 @@ OPTIONS = {
         ),
         Option(
             "require-gates",
-            "fail if a gate is not judged, also where -k, -m or a path selects a part of the cases (for CI)",
+            "fail if a gate is not evaluated, also where -k, -m or a path selects a part of the cases (for CI)",
             "store_true",
             default=False,
-            command_help="fail if a gate is not judged",
+            command_help="fail if a gate is not evaluated",
         ),
         Option(
             "family",

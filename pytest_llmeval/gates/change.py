@@ -1,4 +1,4 @@
-"""Gates on a change, against a baseline or another system: what is allowed, what is established, and in which words."""
+"""Gates on a change, against a baseline or another system: what is allowed, what is significant, and in which words."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
 _SMALLEST_SHOWN = 0.0001
 _FEW_UNITS = 12
-"""With fewer cases or clusters, gates that are judged together may not establish any drop."""
+"""With fewer cases or clusters, gates that are judged together may find no drop significant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Adjusted:
         within = "Benjamini-Hochberg" if adjust == "fdr" else "Hochberg"
         parts = [f"{within} over {self.groups} groups"] if self.groups > 1 else []
         among = f" in {self.files} files" if self.files > 1 else ""
-        among += f", {self.unjudged} of them not judged" if self.unjudged else ""
+        among += f", {self.unjudged} of them not evaluated" if self.unjudged else ""
         parts += [f"Holm over {self.gates} gates{among}"] if self.gates > 1 else []
         return f" by {' and '.join(parts)}" if parts else ""
 
@@ -89,7 +89,7 @@ class ChangeGate(Gate):
         cluster_by: A label; cases with the same value of it count as one.
         max_left_out: How many cases may be left out of the comparison; ``None``: as the rule has it.
         max_drift: The drop below the anchor that is allowed; ``None``: three times `max_drop`.
-        test: How a change is established.
+        test: The test of significance.
         alternative: ``two_sided``, as the interval; ``less`` spends the whole level on runs that are worse.
         primary: Whether the gate is judged at the full level, with other primary gates only.
         adjust: With `by`: ``familywise`` bounds the chance that any group fails by chance, ``fdr`` the expected share
@@ -127,7 +127,7 @@ class ChangeGate(Gate):
     """The rule as the gate's text names it."""
 
     refutes: ClassVar[bool] = False
-    """True if the gate fails when its claim is established; others fail unless it is."""
+    """True if the gate fails when its claim is significant; others fail unless it is."""
 
     weighs_runs: ClassVar[bool] = False
     """True if all runs since the approval are weighed together."""
@@ -138,7 +138,7 @@ class ChangeGate(Gate):
     proves_safety: ClassVar[bool] = False
     """True if cases that are left out count as fallen as far as they can."""
 
-    proof: ClassVar[str] = "established"
+    proof: ClassVar[str] = "significant"
     noun: ClassVar[str] = "drop"
     worst: ClassVar[str] = "largest drop"
     fewest_units: ClassVar[int] = _FEW_UNITS
@@ -205,26 +205,26 @@ class ChangeGate(Gate):
         return bounds
 
     def claimed(self, whose: str = "") -> str:
-        """Return the change that the test is to establish, or to rule out.
+        """Return the change that the test is to show, or to rule out.
 
         Args:
             whose: What changes, if it is not the mean.
         """
         return f"a drop{whose} beyond {limit(self.max_drop)}"
 
-    def claim(self, *, established: bool, typical: bool = False) -> str:
-        """Return what the test establishes, or does not.
+    def claim(self, *, significant: bool, typical: bool = False) -> str:
+        """Return the claim of the test as text.
 
         Args:
-            established: Whether it does.
+            significant: Whether it holds.
             typical: Whether the test is about the typical case, and not about the mean.
         """
         claimed = self.claimed(" of the typical case" if typical else "")
-        return f"{claimed} is {'' if established else 'not '}{self.proof}"
+        return f"{claimed} is {'' if significant else 'not '}{self.proof}"
 
     @property
     def contrary(self) -> str:
-        """The statement about all cases that holds if the claim cannot be established any more."""
+        """The statement about all cases that holds if the claim cannot become significant any more."""
         return f"not beyond {limit(self.max_drop)}"
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
@@ -236,12 +236,12 @@ class ChangeGate(Gate):
     def verdict(
         self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
     ) -> tuple[GateOutcome, str]:
-        """Return the outcome, and what the reason begins with, once the claim is established or not.
+        """Return the outcome, and what the reason begins with, given whether the claim is significant.
 
         Args:
             evidence: The evidence.
             metric: The metric of the gate.
-            proven: Whether the claim is established.
+            proven: Whether the claim is significant.
             collapsed: Whether half of the cases fell, beyond what luck explains.
         """
         del evidence, metric, collapsed
@@ -256,7 +256,7 @@ class ChangeGate(Gate):
         return False
 
     def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
-        """Return whether the drop is allowed, or as many units as fell could have established one, had none risen."""
+        """Return whether the drop is allowed, or would be significant if no unit had risen."""
         del evidence, metric
         return True
 
@@ -273,7 +273,7 @@ class ChangeGate(Gate):
         return finding, None
 
     def never_decides(self, units: Callable[[str | None], int]) -> str:
-        """Say why the gate cannot establish any change, however large, or nothing.
+        """Say why no change, however large, is significant to the gate, or nothing.
 
         Args:
             units: Returns the number of clusters by a label, or of cases for ``None``.
@@ -345,7 +345,7 @@ class ChangeGate(Gate):
         return low - high, high - low
 
     def early_sides(self, low: float, high: float) -> Iterator[ScoreSide]:
-        # What is to be established is asked of all cases that there might be; that it cannot be any more, of these.
+        # Significance is about all cases that there might be; that it is out of reach, about these.
         low, high = self.early_range(low, high)
         finite = (self.refutes, not self.refutes)
         yield ScoreSide(self.max_drop, -1, high - self.max_drop, self.max_drop - low, finite, finite)
@@ -353,8 +353,8 @@ class ChangeGate(Gate):
     def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
         del side
         change = self.change_of(value)
-        established = (outcome == "passed") != self.refutes
-        claim = self.claim(established=True) if established else f"over all of them it is {self.contrary}"
+        significant = (outcome == "passed") != self.refutes
+        claim = self.claim(significant=True) if significant else f"over all of them it is {self.contrary}"
         return EarlyWords(f"{self.subject} {self.noun} {number(change)}", change, self.allowed, claim)
 
     def examine(self, pairing: "RunPairing | None", incomplete: str = "", absent: str = "") -> "GateEvidence":
@@ -366,7 +366,7 @@ class ChangeGate(Gate):
             absent: Why there is no baseline, and what to do.
         """
         if incomplete and not self.partial:
-            return GateEvidence(self, outcome="not_judged", reason=f"not judged: {incomplete}")
+            return GateEvidence(self, outcome="not_judged", reason=f"not evaluated: {incomplete}")
         if pairing is None:
             return GateEvidence(self, reason=absent or "there is no baseline")
         if unfit := self._unfit(pairing):
@@ -539,7 +539,7 @@ class ExaminedChange:
         if data.chain is not None:
             steps = counted(data.chain.steps, "step")
             text = f"{gate.subject} {change} in {steps} over the cases that neighbouring runs share"
-        claim = gate.claim(established=proven, typical=evidence.typical)
+        claim = gate.claim(significant=proven, typical=evidence.typical)
         if p_value:
             claim += f", p {p_value}{adjusted.method(gate.adjust)}"
         parts = [f"{text} ({name}{between}, {cases})", claim]

@@ -78,7 +78,7 @@ def gate_rule(cls: type[_Rule]) -> type[_Rule]:
 BY = GateKey(
     str, "a label; the gate is about every group of cases with the same value of this label", "the whole suite"
 )
-MIN_CASES = GateKey(int, "with `by`: groups with fewer cases are listed, not judged", least=1)
+MIN_CASES = GateKey(int, "with `by`: groups with fewer cases are listed, not evaluated", least=1)
 PARTIAL = GateKey(bool, "whether to judge the gate even if some cases did not run")
 MIN_SCORED = GateKey(
     int,
@@ -98,13 +98,13 @@ class GateResult:
 
     Attributes:
         gate: The gate as text.
-        outcome: ``passed``, ``failed``, ``undecided`` (no drop that is possible could have been established) or
+        outcome: ``passed``, ``failed``, ``undecided`` (no drop that is possible could have been significant) or
             ``not_judged`` (part of the suite did not run).
         value: What was compared; with ``by``, the group that is furthest from its limit.
         limit: The number that it was compared with.
         reason: One sentence for people.
         line: Of the gate in its file; 0 if it has none.
-        undecided: Whether nothing could have been established; such a gate may have failed by the observed drop.
+        undecided: Whether nothing could have been significant; such a gate may have failed by the observed drop.
         low: Lower bound of the interval of `value`, where that is a change against another run; else the interval is
             that of the metric.
         high: Upper bound.
@@ -205,7 +205,7 @@ class Gate:
         metric: A metric of the suite, or ``pass_rate``.
         statistic: ``value`` (over summed counts) or one of the cases' own scores, such as ``mean``.
         by: Judge every group of this label on its own.
-        min_cases: Groups of which fewer cases ran, or can be compared, are not judged.
+        min_cases: Groups of which fewer cases ran, or can be compared, are not evaluated.
         min_scored: How many cases must have a score; with fewer, the gate fails.
         max_errors: How many errored cases are tolerated.
         max_skipped: How many cases may be skipped at run time, by a target, a fixture or a mark; tags are free.
@@ -255,7 +255,7 @@ class Gate:
     """True if the gate makes a claim of its own, which is adjusted with those of other gates."""
 
     fewest_units: ClassVar[int] = 0
-    """With fewer cases or clusters, the gate is not judged before all cases have run."""
+    """With fewer cases or clusters, the gate is not evaluated before all cases have run."""
 
     @property
     def subject(self) -> str:
@@ -415,7 +415,7 @@ class ScoreGate(Gate):
             unjudged: Why this run cannot judge the gate's metric.
         """
         if why := unjudged or ("" if self.partial else incomplete):
-            return self.result("not_judged", None, f"not judged: {why}")
+            return self.result("not_judged", None, f"not evaluated: {why}")
         return self.result(*self.verdict(result))
 
     def verdict(self, result: "Result") -> tuple[GateOutcome, float | None, str]:

@@ -81,7 +81,7 @@ _COUNTS = {
 
 @gate_rule
 class DropGate(ClaimGate):
-    """A gate that fails if a drop beyond `max_drop` is established, or half of the cases got worse beyond luck.
+    """A gate that fails if a drop beyond `max_drop` is significant, or half of the cases got worse beyond luck.
 
     Attributes:
         undecided: What counts without proof: ``observed``, a collapse of half of the cases that luck does not explain;
@@ -103,7 +103,7 @@ class DropGate(ClaimGate):
     tags: ClassVar = ("max_drop",)
     rule: ClassVar = "significant_drop"
     former: ClassVar = "proven_drop"
-    meaning: ClassVar = "fail if a larger drop is established"
+    meaning: ClassVar = "fail if a larger drop is significant"
     title: ClassVar = "a gate with max_drop"
     refutes: ClassVar = True
 
@@ -120,7 +120,7 @@ class DropGate(ClaimGate):
         if beyond and collapsed and made_up_tail(evidence.estimate, metric) <= 1 - self.confidence:
             return "failed", f"failed without proof: {self._worse(evidence, metric)}"
         if not self.undecided_by(evidence, metric):
-            return "passed", "within chance" if beyond else ""
+            return "passed", "not significant" if beyond else ""
         open_ = self._cannot_tell(evidence, metric)
         return ("failed", f"failed without proof: {open_}") if self.undecided == "fail" else ("undecided", open_)
 
@@ -201,7 +201,7 @@ class DropGate(ClaimGate):
         return ""
 
     def never_decides(self, units: Callable[[str | None], int]) -> str:
-        """Say why the gate cannot establish any drop, or nothing; that of groups is not known beforehand.
+        """Say why no drop is significant to the gate, or nothing; that of groups is not known beforehand.
 
         If each of n independent cases falls, a sign test has the one-sided p-value 2^-n, and no test a smaller one.
         """
@@ -210,7 +210,7 @@ class DropGate(ClaimGate):
         if self.by is not None or 0.5 ** (count + (self.test == "mcnemar_mid_p")) <= level:
             return ""
         drawn = counted(count, "cluster" if self.cluster_by else "case")
-        return f"with {drawn} no drop can be established: {_COUNTS[self.undecided]}"
+        return f"with {drawn} no drop can be significant: {_COUNTS[self.undecided]}"
 
 
 @gate_rule
@@ -243,7 +243,7 @@ class SafeGate(TestedGate):
     rule: ClassVar = "non_inferiority"
     former: ClassVar = "proven_safe"
     label: ClassVar = "non_inferiority"
-    meaning: ClassVar = "fail unless a smaller drop is established"
+    meaning: ClassVar = "fail unless a larger drop is ruled out"
     title: ClassVar = "a gate with rule non_inferiority"
     proves_safety: ClassVar = True
     proof: ClassVar = "ruled out"
@@ -298,7 +298,7 @@ WATCHED_RUNS = (1, 3, 10)
 
 @gate_rule
 class AnytimeGate(ChangeGate):
-    """A gate that fails if the runs since the approval, weighed together, establish a drop beyond `max_drop`.
+    """A gate that fails if the runs since the approval, weighed together, show a significant drop beyond `max_drop`.
 
     Its level holds however many runs follow.
     """
@@ -309,7 +309,9 @@ class AnytimeGate(ChangeGate):
     tags: ClassVar = ("max_drop",)
     rule: ClassVar = "anytime"
     label: ClassVar = "anytime"
-    meaning: ClassVar = "fail if [all runs since the approval](#watching-every-commit) establish a larger drop"
+    meaning: ClassVar = (
+        "fail if a larger drop is significant over [all runs since the approval](#watching-every-commit)"
+    )
     title: ClassVar = "a gate with rule anytime"
     refutes: ClassVar = True
     weighs_runs: ClassVar = True
@@ -326,7 +328,7 @@ class AnytimeGate(ChangeGate):
     def weigh(self, finding: GateEvidence, earlier: "Sequence[WatchedRun]") -> "tuple[GateEvidence, WatchedRun | None]":
         """Judge the gate, whose drop has been examined.
 
-        It fails if all runs together establish a drop, and this run by itself would too if nobody had looked before.
+        It fails if the drop is significant over all runs, and in this run by itself, as if nobody had looked before.
 
         Args:
             finding: The drop of this run.
@@ -357,7 +359,7 @@ class AnytimeGate(ChangeGate):
         weight = f"evidence {seen.evidence:.3g} of {needed:.3g}, this run {seen.alone:.2f} of {alone:.2f} deviations"
         parts = (
             f"{values}, {number(seen.drop)} in {stretch} ({counted(data.cases, 'case')})",
-            f"{self.claim(established=proven)}, {weight}",
+            f"{self.claim(significant=proven)}, {weight}",
             *evidence.notes,
         )
         outcome: GateOutcome = "failed" if proven else "passed"
@@ -365,7 +367,7 @@ class AnytimeGate(ChangeGate):
 
 
 def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:
-    """Yield the gates that cannot establish any drop, however large, with the reason; those by groups aside.
+    """Yield the gates to which no drop is significant, however large, with the reason; those by groups aside.
 
     Args:
         gates: Of a suite.
@@ -385,7 +387,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
 
     Args:
         findings: Of gates that are a family.
-        files: The suite file of each, if they are of several. Claims that are not judged then count as tests without
+        files: The suite file of each, if they are of several. Claims that are not evaluated then count as tests without
             any evidence: a suite that did not run makes no verdict on another one bolder.
 
     Returns:
@@ -445,7 +447,8 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateRes
         low, high = (evidence is not None and gate.change_bounds(evidence.interval)) or (None, None)
         verdict = replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
         return _with_cause(verdict, zip(finding.examined, among, strict=True))
-    note = f"; not judged, under {counted(gate.min_cases, 'case')}: {several(finding.small)}" if finding.small else ""
+    small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {several(finding.small)}"
+    note = small if finding.small else ""
     failed = [each for each in verdicts if each[1] == "failed"]
     worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])
     group, outcome, drop, reason = worst_first[0]

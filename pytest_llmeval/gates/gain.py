@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @gate_rule
 class GainGate(ClaimGate):
-    """A gate that fails unless a gain over another system is established."""
+    """A gate that fails unless a gain over another system is significant."""
 
     max_drop: float = owned(kw_only=False, min_gain=GateKey(float, "the gain over another system that is required"))
 
@@ -22,7 +22,7 @@ class GainGate(ClaimGate):
     needs: ClassVar = {"against": "a gain is one over another system"}
     rule: ClassVar = "non_inferiority"
     former: ClassVar = "proven_safe"
-    meaning: ClassVar = "fail unless the gain is established"
+    meaning: ClassVar = "fail unless the gain is significant"
     title: ClassVar = "a gate with min_gain"
     proves_safety: ClassVar = True
     noun: ClassVar = "gain"
@@ -61,18 +61,19 @@ class GainGate(ClaimGate):
 
 @gate_rule
 class GainLackGate(GainGate):
-    """A gate that fails if a gain over another system is established to be smaller than it has to be."""
+    """A gate that fails if the gain over another system that is required is ruled out."""
 
     rule: ClassVar = "significant_drop"
     former: ClassVar = "proven_drop"
     label: ClassVar = "significant_drop"
-    meaning: ClassVar = "fail if a smaller gain is established"
+    meaning: ClassVar = "fail if the gain is ruled out"
     title: ClassVar = "a gate with min_gain and rule significant_drop"
     refutes: ClassVar = True
     proves_safety: ClassVar = False
+    proof: ClassVar = "ruled out"
 
     def claimed(self, whose: str = "") -> str:
-        return f"a gain{whose} under {limit(self.allowed)}"
+        return f"a gain{whose} of {limit(self.allowed)}"
 
     @property
     def contrary(self) -> str:
@@ -81,10 +82,10 @@ class GainLackGate(GainGate):
 
 @gate_rule
 class LiftGate(GainGate):
-    """A gate that passes if the gain is established, fails if a smaller one is, and else cannot tell."""
+    """A gate that passes if the gain is significant, fails if it is ruled out, and else cannot tell."""
 
     rule: ClassVar = "decided"
-    meaning: ClassVar = "pass if the gain is established, fail if a smaller one is, else undecided"
+    meaning: ClassVar = "pass if the gain is significant, fail if it is ruled out, else undecided"
     title: ClassVar = "a gate with min_gain and rule decided"
     proves_safety: ClassVar = False
     noun: ClassVar = "lift"
@@ -101,7 +102,7 @@ class LiftGate(GainGate):
             return "passed", ""
         beyond = evidence.drop is not None and evidence.drop > self.max_drop
         if beyond and evidence.tails is not None and self.sides * evidence.tails.above <= 1 - self.confidence:
-            return "failed", f"a gain under {limit(self.allowed)} is established"
+            return "failed", f"a gain of {limit(self.allowed)} is ruled out"
         return "undecided", self._cannot_tell(evidence, metric)
 
     def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
@@ -121,4 +122,4 @@ class LiftGate(GainGate):
         if needed is None or needed <= data.units:
             return text
         clusters = " clusters" if data.units < data.cases else ""
-        return f"{text}. {needed - data.units} more{clusters} would establish the gain that is observed, if it is true"
+        return f"{text}. {needed - data.units} more{clusters} would make the observed gain significant, if it is true"

@@ -366,7 +366,7 @@ class LimitGate(ScoreGate):
                 continue
             outcome, value, reason = self._verdict(group, metric, None if scores is None else scores[group.rows])
             judged.append((self._slack(value), name, outcome, value, reason))
-        note = f"; not judged, under {counted(self.min_cases, 'case')}: {several(small)}" if small else ""
+        note = f"; not evaluated, under {counted(self.min_cases, 'case')}: {several(small)}" if small else ""
         if not judged:
             return "failed", None, f"no group by {by!r} has {counted(self.min_cases, 'case')}{note}"
         failed = [each for each in judged if each[2] == "failed"]

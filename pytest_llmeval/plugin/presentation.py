@@ -185,7 +185,7 @@ def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:
 def _categories(verdicts: Sequence[VerdictReport]) -> list[str]:
     """Return the category of each verdict: gates and snapshots are counted apart from cases."""
     kinds = [each.name.partition("[")[0] for each in verdicts]
-    words = {"passed": "passed", "undecided": "undecided", "not_judged": "not judged"}
+    words = {"passed": "passed", "undecided": "undecided", "not_judged": "not evaluated"}
     keys = [
         (kind, words.get(each.outcome, "")) if kind in _KINDS else ("", "")
         for kind, each in zip(kinds, verdicts, strict=True)

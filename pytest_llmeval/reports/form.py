@@ -50,8 +50,8 @@ EXCUSED = ("xfailed", "known_failure")
 
 FAILING = ("failed", "errored", *EXCUSED)
 RunVerdict: TypeAlias = Literal["failed", "incomplete", "undecided", "passed"]
-"""The verdict on a suite or a run, the worst first: ``incomplete`` if a case did not run, a gate was not judged, or no
-case has a score."""
+"""The verdict on a suite or a run, the worst first: ``incomplete`` if a case did not run, a gate was not evaluated,
+or no case has a score."""
 
 STATUSES = ("stable pass", "flaky", "stable fail", "error")
 

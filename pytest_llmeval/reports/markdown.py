@@ -45,7 +45,7 @@ VERDICTS = {
     "passed": "passed",
     "failed": "**FAILED**",
     "undecided": "**undecided**",
-    "not_judged": "not judged",
+    "not_judged": "not evaluated",
     "incomplete": "incomplete",
 }
 

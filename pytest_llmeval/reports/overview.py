@@ -216,7 +216,7 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
 
 
 def not_judged(suite: SuiteReport, prefix: str = "") -> Iterator[Line]:
-    """Yield one line for all gates that were not judged."""
+    """Yield one line for all gates that were not evaluated."""
     waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
     if waiting:
         yield Line(printable(f"{prefix}{len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}"), "yellow")

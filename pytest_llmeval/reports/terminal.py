@@ -274,7 +274,7 @@ _SIGNS = {
     "passed": ("PASSED", "green"),
     "failed": ("FAILED", "red"),
     "undecided": ("UNDECIDED", "yellow"),
-    "not_judged": ("NOT JUDGED", "yellow"),
+    "not_judged": ("NOT EVALUATED", "yellow"),
 }
 
 

@@ -541,7 +541,7 @@ def _lacks(record: CaseRecord) -> bool:
 
 
 def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotMode) -> Iterator[str]:
-    """Yield why a run does not pass although nothing in it failed: it was cut short, or gates were not judged."""
+    """Yield why a run does not pass although nothing in it failed: it was cut short, or gates were not evaluated."""
     if run.unfinished:
         why = run.broken or "they sent no report"
         yield f"{counted(len(run.unfinished), 'selected test')} of eval suites did not run: {why}"
@@ -555,7 +555,7 @@ def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotM
     elsewhere = 0 if terms.is_kept else left_to_others(run, terms, mode)
     if elsewhere and waiting:
         yield (
-            f"{counted(len(waiting), 'gate')} not judged: a plugin deselected {counted(elsewhere, 'test')} of eval "
+            f"{counted(len(waiting), 'gate')} not evaluated: a plugin deselected {counted(elsewhere, 'test')} of eval "
             "suites. If these run elsewhere, keep the results of each part with --llmeval-report=PART.llmeval, and "
             "judge them together with 'llmeval merge'"
         )

@@ -56,12 +56,13 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
     gates = _judge_claims(claims, scope.terms.family)
     suites = [replace(each, gates=[*each.gates, *gates.get(each.key, ())]) for each in examined]
     verdicts: list[SuiteVerdict] = [
-        (key, GateResult("summary", "failed", None, None, f"not judged: {why}")) for key, why in failures.items()
+        (key, GateResult("summary", "failed", None, None, f"not evaluated: {why}")) for key, why in failures.items()
     ]
     verdicts += [verdict for each in suites for verdict in _verdicts(each, scope.run.broken)]
     verdicts.sort(key=lambda verdict: (verdict[0].display_path, verdict[0].test, verdict[0].variant))
     notes = [
-        f"{key.display_path}: not judged: {why}" for key, why in sorted(failures.items(), key=lambda each: each[0][1:])
+        f"{key.display_path}: not evaluated: {why}"
+        for key, why in sorted(failures.items(), key=lambda each: each[0][1:])
     ]
     notes += _family_notes(claims, scope.terms.family)
     return Judged(suites, verdicts, [*notes, *_notes(suites, scope)])
@@ -111,7 +112,7 @@ def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[Suit
             verdicts = iter(judge_together([each for own in together for each in own.evidence], files))
             settled = [pair for each in together for pair in each.settled(list(islice(verdicts, len(each.evidence))))]
         except Exception as error:  # noqa: BLE001 (numbers of one family, which cost no other)
-            fault = GateResult("gates on changes", "failed", None, None, f"not judged: {fault_of(error)}")
+            fault = GateResult("gates on changes", "failed", None, None, f"not evaluated: {fault_of(error)}")
             settled = [(each.key, fault) for each in together]
         for key, verdict in settled:
             gates.setdefault(key, []).append(verdict)
@@ -289,7 +290,7 @@ def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> Snapsh
         return SnapshotJudgement()
     if unjudged:
         return SnapshotJudgement(
-            [SnapshotVerdict(EVERYTHING, "not_judged", "not_judged", reason=f"not judged: {unjudged}")]
+            [SnapshotVerdict(EVERYTHING, "not_judged", "not_judged", reason=f"not evaluated: {unjudged}")]
         )
     from pytest_llmeval.baselines.baselines import judge_snapshot
 
@@ -363,7 +364,7 @@ def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
     try:
         compared = list(_compared(variants))
     except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
-        gate = GateResult("between systems", "failed", None, None, f"not judged: {fault_of(error)}")
+        gate = GateResult("between systems", "failed", None, None, f"not evaluated: {fault_of(error)}")
         yield _Claims(first.key, [], lambda _: [(first.key, gate)])
         return
 
@@ -388,7 +389,7 @@ def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateRes
         missing = [name for name in (gate.system, gate.against) if name and name not in variants]
         if missing and gate.system not in suite.systems.keys() - variants.keys():
             place = gate.system if gate.system in variants else first
-            yield place, gate.result("not_judged", None, f"not judged: no system {missing[0]!r} ran")
+            yield place, gate.result("not_judged", None, f"not evaluated: no system {missing[0]!r} ran")
 
 
 def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, GateEvidence]]":
@@ -434,7 +435,7 @@ def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, Judge
 
     other = variants[gate.against]
     if any(gate.metric in each.off for each in (system, other)):
-        return GateEvidence(gate, outcome="not_judged", reason="not judged: judges are off")
+        return GateEvidence(gate, outcome="not_judged", reason="not evaluated: judges are off")
     incomplete = "; ".join(
         f"{name}: {each.incomplete}"
         for name, each in ((system.key.variant, system), (gate.against, other))

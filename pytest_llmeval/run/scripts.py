@@ -66,7 +66,7 @@ class SuiteResult(Result):
         """Check that no gate failed and that each was judged; an undecided gate is no failure, as in pytest.
 
         Raises:
-            AssertionError: A gate failed or was not judged, each with its reason; or the suite has no gates.
+            AssertionError: A gate failed or was not evaluated, each with its reason; or the suite has no gates.
         """
         from pytest_llmeval.reports.terminal import gate_line
 

@@ -285,7 +285,7 @@ class SnapshotEntry:
         metrics: Which metrics; ``None`` for all.
         not_comparable: What happens if the approved scores are of other data or another evaluator.
         history: How many approvals the file remembers.
-        anchor: Whether a run that is established to be better becomes the anchor, or only one that the user names.
+        anchor: Whether a run that is significantly better becomes the anchor, or only one that the user names.
         pool: How many of the last approved runs of equal data are the baseline of gates together.
     """
 

@@ -46,7 +46,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         types: Part of a case to the type that Python tests get it in.
         objects: Names of targets, worlds and models to what Python passes by value.
         checked: Whether some of its cases have checks.
-        faults: Faults that do not concern every case; the good cases run, but gates are not judged.
+        faults: Faults that do not concern every case; the good cases run, but gates are not evaluated.
         faulty: How many cases cannot run because of them.
         on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
         turns: Label of an evaluator to the turns of conversations that it reads.

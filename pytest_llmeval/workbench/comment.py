@@ -48,7 +48,7 @@ from pytest_llmeval.workbench.comment_parts import (
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Write a JSON report as Markdown for a comment on a pull request: verdict, gates, established falls, the cases "
+        "Write a JSON report as Markdown for a comment on a pull request: verdict, gates, significant drops, the cases "
         "that got worse with question and answers; all else is folded. No token is needed. The exit code is 2 if a "
         "report cannot be used; the comment then says why. A baseline that does not exist is only mentioned."
     )

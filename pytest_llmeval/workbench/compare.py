@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COMPARE = (
     "Compare two runs over the cases that ran in both, by the metrics that the suite gates or names. The exit code is "
-    "1 if a drop larger than --max-drop is established, and 2 if a report cannot be used, a metric is unknown, or a "
+    "1 if a drop larger than --max-drop is significant, and 2 if a report cannot be used, a metric is unknown, or a "
     "suite has nothing to compare."
 )
 
@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="confidence level of the intervals (default: 0.95)",
     )
     parser.add_argument(
-        "--max-drop", type=amount, metavar="NUMBER", help="fail if a larger drop of a metric is established"
+        "--max-drop", type=amount, metavar="NUMBER", help="fail if a larger drop of a metric is significant"
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="compare only this metric; can be repeated")
     parser.add_argument("--by", metavar="LABEL", help="compare the groups of this label as well")
@@ -215,7 +215,7 @@ def _table(by_metric: "Mapping[str, MetricChange]", options: Namespace) -> Itera
         for name, each in by_metric.items()
     ]
     between = f"{options.confidence * 100:g}% interval"
-    headers = ("metric", "baseline", "value", "change", between, "p", "cases", "detectable", "verdict")
+    headers = ("metric", "baseline", "value", "change", between, "p", "cases", "MDE", "verdict")
     align = ("left", *["right"] * (len(headers) - 2), "left")
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
     notes: dict[str, list[str]] = {}

@@ -173,7 +173,7 @@ def _gates(point: "Point") -> str:
     failed = len(point.failed_gates)
     if failed:
         return f"FAILED {failed}/{judged}"
-    return f"passed {judged}" if judged else "not judged"
+    return f"passed {judged}" if judged else "not evaluated"
 
 
 def _wrapped(text: str) -> list[str]:

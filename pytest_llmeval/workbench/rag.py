@@ -35,7 +35,7 @@ _WORTH_FINDING = 0.2
 _MAX_DROP = 0.02
 _SHARE_PASSED = 0.9
 _FIXED = {"f1": 0.3, "faithfulness": 0.8, "factual_f1": 0.5}
-"""Limits for suites too small to establish a drop."""
+"""Limits for suites in which no drop is significant."""
 _FIXED_RECALL = 0.5
 _K = 5
 """How many retrieved documents count if it is not known how many passages an answer has."""
@@ -373,7 +373,7 @@ def _gates(findings: _Findings, count: int) -> Iterator[str]:
     failing = f"at most {most} of {count} may fail" if most else f"none of {count} may fail"
     yield f"  - pass_rate >= {limit(share)}  # {failing} their checks"
     if drops and detectable is not None:
-        yield f"  # Fail if it is established that a score fell by more than {_MAX_DROP}. With {cases}, a true drop of"
+        yield f"  # Fail if a score fell significantly by more than {_MAX_DROP}. With {cases}, a true drop of"
         yield f"  # {detectable:.2f} is found in 80 of 100 runs, if a change moves the score of a case by about"
         yield f"  # {_SPREAD}. After the first approved run, llmeval power measures it."
         yield from (f"  - {{metric: {name}, max_drop: {_MAX_DROP}}}" for name in metrics)
@@ -381,7 +381,7 @@ def _gates(findings: _Findings, count: int) -> Iterator[str]:
             yield f"# stop: when_decided  # asks less; needs gates on {' and '.join(pooled)} in place of these"
     elif metrics:
         needed = plan.cases(_WORTH_FINDING)
-        yield f"  # Too few to establish that a score fell: to find a drop of {_WORTH_FINDING}, it takes about {needed}"
+        yield f"  # Too few for a significant drop: to find a drop of {_WORTH_FINDING}, it takes about {needed}"
         yield "  # cases. So fixed limits decide; set them to what your application reaches."
         yield from (f"  - {name} >= {limit(_FIXED.get(name, _FIXED_RECALL))}" for name in metrics)
 

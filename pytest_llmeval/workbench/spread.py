@@ -65,7 +65,7 @@ class Plan:
     Attributes:
         spread: Of the differences of cases.
         confidence: Of the test, which is two-sided.
-        allowed: The drop that is tolerated; only what goes beyond it can be established.
+        allowed: The drop that is tolerated; only what goes beyond it can be significant.
         runs: Within how many runs that have the drop a gate with ``rule: anytime`` is to find it; 0: one test does.
         tests: By how much the level is divided: gates that are judged together, times the groups of this one.
         room: The largest drop that is possible.
@@ -112,7 +112,7 @@ class Plan:
 
     @property
     def _fewest(self) -> int:
-        """The fewest cases: fewer than so many clusters cannot establish that all of them fell."""
+        """The fewest cases: fewer than so many clusters cannot show that all of them fell."""
         if self.safe or self.runs:
             return 1
         units = math.ceil(-math.log2(self._tail) - _ROUNDING)

@@ -40,7 +40,7 @@ def test_a_drop_that_a_milder_judge_hides_is_found_across_the_bridge(suites: Sui
     assert found[GATE][0] == "failed"
     assert "0.5000 -> 0.0000, drop 0.5000" in found[GATE][1]
     assert "the new one passes 20 of 20 answers that it passed, and 10 of 20 others" in found[GATE][1]
-    assert "a drop beyond 0.05 is established" in found[GATE][1]
+    assert "a drop beyond 0.05 is significant" in found[GATE][1]
     outcome, reason = found["judge_score"]
     assert outcome == "failed"
     assert reason.startswith("fell from 0.5 to 0, worse by 0.5; tolerance ")

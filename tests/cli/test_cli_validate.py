@@ -91,7 +91,7 @@ def test_a_gate_that_so_few_cases_can_never_decide_is_named(
     _, lines, _ = validate(capsys, "s.eval.yaml")
     cases_are = "1 case" if count == 1 else f"{count} cases"
     counts = "the gate fails if half of the cases get worse"
-    note = f"s.eval.yaml: note: drop(f1) <= 0.1: with {cases_are} no drop can be established: {counts}"
+    note = f"s.eval.yaml: note: drop(f1) <= 0.1: with {cases_are} no drop can be significant: {counts}"
     assert lines[1:] == [note] * noted
 
 

@@ -251,11 +251,11 @@ def test_records_of_skills_are_undecided_and_say_what_is_missing(capsys: pytest.
     for skill, record in RECORDS.items():
         data = verdict(capsys, written("arms.jsonl", arms(*record)), "--gates", "lift(score) >= 0")
         assert (data["verdict"], data["exit_code"]) == ("undecided", 2), skill
-        said = "the gain that is observed is not above 0" if record == (1, 1, 1) else "more would establish the gain"
+        said = "is observed is not above 0" if record == (1, 1, 1) else "more would make the observed gain"
         assert said in data["why"][0], skill
         (cases,) = data["cases"].values()
         assert [len(cases[name]) for name in ("discriminates", "always_passes")] == [record[0] + record[2], record[1]]
-    assert "25 more would establish the gain that is observed" in data["why"][0]
+    assert "25 more would make the observed gain significant" in data["why"][0]
 
 
 def test_a_lift_is_established_or_refuted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -265,7 +265,7 @@ def test_a_lift_is_established_or_refuted(capsys: pytest.CaptureFixture[str]) ->
         capsys.readouterr().out
     )
     assert gate(worse) == 1
-    assert "failed: lift(score) >= 0, against without: a gain under 0 is established" in capsys.readouterr().out
+    assert "failed: lift(score) >= 0, against without: a gain of 0 is ruled out" in capsys.readouterr().out
     assert gate(better, "--min-cases", "19") == 2
     assert "score: 18 cases could tell with against without, expected 19" in capsys.readouterr().out
     alone = written("alone.jsonl", arms(18, 6, 0)[::2])

@@ -27,7 +27,7 @@ def test_a_failed_gate_names_the_cases_and_the_label_that_explain_it() -> None:
     assert verdict.cause.startswith(
         f"score fell 0.9833 -> 0.8333 (limit 0.02). 9 cases worse, 7 of 7 with talk=api: {lost} and 2 more. p 0.0"
     )
-    assert verdict.cause.endswith(verdict.reason.partition("established, p ")[2].partition(";")[0] + ".")
+    assert verdict.cause.endswith(verdict.reason.partition("significant, p ")[2].partition(";")[0] + ".")
     assert verdict.fallen == (*lost.split(", "), "c020", "c040")
 
 

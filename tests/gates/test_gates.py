@@ -312,13 +312,13 @@ def test_percentiles_of_a_group_read_its_own_cases() -> None:
 def test_small_groups_are_not_judged_but_named() -> None:
     verdict = by(0.1, min_cases=2).judge(result(groups=GROUPS))
     assert verdict.outcome == "passed"
-    assert verdict.reason.endswith("; not judged, under 2 cases: other")
+    assert verdict.reason.endswith("; not evaluated, under 2 cases: other")
 
 
 def test_a_gate_with_no_group_large_enough_fails() -> None:
     verdict = by(0.1, min_cases=3).judge(result(groups=GROUPS))
     assert (verdict.outcome, verdict.value) == ("failed", None)
-    assert verdict.reason.startswith("no group by 'kind' has 3 cases; not judged, under 3 cases: ")
+    assert verdict.reason.startswith("no group by 'kind' has 3 cases; not evaluated, under 3 cases: ")
 
 
 def test_a_group_without_any_score_fails_as_a_suite_without_any_does() -> None:
@@ -333,7 +333,7 @@ def test_a_group_without_any_score_fails_as_a_suite_without_any_does() -> None:
 def test_part_of_a_suite_is_not_judged(gate: Gate) -> None:
     verdict = gate.judge(result(groups=GROUPS), "12 of 300 cases ran")
     assert (verdict.outcome, verdict.value) == ("not_judged", None)
-    assert verdict.reason == "not judged: 12 of 300 cases ran"
+    assert verdict.reason == "not evaluated: 12 of 300 cases ran"
 
 
 def test_a_partial_gate_judges_part_of_a_suite() -> None:

@@ -53,7 +53,7 @@ def test_a_drop_that_no_gate_can_find_is_not_promised() -> None:
 @pytest.mark.parametrize("size", [20, 100, 400])
 def test_the_promised_drop_of_a_share_is_found_in_eighty_of_a_hundred_runs(size: int) -> None:
     reason = promised(judge(gate(test="mcnemar"), *binary(worse=0, better=0, same=size)))
-    drop = float(reason.removeprefix("smallest detectable drop "))
+    drop = float(reason.removeprefix("minimum detectable drop "))
     power = sum(
         stats.binom.pmf(worse, size, drop)
         for worse in range(size + 1)
@@ -217,6 +217,6 @@ def test_no_sentence_says_that_no_drop_is_found_next_to_one_that_is_established(
             there = [1] * good + [0] * (size - good)
             here = [1] * left + [0] * (size - left)
             found = judge(gate(0), run(here), run(there))
-            established += [found.reason] if " is established" in found.reason else []
+            established += [found.reason] if " is significant" in found.reason else []
     assert established
     assert [reason for reason in established if "no drop" in reason] == []

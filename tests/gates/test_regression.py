@@ -125,7 +125,7 @@ def test_the_reason_is_one_sentence_with_all_that_matters() -> None:
     assert found.value == pytest.approx(0.175)
     assert found.reason == (
         "score 0.9750 -> 0.8000, drop 0.1750 (95% interval 0.1150..0.2400, 200 paired cases); "
-        "a drop beyond 0.05 is established, p 0.0001; smallest detectable drop 0.1603"
+        "a drop beyond 0.05 is significant, p 0.0001; minimum detectable drop 0.1603"
     )
 
 
@@ -185,7 +185,7 @@ def test_tests_of_case_scores_refuse_a_pooled_metric_and_say_what_to_write(test:
     assert "accuracy is not a mean of them: use mean(accuracy) or test bootstrap" in found.reason
     again = judge(gate(metric="accuracy", test=test, statistic="mean"), pooled([1, 0] * 20), pooled([1, 1] * 20))
     whose = " of the typical case" if test == "wilcoxon" else ""
-    assert f"a drop{whose} beyond 0 is established" in again.reason
+    assert f"a drop{whose} beyond 0 is significant" in again.reason
 
 
 def test_permutation_exchanges_counts_of_a_pooled_metric_but_cannot_shift_them() -> None:
@@ -283,7 +283,7 @@ def test_without_baseline_metric_or_label_a_gate_fails() -> None:
 def test_part_of_a_suite_is_not_judged_unless_the_gate_says_so() -> None:
     both = binary(worse=40, better=0, same=60)
     found = judge(gate(), *both, incomplete="3 of 9 cases ran")
-    assert (found.outcome, found.reason) == ("not_judged", "not judged: 3 of 9 cases ran")
+    assert (found.outcome, found.reason) == ("not_judged", "not evaluated: 3 of 9 cases ran")
     assert judge(gate(partial=True), *both, incomplete="3 of 9 cases ran").outcome == "failed"
 
 
@@ -294,7 +294,7 @@ def test_groups_are_judged_one_by_one() -> None:
     found = judge(gate(by="talk", min_cases=10), here, there)
     assert found.outcome == "failed"
     assert found.reason.startswith("1 of 2 groups fail: x: score 1.0000 -> 0.3333, drop 0.6667")
-    assert found.reason.endswith("not judged, under 10 cases: z")
+    assert found.reason.endswith("not evaluated, under 10 cases: z")
     assert "by Hochberg over 2 groups" in found.reason
     assert judge(gate(by="talk", min_cases=10), there, there).reason.startswith("all 2 groups pass, largest drop x: ")
     assert judge(gate(by="talk", min_cases=99), here, there).reason == "no group by 'talk' has 99 cases to compare"

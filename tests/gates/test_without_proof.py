@@ -96,7 +96,7 @@ def test_what_counts_without_proof_is_an_option(undecided: str, outcome: str) ->
             "failed without proof: cannot tell: 6 cases. 18 more would find a drop of 0.5; or set max_drop to 0.3; or",
         ),
         ((3, 0, 2), {}, "failed without proof: 3 of 5 cases got worse"),
-        ((4, 1, 45), {}, "within chance"),
+        ((4, 1, 45), {}, "not significant"),
     ],
 )
 def test_a_reason_begins_with_the_verdict_and_goes_on_with_the_next_step(
@@ -126,6 +126,6 @@ def test_the_next_steps_do_what_they_promise(cases: int) -> None:
 def test_a_test_that_is_not_about_the_mean_names_the_typical_case() -> None:
     here, there = [0.0 if number % 7 == 0 else 0.99 for number in range(200)], [1.0] * 200
     found = judge(gate(0.02, test="wilcoxon"), run(here), run(there))
-    assert "a drop of the typical case beyond 0.02 is not established" in found.reason
+    assert "a drop of the typical case beyond 0.02 is not significant" in found.reason
     apart = judge(gate(test="wilcoxon"), run(noisy(50, 1, 0.4), start=100), run(noisy(60, 2)))
-    assert "a drop beyond 0 is established" in apart.reason  # by bootstrap, which is about the mean
+    assert "a drop beyond 0 is significant" in apart.reason  # by bootstrap, which is about the mean

@@ -85,7 +85,7 @@ def test_an_interrupt_leaves_a_report_of_what_finished(fragile: "Project") -> No
     assert ran.code == pytest.ExitCode.INTERRUPTED
     assert ran.outcomes("broken") == {"a": "passed", "interrupts": "not_run", "b": "not_run"}
     assert ran.gates("broken") == GATE
-    assert "1 of 1 gates not judged: 1 of 3 cases ran; KeyboardInterrupt" in ran.text
+    assert "1 of 1 gates not evaluated: 1 of 3 cases ran; KeyboardInterrupt" in ran.text
 
 
 def test_an_exit_asked_for_by_a_target_ends_the_run_with_its_code_and_a_report(fragile: "Project") -> None:

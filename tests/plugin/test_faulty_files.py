@@ -82,7 +82,7 @@ def test_a_faulty_case_leaves_the_others_running_and_the_gates_not_judged(projec
     assert "half.eval.yaml:5:28  cases[1].predicton: found the unknown key 'predicton'" in ran.section("ERRORS")
     assert "half.eval.yaml:6:5  cases[2]: found the id 'good' twice, expected it once (first in line 4)" in ran.text
     assert ran.verdicts()["half.eval.yaml::gate[f1 >= 0.5]"] == "SKIPPED"
-    assert "1 of 1 gates not judged: 2 of 4 cases ran; the suite's files have faults" in ran.text
+    assert "1 of 1 gates not evaluated: 2 of 4 cases ran; the suite's files have faults" in ran.text
     assert ran.suites["half"]["counts"] == {
         "total": 4,
         "passed": 2,

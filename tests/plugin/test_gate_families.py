@@ -76,7 +76,7 @@ def test_equally_good_suites_fail_alone_and_not_as_one_family(project: "Project"
     assert (ran.code, failed(ran)) == (0, [])
     assert ALL in ran.text
     assert HINT not in ran.text
-    assert " by Holm over 50 gates in 50 files; smallest detectable drop" in reason(ran, "s32")
+    assert " by Holm over 50 gates in 50 files; minimum detectable drop" in reason(ran, "s32")
 
     with_workers = project.run(workers=2, without=WITHOUT)
     assert gates(with_workers) == gates(ran)
@@ -110,7 +110,7 @@ def test_suites_that_did_not_run_make_no_verdict_bolder(project: "Project") -> N
     whole = project.run(without=WITHOUT)
     assert failed(whole) == ["s00", "s01"]
     selected = project.run("-k", "s01", without=WITHOUT)
-    assert " by Holm over 4 gates in 4 files, 3 of them not judged; " in reason(selected, "s01")
+    assert " by Holm over 4 gates in 4 files, 3 of them not evaluated; " in reason(selected, "s01")
     assert adjusted(selected, "s01") >= adjusted(whole, "s01")
     assert "4 gates in 4 files are one family" in selected.text
     assert gates(project.run("-k", "s01", workers=2, without=WITHOUT)) == gates(selected)
@@ -120,7 +120,7 @@ def test_suites_that_did_not_run_make_no_verdict_bolder(project: "Project") -> N
     project.write("test_first.py", "def test_that_fails():\n    assert False\n")
     stopped = project.run("-x", "s00.eval.yaml", "test_first.py", "s01.eval.yaml", without=WITHOUT)
     assert stopped.code == 1
-    assert " by Holm over 2 gates in 2 files, 1 of them not judged; " in reason(stopped, "s00")
+    assert " by Holm over 2 gates in 2 files, 1 of them not evaluated; " in reason(stopped, "s00")
     assert adjusted(stopped, "s00") >= adjusted(whole, "s00") / 2
 
 

@@ -73,7 +73,7 @@ def test_gates_of_all_forms_are_judged_alike_with_and_without_workers(project: "
             "failed",
             None,
             0.4,
-            "no group by 'kind' has 3 cases; not judged, under 3 cases: bad, good",
+            "no group by 'kind' has 3 cases; not evaluated, under 3 cases: bad, good",
         ),
         ("mean(f1) <= 0.6", "passed", 0.5, 0.6, "mean(f1) is 0.5000"),
         ("pass_rate >= 1 by kind", "passed", 1.0, 1.0, "all 2 groups pass, closest bad: pass_rate is 1.0000"),
@@ -116,7 +116,7 @@ def test_a_part_that_was_chosen_is_not_judged(project: "Project", arguments: tup
     assert ran.counts["passed"] == 3
     assert "s.eval.yaml::gate[f1 >= 0.9]" not in ran.verdicts()
     assert ran.verdicts()["s.eval.yaml::gate[f1 >= 0.95]"] == "PASSED"
-    assert "1 of 2 gates not judged: 2 of 4 cases ran" in ran.text
+    assert "1 of 2 gates not evaluated: 2 of 4 cases ran" in ran.text
     assert ran.gates("s") == {"f1 >= 0.9": "not_judged", "f1 >= 0.95": "passed"}
 
 

@@ -203,4 +203,4 @@ def test_ctrl_c_ends_a_bulk_suite_with_what_it_had(suite: "Judged") -> None:
     assert "KeyboardInterrupt" in said
     assert len(suite.kept()) >= ANSWERED
     assert "judge: " in said
-    assert "not judged" in said
+    assert "not evaluated" in said

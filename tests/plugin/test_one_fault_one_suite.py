@@ -65,7 +65,7 @@ def test_a_formula_that_gives_no_column_fails_its_own_suite_only(two: "Project",
     ran = two.run()
     assert ran.code == 1
     assert ran.gates("sound") == {"f1 >= 0.9": "failed"}
-    assert "buggy.eval.yaml: not judged: " in ran.text
+    assert "buggy.eval.yaml: not evaluated: " in ran.text
     assert "INTERNALERROR" not in ran.text
 
 

@@ -42,7 +42,7 @@ def test_a_drop_that_is_established_fails_the_run_wherever_cases_ran(project: "P
     assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
     assert ran.verdicts()["s.eval.yaml::gate[drop(f1) <= 0.05]"] == "FAILED"
     assert reason(ran).startswith("f1 0.9500 -> 0.5833, drop 0.3667 (95% interval 0.2500..0.5000, 60 paired cases); ")
-    assert "a drop beyond 0.05 is established, p below 0.0001; smallest detectable drop" in reason(ran)
+    assert "a drop beyond 0.05 is significant, p below 0.0001; minimum detectable drop" in reason(ran)
 
 
 def test_a_change_that_may_be_noise_passes(project: "Project") -> None:
@@ -50,7 +50,7 @@ def test_a_change_that_may_be_noise_passes(project: "Project") -> None:
     write_suite(project, wrong=5)
     ran = project.run(without=WITH_SYRUPY)
     assert ran.code == 0
-    assert "a drop beyond 0.05 is not established" in reason(ran)
+    assert "a drop beyond 0.05 is not significant" in reason(ran)
     assert "only 2 cases changed" in reason(ran)
 
 
@@ -83,7 +83,7 @@ def test_a_part_of_the_suite_is_not_judged(project: "Project") -> None:
     write_suite(project, wrong=25, mode="items")
     ran = project.run("-k", "c00 or c01", without=WITH_SYRUPY)
     assert ran.code == 0
-    assert reason(ran) == "not judged: 2 of 60 cases ran"
+    assert reason(ran) == "not evaluated: 2 of 60 cases ran"
 
 
 def test_a_new_case_is_no_drop_of_the_others(project: "Project") -> None:
@@ -182,7 +182,7 @@ def test_runs_since_the_approval_are_weighed_together(project: "Project") -> Non
             break
     assert number > 1
     assert ran.gates("s") == {"drop(f1) <= 0, anytime": "failed"}
-    assert "a drop beyond 0 is established, evidence" in reason(ran)
+    assert "a drop beyond 0 is significant, evidence" in reason(ran)
     assert project.run("--snapshot-update", "--snapshot-anchor", without=WITH_SYRUPY).code == 0
     write_suite(project, wrong + 1, **ANYTIME)
     assert " of 1 run since the approval" in reason(project.run(without=WITH_SYRUPY))

@@ -53,7 +53,7 @@ def test_the_baseline_compares_on_the_same_cases(project: "Project", workers: in
     project.suite("s.eval.yaml", cases(wrong=10)[:10] + [{**each, "prediction": "y"} for each in cases()[10:]], **top)
     worse = project.run(workers=workers)
     assert worse.code == pytest.ExitCode.TESTS_FAILED
-    assert "a drop beyond 0.05 is established" in worse.suites["s"]["gates"][0]["reason"]
+    assert "a drop beyond 0.05 is significant" in worse.suites["s"]["gates"][0]["reason"]
 
 
 def test_a_sample_without_weights_may_stop_when_it_is_decided(project: "Project") -> None:

@@ -104,7 +104,7 @@ def test_exit_first_stops_the_run_and_leaves_the_gates_not_judged(project: "Proj
     assert ran.counts == {"passed": 1, "failed": 1, "skipped": 1}
     assert ran.suites["weak"]["counts"]["not_run"] == 3
     assert ran.verdicts()["weak.eval.yaml::gate[pass_rate >= 0.1]"] == "SKIPPED"
-    assert "1 of 1 gates not judged: 2 of 5 cases ran; stopping after 1 failures" in ran.text
+    assert "1 of 1 gates not evaluated: 2 of 5 cases ran; stopping after 1 failures" in ran.text
 
 
 def test_exit_first_under_xdist_interrupts_the_run(project: "Project") -> None:

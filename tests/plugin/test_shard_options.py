@@ -55,7 +55,7 @@ def halves(project: "Project", workers: int, *args: str) -> list["Ran"]:
 def test_a_part_that_nobody_keeps_does_not_pass(split: "Project", workers: int) -> None:
     for ran, left in zip(halves(split, workers), (2, 3), strict=True):
         assert ran.code == 1
-        assert f"exit code 1: 1 gate not judged: a plugin deselected {left} tests of eval suites" in ran.text
+        assert f"exit code 1: 1 gate not evaluated: a plugin deselected {left} tests of eval suites" in ran.text
         assert "--llmeval-report=PART.llmeval" in ran.text
 
 

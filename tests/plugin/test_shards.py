@@ -208,7 +208,7 @@ def files(checkout: Path) -> dict[str, str]:
 
 def test_a_shard_judges_no_gate_and_says_who_does(machines: Machines) -> None:
     for number, ran in machines.shown.items():
-        assert f"gates not judged: shard {number}/5 ran" in ran.out
+        assert f"gates not evaluated: shard {number}/5 ran" in ran.out
         assert "; run llmeval merge" in ran.out
         assert not re.search("gate (PASSED|FAILED)|snapshot", ran.out)
 

@@ -83,7 +83,7 @@ def test_without_judges_nothing_is_judged_and_nothing_approved(judged: Judged) -
     for update in ((), ("--snapshot-update",)):
         ran = judged.project.run("--llmeval-judge=off", *update)
         assert ran.code == 0, ran.text
-        assert "snapshot not judged: judges are off" in ran.text
+        assert "snapshot not evaluated: judges are off" in ran.text
         assert set(ran.gates("s").values()) == {"not_judged"}
         assert scores(judged.project) == before
 

@@ -221,7 +221,7 @@ def test_a_suite_is_not_judged_if_a_worker_crashes(approved: "Project") -> None:
     ran = approved.run(*arguments, "--max-worker-restart=1", workers=2, without=WITHOUT)
     assert snapshots(ran)["worse"] == {"*": "SKIPPED"}
     assert contents(approved) == before
-    assert "snapshot not judged: 3 of 4 cases ran; a worker crashed" in ran.text
+    assert "snapshot not evaluated: 3 of 4 cases ran; a worker crashed" in ran.text
 
 
 def test_a_run_that_ends_early_approves_nothing(changed: "Project", workers: int) -> None:

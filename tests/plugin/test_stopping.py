@@ -140,7 +140,7 @@ def test_a_drop_is_judged_against_the_baseline_which_complete_runs_write(project
     worse = project.run()
     assert worse.code == pytest.ExitCode.TESTS_FAILED
     assert worse.suites["s"]["stop"]["not_needed"] > 0
-    assert "a drop beyond 0.05 is established" in worse.suites["s"]["gates"][0]["reason"]
+    assert "a drop beyond 0.05 is significant" in worse.suites["s"]["gates"][0]["reason"]
     assert files == {path: path.read_bytes() for path in (project.path / "__llmeval__").iterdir()}
 
 
@@ -173,7 +173,7 @@ def test_systems_stop_together(project: "Project") -> None:
     assert stops[0] == stops[1] < CASES
     assert set(ran.gates("s[good]").values()) == {"passed"}
     assert len(ran.gates("s[good]")) == 2
-    assert "gain above 0.05 is established" in json.dumps(ran.suites["s[good]"]["gates"])
+    assert "gain above 0.05 is significant" in json.dumps(ran.suites["s[good]"]["gates"])
 
 
 def test_a_python_test_over_the_cases_stops_too(project: "Project") -> None:

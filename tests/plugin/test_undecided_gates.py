@@ -77,8 +77,8 @@ def test_a_drop_that_could_have_been_established_and_is_not_is_within_chance(pro
     assert ran.code == 0
     (gate,) = ran.report["suites"][0]["gates"]
     assert gate["outcome"] == "passed"
-    assert gate["reason"].startswith("within chance; ")
-    assert "smallest detectable drop" in gate["reason"]
+    assert gate["reason"].startswith("not significant; ")
+    assert "minimum detectable drop" in gate["reason"]
 
 
 def test_what_a_gate_that_wants_proof_does_is_no_option(project: Project) -> None:

@@ -1,4 +1,4 @@
-"""Gates that were not judged, and cases that did not run, in runs that would exit with 0."""
+"""Gates that were not evaluated, and cases that did not run, in runs that would exit with 0."""
 
 from typing import TYPE_CHECKING
 
@@ -105,7 +105,7 @@ def test_gates_that_a_selection_leaves_out_can_be_required(bot: "Project", selec
     assert bot.run(*selection).code == 0
     ran = bot.run(*selection, REQUIRE)
     assert ran.code == 1
-    assert f"exit code 1: {REQUIRE}: s.eval.yaml: pass_rate >= 0 (not judged: 1 of 2 cases ran)" in ran.text
+    assert f"exit code 1: {REQUIRE}: s.eval.yaml: pass_rate >= 0 (not evaluated: 1 of 2 cases ran)" in ran.text
 
 
 def test_required_gates_of_a_suite_that_is_deselected_as_a_whole_are_missed(bot: "Project") -> None:
@@ -113,7 +113,7 @@ def test_required_gates_of_a_suite_that_is_deselected_as_a_whole_are_missed(bot:
         bot.asking(f"{name}.eval.yaml", "bot:answer", name, gates=["f1 >= 0"])
     ran = bot.run("-k", "one", REQUIRE, workers=2)
     assert ran.code == 1
-    assert f"{REQUIRE}: two.eval.yaml: f1 >= 0 (not judged: 0 of 1 cases ran)" in ran.text
+    assert f"{REQUIRE}: two.eval.yaml: f1 >= 0 (not evaluated: 0 of 1 cases ran)" in ran.text
     assert bot.run("one.eval.yaml", REQUIRE, workers=2).code == 0
 
 
@@ -140,7 +140,7 @@ def test_gates_without_judges_can_be_required(project: "Project") -> None:
     project.suite("s.eval.yaml", [case], evaluators=["judge"], judge="openai:m", gates=["judge_score >= 0"])
     ran = project.run("--llmeval-judge=off", REQUIRE)
     assert ran.code == 1
-    assert "judge_score >= 0 (not judged: judges are off)" in ran.text
+    assert "judge_score >= 0 (not evaluated: judges are off)" in ran.text
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -170,4 +170,4 @@ def test_gates_are_not_all_there_is_to_require_where_a_suite_has_a_snapshot(proj
         project.suite("b.eval.yaml", cases, snapshot=True)
         ran = project.run(*options)
     assert ran.code == 1
-    assert f"{REQUIRE}: b.eval.yaml: snapshot not judged: 0 of 1 cases ran" in ran.text
+    assert f"{REQUIRE}: b.eval.yaml: snapshot not evaluated: 0 of 1 cases ran" in ran.text

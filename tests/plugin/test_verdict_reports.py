@@ -71,7 +71,7 @@ def test_what_passes_is_counted_by_kind_and_what_fails_as_a_failed_test() -> Non
         ("recording", "passed"),
     ]
     emit(session, [VerdictReport("/s", "s", name, outcome, "why") for name, outcome in found])
-    assert kept == ["gates passed", "gates passed", "", "gate not judged", "snapshot passed", ""]
+    assert kept == ["gates passed", "gates passed", "", "gate not evaluated", "snapshot passed", ""]
 
 
 @pytest.mark.parametrize(

@@ -112,18 +112,18 @@ def test_the_metric_of_a_gate_is_found(gate: str) -> None:
 
 
 def test_what_people_must_see_stays() -> None:
-    waiting = GateResult("f1 >= 0.5", "not_judged", None, None, "not judged: 1 of 2 cases ran")
+    waiting = GateResult("f1 >= 0.5", "not_judged", None, None, "not evaluated: 1 of 2 cases ran")
     doubt = SnapshotVerdict("*", "not_comparable", "passed", reason="not comparable: other cases")
     shown = suite_report("s", "s", RESULT, [waiting], 2, snapshot=[doubt], shared_inputs=20, left_out=3)
     lines = list(render(RunReport(run=RunStart("", 0, ""), suites=[shown]), verbosity=0, width=80))
     assert [line.colour for line in lines[1:5]] == ["yellow", "yellow", "yellow", ""]
     assert [line.text[:46] for line in lines[2:-1]] == [
         "s: snapshot not comparable: other cases",
-        "s: 1 of 1 gates not judged: 1 of 2 cases ran",
+        "s: 1 of 1 gates not evaluated: 1 of 2 cases ra",
         "s: only predicted cases: 3 left out",
         "s: warning: 20 of 2 cases have the input of an",
     ]
-    assert lines[-1] == Line("cases: 2 passed; gates: 1 not judged; snapshots: 1 passed", "yellow")
+    assert lines[-1] == Line("cases: 2 passed; gates: 1 not evaluated; snapshots: 1 passed", "yellow")
 
 
 def test_cases_gates_and_snapshots_are_counted_apart() -> None:

@@ -301,9 +301,9 @@ def test_more_verbosity_shows_groups_and_less_only_gates_that_fail() -> None:
 
 def test_gates_that_are_not_judged_are_told_once_at_every_verbosity() -> None:
     waiting = report([record("a", 0.5)], ["f1 >= 0.1", "f1 >= 0.9"], incomplete="1 of 3 cases ran")
-    assert lines(waiting).count("capitals: 2 of 2 gates not judged: 1 of 3 cases ran") == 1
-    assert lines(waiting, 1).count("2 of 2 gates not judged: 1 of 3 cases ran") == 1
-    assert lines(waiting, -1) == ["capitals: 2 of 2 gates not judged: 1 of 3 cases ran"]
+    assert lines(waiting).count("capitals: 2 of 2 gates not evaluated: 1 of 3 cases ran") == 1
+    assert lines(waiting, 1).count("2 of 2 gates not evaluated: 1 of 3 cases ran") == 1
+    assert lines(waiting, -1) == ["capitals: 2 of 2 gates not evaluated: 1 of 3 cases ran"]
 
 
 def test_colours_tell_passed_failed_and_waiting_apart() -> None:

@@ -147,8 +147,8 @@ def test_a_suite_that_cannot_be_judged_fails_and_costs_no_other() -> None:
     found = finished(run, [good, bug])
     assert verdicts(found) == [("a.eval.yaml", "failed"), ("b.eval.yaml", "passed"), ("c.eval.yaml", "failed")]
     assert [each.path for each in found.report.suites] == ["b.eval.yaml"]
-    assert found.notes[0] == "a.eval.yaml: not judged: the file has gone"
-    assert found.notes[1].startswith("c.eval.yaml: not judged: evaluator 'length': summarize failed: ZeroDivis")
+    assert found.notes[0] == "a.eval.yaml: not evaluated: the file has gone"
+    assert found.notes[1].startswith("c.eval.yaml: not evaluated: evaluator 'length': summarize failed: ZeroDivis")
 
 
 def test_suites_come_in_order_and_those_that_a_broken_run_did_not_reach_with_them() -> None:

@@ -47,7 +47,7 @@ def test_gates_of_a_suite_with_faulty_cases_are_not_judged_and_not_asserted() ->
     faulty = suite(cases=[*CASES, {"id": "x", "thresholds": {"f2": 1}}], gates=["f1 >= 0.4"])
     with pytest.warns(UserWarning, match="cases left out"):
         result = faulty.run(half)
-    with pytest.raises(AssertionError, match=r"gate NOT JUDGED  f1 >= 0.4  \(not judged: 10 of 11 cases ran"):
+    with pytest.raises(AssertionError, match=r"gate NOT EVALUATED  f1 >= 0.4  \(not evaluated: 10 of 11 cases ran"):
         result.assert_gates()
 
 
@@ -68,7 +68,7 @@ def test_the_gates_of_an_interrupted_run_are_not_judged() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted.run(answer)
     (gate,) = interrupted.last_result.gates
-    assert (gate.outcome, gate.reason) == ("not_judged", "not judged: 5 of 10 cases ran; the run was cut short")
+    assert (gate.outcome, gate.reason) == ("not_judged", "not evaluated: 5 of 10 cases ran; the run was cut short")
 
 
 DROPS = """\
@@ -125,7 +125,7 @@ def test_gates_between_systems_are_listed_in_the_run_of_the_system_that_they_are
     declared = ev.suite("capitals", cases=cases, systems=systems, gates=gates, evaluators=[ev.text(metrics=["f1"])])
     result = declared.run(lambda _: "Paris", system="small", progress=False)
     assert [(each.outcome, each.reason) for each in result.gates][1:] == [
-        ("not_judged", "not judged: no system 'large' ran")
+        ("not_judged", "not evaluated: no system 'large' ran")
     ]
     with pytest.raises(AssertionError, match="no system 'large' ran"):
         result.assert_gates()

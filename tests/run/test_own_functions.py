@@ -116,6 +116,6 @@ def test_a_gate_between_systems_of_which_one_ran_is_not_judged_with_a_reason() -
     gate = {"metric": "f1", "system": "new", "against": "old", "min_gain": 0.0}
     declared = suite(evaluators=[ev.text(metrics=["f1"])], systems=systems, reference="old", gates=[gate])
     (verdict,) = declared.run(lambda _: "x", system="new").gates
-    assert (verdict.outcome, verdict.reason) == ("not_judged", "not judged: no system 'old' ran")
-    with pytest.raises(AssertionError, match="NOT JUDGED"):
+    assert (verdict.outcome, verdict.reason) == ("not_judged", "not evaluated: no system 'old' ran")
+    with pytest.raises(AssertionError, match="NOT EVALUATED"):
         declared.last_result.assert_gates()

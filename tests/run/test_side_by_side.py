@@ -56,10 +56,10 @@ def test_a_gain_passes_only_if_it_is_established() -> None:
     passed = outcome(gate(system="large", against="small", min_gain=0.3))["large"]
     assert (passed.outcome, passed.gate) == ("passed", "gain(exact_match) >= 0.3, against small")
     assert (passed.value, passed.limit) == (pytest.approx(0.65), 0.3)
-    assert "a gain above 0.3 is established" in passed.reason
+    assert "a gain above 0.3 is significant" in passed.reason
     failed = outcome(gate(system="large", against="small", min_gain=0.6))["large"]
     assert failed.outcome == "failed"
-    assert "a gain above 0.6 is not established" in failed.reason
+    assert "a gain above 0.6 is not significant" in failed.reason
 
 
 def test_no_gain_is_established_where_no_case_changed() -> None:
@@ -82,7 +82,7 @@ def test_a_gain_may_be_refused_only_if_its_lack_is_established() -> None:
     assert outcome(close)["large"].outcome == "passed"
     lost = outcome(gate(system="small", against="large", min_gain=0.1, rule="significant_drop"))["small"]
     assert lost.outcome == "failed"
-    assert "a gain under 0.1 is established" in lost.reason
+    assert "a gain of 0.1 is ruled out" in lost.reason
 
 
 def test_a_drop_between_systems_is_that_of_a_baseline() -> None:
@@ -104,7 +104,7 @@ def test_a_gate_without_system_holds_for_every_other_one() -> None:
 def test_a_gate_on_a_system_that_did_not_run_is_not_judged() -> None:
     found = outcome(gate(system="large", against="small", min_gain=0.1), names=("large", "same"))
     assert found["large"].outcome == "not_judged"
-    assert found["large"].reason == "not judged: no system 'small' ran"
+    assert found["large"].reason == "not evaluated: no system 'small' ran"
 
 
 def test_systems_without_a_common_case_are_not_compared() -> None:

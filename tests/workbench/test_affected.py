@@ -251,7 +251,7 @@ ALL, CARRIED, ZEROS = "all run", "carried", "carried, and counted as 0"
 
 
 def alarms(rng: "np.random.Generator", *, fell: float, others_fell: float) -> dict[str, float]:
-    """Return how often a drop beyond the limit is established, by what is done with unaffected cases.
+    """Return how often a drop beyond the limit is significant, by what is done with unaffected cases.
 
     Args:
         rng: Draws the scores: each case has a level, and each run of it some noise.

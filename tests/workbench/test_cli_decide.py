@@ -147,7 +147,7 @@ def test_a_report_of_a_part_leaves_gates_undecided(folder: Path, capsys: pytest.
     data["suites"][0]["counts"]["not_run"] = 1
     path.write_text(json.dumps(data), encoding="utf-8")
     redecide(folder, "gates: [f1 >= 0.1]\n")
-    assert "UNDECIDED  gate f1 >= 0.1: not judged: 3 of 4 cases ran" in capsys.readouterr().out
+    assert "UNDECIDED  gate f1 >= 0.1: not evaluated: 3 of 4 cases ran" in capsys.readouterr().out
 
 
 def test_a_suite_that_the_report_does_not_have_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,7 +107,7 @@ def test_drops_are_established_and_ruled_out() -> None:
     assert bad is not None
     assert good is not None
     assert (bad.result.outcome, good.result.outcome) == ("failed", "passed")
-    assert "f1 drop 0.4000 in 60 of 200 cases; a drop beyond 0.02 is established" in bad.result.reason
+    assert "f1 drop 0.4000 in 60 of 200 cases; a drop beyond 0.02 is significant" in bad.result.reason
     assert "over all of them it is not beyond 0.02" in good.result.reason
 
 
@@ -117,7 +117,7 @@ def test_gains_are_established() -> None:
     assert found is not None
     assert lost is not None
     assert (found.result.outcome, lost.result.outcome) == ("passed", "failed")
-    assert "f1 gain 0.5000 in 60 of 200 cases; a gain above 0.05 is established" in found.result.reason
+    assert "f1 gain 0.5000 in 60 of 200 cases; a gain above 0.05 is significant" in found.result.reason
     assert found.result.value == pytest.approx(0.5)
 
 

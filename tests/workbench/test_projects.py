@@ -87,7 +87,7 @@ def write(folder: Path, **files: str) -> None:
             f"--target shop_api.main:answer {JUDGE}",
             "pip install -e . pytest-llmeval-suite",
             0,
-            "questions: 2 of 3 gates not judged: judges are off",
+            "questions: 2 of 3 gates not evaluated: judges are off",
             id="flat layout",
         ),
         pytest.param(

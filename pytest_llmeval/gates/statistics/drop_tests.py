@@ -48,7 +48,7 @@ class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, no
 
 
 class TestedChange(Protocol):
-    """A change that is to be established, as gates have it."""
+    """The change that a gate tests."""
 
     @property
     def max_drop(self) -> float:
@@ -387,7 +387,7 @@ class DropPower:
 
     @property
     def decides(self) -> bool:
-        """True if some possible drop could have been established."""
+        """True if some possible drop could have been significant."""
         return self.least <= self.level
 
 
@@ -430,12 +430,12 @@ def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None)
 
 
 def _needed(level: float, gate: TestedChange) -> int:
-    """Return how many cases have to fall, and no other rise, for a drop to be established."""
+    """Return how many cases have to fall, and no other rise, for a drop to be significant."""
     return math.ceil(-math.log2(level)) - (gate.test == "mcnemar_mid_p")
 
 
 def units_needed(gate: TestedChange) -> int:
-    """Return how many units have to fall, and none rise, for a drop to be established by the gate alone."""
+    """Return how many units have to fall, and none rise, for a drop to be significant by the gate alone."""
     return _needed((1 - gate.confidence) / gate.sides, gate)
 
 
@@ -447,15 +447,15 @@ def units_of(data: Estimate) -> str:
 
 
 def detectable_drop(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
-    """Say which true drop a gate establishes in 80 of 100 runs; see `drop_power`."""
+    """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
     power = drop_power(evidence, gate, metric, tests)
     if not power.decides:
         return f"no drop is detectable with {units_of(evidence.estimate)}"
     if not power.scatters:
-        return "smallest detectable drop unknown"
+        return "minimum detectable drop unknown"
     if power.smallest is None:
         return f"even the largest drop possible is found {_POWER_SAID}"
-    return f"smallest detectable drop {number(power.smallest)}"
+    return f"minimum detectable drop {number(power.smallest)}"
 
 
 def detectable_gain(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
@@ -466,11 +466,11 @@ def detectable_gain(evidence: Evidence, gate: TestedChange, metric: Metric, test
         return f"no gain is detectable with {units_of(data)}"
     shift = _shift(evidence, metric, level, _needed(level, gate))
     if shift is None:
-        return "smallest detectable gain unknown"
+        return "minimum detectable gain unknown"
     end = metric.high if metric.higher_is_better else metric.low
     if end is not None and data.baseline is not None and abs(gate.max_drop) + shift > abs(end - data.baseline):
         return f"even the largest gain possible is found {_POWER_SAID}"
-    return f"smallest detectable gain {number(abs(gate.max_drop) + shift)}"
+    return f"minimum detectable gain {number(abs(gate.max_drop) + shift)}"
 
 
 def safe_drop(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
@@ -558,7 +558,7 @@ def units_to_find(
 
 
 def units_to_gain(gain: float, evidence: Evidence, gate: TestedChange, metric: Metric) -> int | None:
-    """Return how many units, scattering as these do, a gate needs to establish a gain; ``None`` as above."""
+    """Return how many units, scattering as these do, a gate needs to find a gain; ``None`` as above."""
     level = (1 - gate.confidence) / gate.sides
 
     def finds(units: int) -> bool:

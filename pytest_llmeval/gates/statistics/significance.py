@@ -225,7 +225,7 @@ def mcnemar_tails(worse: int, better: int, pairs: int, at: float, *, mid_p: bool
         mid_p: Whether the exact test counts what was seen by half (Fagerland et al. 2013): less cautious.
 
     Returns:
-        p-values. A drop beyond `at` is never established more easily than one beyond 0. Without a changed pair nothing
+        p-values. A drop beyond `at` is never significant more easily than one beyond 0. Without a changed pair nothing
         speaks for a drop, and against it that each pair would have become worse with probability `at`.
     """
     from scipy.special import bdtr, bdtrc

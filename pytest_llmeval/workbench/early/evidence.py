@@ -179,7 +179,7 @@ def decide_gate(
         parts: All cases, or each group that the gate judges.
         units: The order of the cases.
         metric: Of the gate.
-        level: The probability that the verdict differs from that of a complete run; of drops that are established, from
+        level: The probability that the verdict differs from that of a complete run; of drops that are significant, from
             what holds of all cases that there might be.
 
     Returns:

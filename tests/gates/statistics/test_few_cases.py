@@ -142,7 +142,7 @@ def test_gains_over_another_system_are_adjusted_for_being_several() -> None:
     assert beside[0].outcome == "failed"
     assert "Holm over 9 gates" in beside[0].reason
     assert "even the largest gain possible is found in fewer" in beside[0].reason
-    assert "smallest detectable gain 0.1" in alone.reason
+    assert "minimum detectable gain 0.1" in alone.reason
 
 
 def test_of_ten_equal_systems_none_is_better_in_most_histories() -> None:

@@ -106,7 +106,7 @@ def test_what_broke_stands_beside_the_gates_with_question_both_answers_and_reaso
 def test_passed_within_chance_undecided_and_failed_gates_differ_without_colour(browser: Browser, page: Path) -> None:
     browser.open(page)
     looks = [each.partition(":")[0] for each in browser.texts(".gate p")]
-    assert looks == ["failed", "failed", "undecided", "within chance", "passed"]
+    assert looks == ["failed", "failed", "undecided", "not significant", "passed"]
     assert browser.texts(".gate > .sign") == ["✗", "✗", "?", "≈", "✓"]
     shown = styles(browser, ".gate", "borderLeftStyle", "borderLeftColor")
     assert [style for style, _ in shown] == ["double", "double", "dotted", "dashed", "solid"]
@@ -121,7 +121,7 @@ def test_an_approved_score_that_was_not_kept_is_red_with_its_reason_wherever_it_
 ) -> None:
     browser.open(page)
     assert "approved f1" in browser.texts(".gate.failed code")
-    assert browser.texts(".changes .kind") == ["not kept", "within chance"]
+    assert browser.texts(".changes .kind") == ["not kept", "not significant"]
     assert browser.texts(".changes td small") == ["fell from 1 to 0.60, worse by 0.4; tolerance 0"]
     (red,) = styles(browser, ".changes .kind.failed", "color")
     assert red == styles(browser, ".gate.failed .look", "color")[0]

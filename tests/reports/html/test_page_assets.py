@@ -47,11 +47,11 @@ def test_every_text_of_the_interface_is_there_in_chinese() -> None:
         "skipped",
         "not run",
         "not needed",
-        "not judged",
+        "not evaluated",
         "flaky",
         "stable pass",
         "stable fail",
-        "within chance",
+        "not significant",
         "undecided",
     }
     said |= {"data", "evaluator", "judge", "bridged judge"}

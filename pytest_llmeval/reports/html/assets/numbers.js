@@ -90,7 +90,7 @@ function drawSystems(group) {
   return section(
     t("Systems side by side"),
     table([t("metric"), ...headers], [[t("cases"), ...found.systems.map((each) => each.cases)], ...rows], { caption: t("Systems side by side"), stacked: true }),
-    h("p", { class: "quiet" }, t("An arrow marks a difference to {reference} that is established (p by Holm's method).", { reference: found.reference })),
+    h("p", { class: "quiet" }, t("An arrow marks a difference to {reference} that is significant (p by Holm's method).", { reference: found.reference })),
   );
 }
 

@@ -1,7 +1,7 @@
 const VERDICTS = {
   passed: "All gates and cases passed",
   failed: "Failed",
-  not_judged: "Not judged as a whole",
+  not_judged: "Not evaluated as a whole",
 };
 
 /** @returns {Element} What the page is about, and whether to merge. */
@@ -34,14 +34,14 @@ function reasons(run) {
     [gates("failed"), "{n} gate failed", "{n} gates failed"],
     [approved, "{n} approved score not kept", "{n} approved scores not kept"],
     [gates("undecided"), "{n} gate undecided", "{n} gates undecided"],
-    [gates("not_judged"), "{n} gate not judged", "{n} gates not judged"],
+    [gates("not_judged"), "{n} gate not evaluated", "{n} gates not evaluated"],
     [cases("failed"), "{n} case failed", "{n} cases failed"],
     [cases("errored"), "{n} case without a score because of an error", "{n} cases without a score because of errors"],
     [cases("known_failure"), "{n} known failure", "{n} known failures"],
     [cases("not_scored"), "{n} case not scored", "{n} cases not scored"],
     [cases("not_run"), "{n} case did not run", "{n} cases did not run"],
     [Object.keys(run.faults).length, "{n} file with faults", "{n} files with faults"],
-    [gates("within_chance"), "{n} gate past its limit within chance", "{n} gates past their limits within chance"],
+    [gates("within_chance"), "{n} gate past its limit, not significant", "{n} gates past their limits, not significant"],
   ];
   const found = said.filter(([count]) => count).map(([count, one, many]) => counted(count, one, many));
   if (run.verdict === "passed") found.unshift(counted(total, "{n} gate", "{n} gates"), counted(cases("passed"), "{n} case passed", "{n} cases passed"));
@@ -247,7 +247,7 @@ const KINDS = {
   fell: "fell",
   rose: "rose",
   failed: "not kept",
-  unclear: "within chance",
+  unclear: "not significant",
   untold: "cannot tell",
   same: "unchanged",
   new: "new",
