@@ -31,7 +31,10 @@ import numpy as np
 from tabulate import tabulate
 
 DOCS = Path(__file__).parents[1] / "docs"
-MODULES = ("calibration", "few_cases", "histories", "planning", "real.judges", "real.proof", "reviews", "validation")
+MODULES = (
+    *("calibration", "few_cases", "histories", "modes", "planning", "real.judges", "real.proof", "reviews"),
+    "validation",
+)
 """The modules of this folder that declare tables."""
 
 SEED = 44

@@ -1,20 +1,27 @@
 """The command ``llmeval modes``: failure modes with their shares, agreement of people, and whether more notes help."""
 
+import json
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.cli.console import refuse_input, say, write_text
 from pytest_llmeval.cli.options import add_options
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, excerpt, interval, listed, number
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
+from pytest_llmeval.judge.contract import Mode, Question, Verdict
+from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.questions.items import closing_list
+from pytest_llmeval.judge.questions.replies import object_schema, text_under, unreadable
+from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.intervals import wilson_interval
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes
 
@@ -69,9 +76,7 @@ def _modes(options: Namespace) -> int:
 
 
 def _suggest(book: ModeBook, path: Path, options: Namespace) -> Sequence[ModeProposed]:
-    from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.workbench.judge import judge_options
-    from pytest_llmeval.workbench.reviews.suggesting import propose_modes
 
     if options.judge_model is None:
         raise LlmevalError("--suggest: found no judge, expected --judge-model PROVIDER:NAME")
@@ -125,17 +130,20 @@ def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], confidence: flo
 def weighted_interval(weights: Sequence[float], parts: Sequence[float], confidence: float) -> tuple[float, float]:
     """Return Wilson's interval of a weighted share, with the number of cases that its variance is worth (Kish 1965).
 
+    Rare cases show too little of their variance, so it is computed as if there were one more case of mean weight with
+    the part 0, and one with 1. Of equal weights, the number is that of the cases.
+
     Args:
         weights: Inverse probabilities, at least one.
         parts: Of each, from 0 to 1.
         confidence: Between 0 and 1.
     """
-    total, value = math.fsum(weights), _weighted_mean(weights, parts)
-    worth = total**2 / math.fsum(weight**2 for weight in weights)
-    variance = math.fsum((weight * (part - value)) ** 2 for weight, part in zip(weights, parts, strict=True)) / total**2
-    if variance > 0:
-        worth = value * (1 - value) / variance
-    return wilson_interval(value * worth, worth, confidence)
+    mean = math.fsum(weights) / len(weights)
+    more_weights, more_parts = [*weights, mean, mean], [*parts, 0.0, 1.0]
+    value, total = _weighted_mean(more_weights, more_parts), math.fsum(more_weights)
+    squares = ((weight * (part - value)) ** 2 for weight, part in zip(more_weights, more_parts, strict=True))
+    worth = max(value * (1 - value) * total**2 / math.fsum(squares) - 2, 1.0)
+    return wilson_interval(_weighted_mean(weights, parts) * worth, worth, confidence)
 
 
 def _weighted_mean(weights: Sequence[float], parts: Sequence[float]) -> float:
@@ -304,6 +312,99 @@ def _proposals(book: ModeBook) -> Iterator[str]:
     for each in book.proposals:
         text = f" ({excerpt(each.text, _WIDTH)})" if each.text else ""
         yield f"proposed by {each.by}, accepted by nobody: {each.mode}{text}, {counted(len(each.answers), 'answer')}"
+
+
+_INSTRUCTIONS: Final = """\
+People read answers of an application and noted what went wrong. `notes` has one note a line, after its number.
+
+Put notes about the same failure into one group. A group is about one thing that can be seen in an answer and that one
+change of the application could mend; it has a short name in the words of the notes, and one sentence that says what
+belongs to it. A note may be in several groups or in none. Do not group by the topic of the question. `modes` are names
+that people use already: do not propose these again.
+
+Reply with one JSON object and nothing else:
+{"groups": [{"name": "wrong window", "text": "The answer names another period than the policy.", "notes": [1, 4]}]}"""
+
+_TEXT: Final = {"type": "string"}
+_GROUP: Final = object_schema(name=_TEXT, text=_TEXT, notes={"type": "array", "items": {"type": "integer"}})
+_LONGEST_NAME: Final = 80
+
+
+def read_groups(reply: str) -> Verdict:
+    """Read a JSON object with a list of ``groups``.
+
+    Returns:
+        How many there are, and the groups under that name of the details.
+
+    Raises:
+        JudgeError: No object ends the reply, or a group has no name or no list of numbers.
+    """
+    groups = []
+    for each in closing_list(reply, "groups"):
+        name = text_under(each, "name") if isinstance(each, dict) else ""
+        numbers: Any = each.get("notes") if isinstance(each, dict) else None
+        if not name or not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
+            raise unreadable(reply, "found a group without a name and numbers of notes, expected both")
+        groups.append({"name": name[:_LONGEST_NAME], "text": text_under(each, "text"), "notes": numbers})
+    return Verdict(float(len(groups)), "", {"groups": groups})
+
+
+NOTE_GROUPS: Final = Mode(
+    "note_groups",
+    "1",
+    {"en": _INSTRUCTIONS},
+    ("notes", "modes"),
+    (0.0, 1000.0),
+    read_groups,
+    object_schema(groups={"type": "array", "items": _GROUP}),
+    asks_again=True,
+    asks_one=True,
+)
+
+
+def propose_modes(book: ModeBook, path: Path, spec: JudgeSpec, options: JudgeOptions) -> list[ModeProposed]:
+    """Ask a judge for groups of notes; equal notes get the stored reply.
+
+    Args:
+        book: The notes.
+        path: Their file, for messages.
+        spec: The judge.
+        options: How it is asked.
+
+    Raises:
+        LlmevalError: There are no notes with words, or the judge gave no groups.
+    """
+    from pytest_llmeval.judge.judges import SuiteJudges
+    from pytest_llmeval.services.background import Background
+
+    notes = [each for each in sorted(book.notes, key=lambda each: (each.subject, each.by)) if each.note.strip()]
+    if not notes:
+        raise LlmevalError(f"{path}: found no note in words, expected some to group")
+    lines = "\n".join(f"{number}. {' '.join(each.note.split())}" for number, each in enumerate(notes, 1))
+    question = Question(NOTE_GROUPS, {"notes": lines, "modes": json.dumps(list(book.names), ensure_ascii=False)})
+    with closing(Background()) as background:
+        judges = SuiteJudges(options, background)
+        try:
+            panel = judges.judge_of(path.resolve(), spec, str(path))
+            judges.open(path.resolve(), spec, None)
+            judgement = background.submit(judges.service.judge(panel.bind(question, "notes"))).result()
+        finally:
+            judges.close(whole_run=True)
+    if isinstance(judgement.verdict, LlmevalError):
+        raise JudgeError(f"{path}: no groups were proposed: {judgement.verdict}")
+    by = f"judge {options.spec(spec).model}"
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    groups: Sequence[dict[str, Any]] = judgement.verdict.details["groups"]
+    known = {*book.names, *(each.mode for each in book.proposals)}
+    return [
+        ModeProposed(by, at, each["name"], each["text"], _prints_of(notes, each["notes"]))
+        for each in groups
+        if each["name"] not in known
+    ]
+
+
+def _prints_of(notes: Sequence[ModeNote], numbers: Sequence[int]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(notes[number - 1].prints for number in numbers if 1 <= number <= len(notes)))
 
 
 _HEADERS = ("mode", "share", "95% interval", "answers")
