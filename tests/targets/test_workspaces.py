@@ -34,14 +34,20 @@ way, where = sys.argv[1:]
 if way == "read":
     print(pathlib.Path(where).read_text())
 elif way == "daemon":
+    note = pathlib.Path(where or "pid")
+    pathlib.Path.home().joinpath("marker").write_text("I was here")
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            pathlib.Path("pid").write_text(str(os.getpid()))
+            note.write_text(str(os.getpid()))
             time.sleep(600)
         os._exit(0)
-    while not pathlib.Path("pid").exists() or not pathlib.Path("pid").read_text():
+    while not note.exists() or not note.read_text():
         time.sleep(0.01)
+    if where:
+        print(pathlib.Path("skills/pdf/SKILL.md").resolve())
+        for _ in range(1 << 14):
+            os.write(1, b"x" * (1 << 16))
 elif way == "flood":
     while True:
         os.write(1, b"x" * 65536)
@@ -124,6 +130,11 @@ def alive(process: int) -> bool:
 def test_daemon_that_left_its_group_dies_with_the_program(folder: Path) -> None:
     reply = answer(folder, "cheat.py", "daemon", "")
     assert not alive(int(reply["outcome"]["files"]["pid"]))
+    # One that then prints a gigabyte is killed on the way, with its daemon; what it wrote to HOME is gone.
+    reply = answer(folder, "cheat.py", "daemon", str(folder / "pid"), must_not_read=("skills",))
+    assert "wrote more than 10000000 bytes" in str(reply)
+    assert not alive(int((folder / "pid").read_text(encoding="utf-8")))
+    assert (folder / "home" / "marker").read_text(encoding="utf-8") == "read me"
 
 
 def test_output_and_time_have_limits(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from running import is_running
+from servers import SearchAnswer, always, serving
 
 from pytest_llmeval import McpServer
 from pytest_llmeval.cli import main
@@ -116,6 +117,17 @@ def test_server_that_cannot_be_used_says_why(
     ):
         assert main(["mcp", "snapshot", "--file", str(tmp_path / "t.json"), sys.executable, "-c", code]) == 2
         assert why in capsys.readouterr().err
+    monkeypatch.setenv("SHOP_TOKEN", "abc-123-def-456")
+    with serving(always(SearchAnswer({"error": "who?"}, status=401))) as service:
+        assert main(["mcp", "lint", "--header-from-env", "Authorization=SHOP_TOKEN", service.url]) == 2
+    assert {each.headers["authorization"] for each in service.requests} == {"abc-123-def-456"}
+    assert "abc-123" not in capsys.readouterr().err
+    code = "import os, sys; sys.exit(os.environ['SHOP_TOKEN'][:3] + str('OTHER_TOKEN' in os.environ))"
+    monkeypatch.setenv("OTHER_TOKEN", "x")
+    assert main(["mcp", "lint", "--env", "SHOP_TOKEN", sys.executable, "-c", code]) == 2
+    assert "stderr: 'abcFalse'" in capsys.readouterr().err
+    assert main(["mcp", "lint", "--env", "NO_SUCH_TOKEN", "x"]) == 2
+    assert "'NO_SUCH_TOKEN' is not set, expected the name of one that is" in capsys.readouterr().err
     assert main(["mcp", "check", "--file", str(tmp_path / "t.json"), "x"]) == 2
     assert "write it with llmeval mcp snapshot" in capsys.readouterr().err
     with pytest.raises(LlmevalError, match="expected a command, or an http address"):
