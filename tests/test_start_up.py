@@ -21,6 +21,7 @@ HEAVY = {
         "genai_prices",
         "jmespath",
         "jsonschema",
+        "mcp",
         "py3langid",
         "pydantic_ai",
         "regex",

@@ -152,7 +152,7 @@ def _variable(name: str) -> str:
 
 async def _listed(server: McpServer) -> dict[str, Any]:
     async with Connection(server) as connection:
-        instructions, _ = await connection.facts()
+        instructions = await connection.instructions()
         return {**({"instructions": instructions} if instructions else {}), "tools": await connection.tools()}
 
 

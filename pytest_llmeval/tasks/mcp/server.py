@@ -268,10 +268,9 @@ class Connection:
             key=lambda each: str(each["name"]),
         )
 
-    async def facts(self) -> tuple[str, str]:
-        """Return instructions to the model, and the revision of the protocol."""
-        client = await self._client
-        return client.instructions or "", client.protocol_version
+    async def instructions(self) -> str:
+        """Return the instructions to the model; empty without."""
+        return (await self._client).instructions or ""
 
     async def _answered(self, ask: Any, what: str = "") -> dict[str, Any]:
         client = await asyncio.shield(self._client)
@@ -288,8 +287,13 @@ class Connection:
     def _count(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            self._fault = f"wrote more than {self._server.max_output} bytes"
+            self._fail(f"wrote more than {self._server.max_output} bytes")
             raise PredictionError(self._fault)
+
+    def _fail(self, fault: str) -> None:
+        """End the connection, which cannot be used any more."""
+        self._fault = self._fault or fault
+        self._over.set()
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
@@ -312,16 +316,20 @@ class Connection:
             if not url:
                 yield self._over_stdio(program)
                 return
-            output = asyncio.create_task(program.skip_output())
+            output = asyncio.create_task(self._skipped(program))
             try:
-                await self._listening(url, output, program)
+                await self._listening(url)
                 yield self._over_http(url)
             finally:
                 output.cancel()
         finally:
             await program.kill()
 
-    async def _listening(self, url: str, output: "asyncio.Task[str]", program: Program) -> None:
+    async def _skipped(self, program: Program) -> None:
+        ending = await program.skip_output()
+        self._fail(f"{ending}{self._stderr(program)}")
+
+    async def _listening(self, url: str) -> None:
         """Wait until a program accepts connections.
 
         Raises:
@@ -331,7 +339,7 @@ class Connection:
         port = 80 if parts.port is None else parts.port
         try:
             async with asyncio.timeout(self._server.timeout):
-                while not output.done():
+                while not self._fault:
                     with contextlib.suppress(OSError):
                         _, writer = await asyncio.open_connection(parts.hostname, port)
                         writer.close()
@@ -339,7 +347,7 @@ class Connection:
                     await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
             raise PredictionError(f"did not listen within {self._server.timeout:g} s") from None
-        raise PredictionError(f"{output.result()}{self._stderr(program)}")
+        raise PredictionError(self._fault)
 
     def _stderr(self, program: Program) -> str:
         text = program.stderr.strip()
@@ -397,7 +405,7 @@ class Connection:
                             ) from None
                         await to_session.send(message)
                 except PredictionError as error:  # the session sees its stream end
-                    self._fault = f"{error}{self._stderr(program)}"
+                    self._fail(f"{error}{self._stderr(program)}")
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     pass
 

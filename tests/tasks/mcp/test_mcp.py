@@ -87,6 +87,9 @@ async def in_sessions(server: McpServer) -> dict[str, Any]:
         with pytest.raises(PredictionError) as flooded:
             await session.acall("flood")
         found["flood"] = str(flooded.value)
+    if not server.url:
+        async with server(Case(id="three")) as session:
+            found["started anew"] = (await session.acall("status", {"order": 7})).text
     return found
 
 
@@ -105,6 +108,7 @@ def test_one_server_of_a_run_is_shared_limited_and_leaves_nothing_behind(tmp_pat
     assert calls == [("refund", False), ("status", True), ("daemon", False)]
     limit = "wrote more than 200000 bytes" if over_http else "wrote a line of more than 200000 bytes"
     assert limit in found["flood"]
+    assert found.get("started anew", "paid") == "paid"
     assert not is_running(int(found["daemon"]))
 
 
@@ -113,7 +117,7 @@ def test_server_that_cannot_be_used_says_why(
 ) -> None:
     for code, why in (
         ("import sys; sys.exit('no database')", "ended with exit code 1 without an answer; stderr: 'no database'"),
-        ("print('hello'); input()", "wrote 'hello' on stdout, expected messages of JSON-RPC"),
+        ("import time; print('hello'); time.sleep(600)", "wrote 'hello' on stdout, expected messages of JSON-RPC"),
     ):
         assert main(["mcp", "snapshot", "--file", str(tmp_path / "t.json"), sys.executable, "-c", code]) == 2
         assert why in capsys.readouterr().err
@@ -126,6 +130,8 @@ def test_server_that_cannot_be_used_says_why(
     monkeypatch.setenv("OTHER_TOKEN", "x")
     assert main(["mcp", "lint", "--env", "SHOP_TOKEN", sys.executable, "-c", code]) == 2
     assert "stderr: 'abcFalse'" in capsys.readouterr().err
+    assert main(["mcp", "lint", "--url", "http://127.0.0.1:{port}", sys.executable, "-c", "print(1); 1 / 0"]) == 2
+    assert "ended with exit code 1 without an answer; stderr: 'Traceback" in capsys.readouterr().err
     assert main(["mcp", "lint", "--env", "NO_SUCH_TOKEN", "x"]) == 2
     assert "'NO_SUCH_TOKEN' is not set, expected the name of one that is" in capsys.readouterr().err
     assert main(["mcp", "check", "--file", str(tmp_path / "t.json"), "x"]) == 2
