@@ -134,6 +134,7 @@ def _definitions(options: Namespace) -> dict[str, Any]:
         url=words[0] if is_address else options.url,
         environment={name: _variable(name) for name in options.env},
         headers=headers,
+        folder=Path.cwd(),
         timeout=options.timeout,
     )
     return asyncio.run(_listed(server))

@@ -66,10 +66,10 @@ class McpServer:
         url: Address of a server over HTTP; without, the command speaks over stdio. ``{port}`` in the address and in the
             arguments stands for a free port.
         per: Whether each case has a server of its own.
-        results: File of recorded results (JSONL).
+        results: File of recorded results (JSONL), relative to the module that makes the server.
         environment: Variables of the command, besides ``PATH``, ``HOME`` and the language.
         headers: Of HTTP, such as ``Authorization``.
-        folder: Where the command runs.
+        folder: Where the command runs, relative to that module.
         timeout: Seconds that the start and each call may take.
         max_output: Most bytes that one connection may receive.
 
@@ -95,16 +95,18 @@ class McpServer:
         if per not in ("case", "run"):
             raise LlmevalError(f"per: found {per!r}, expected case or run")
         # As of a named tuple: the module that makes the server defines it, so its suites can name it.
-        self.__module__ = sys._getframe(1).f_globals["__name__"]  # noqa: SLF001
+        home = sys._getframe(1).f_globals  # noqa: SLF001
+        self.__module__ = home["__name__"]
+        here = Path(home.get("__file__", "")).parent
         self.command = tuple(command)
         self.url = url
         self.environment = dict(environment or {})
         self.headers = dict(headers or {})
-        self.folder = Path(folder)
+        self.folder = here / folder
         self.timeout = timeout
         self.max_output = max_output
         self._per = per
-        self._results = None if results is None else Path(results)
+        self._results = None if results is None else here / results
         self._shared: Connection | None = None
 
     def __str__(self) -> str:

@@ -138,6 +138,7 @@ def test_server_that_cannot_be_used_says_why(
     assert "write it with llmeval mcp snapshot" in capsys.readouterr().err
     with pytest.raises(LlmevalError, match="expected a command, or an http address"):
         McpServer(url="ftp://a")
+    assert McpServer(["x"], folder="shop").folder == Path(__file__).parent / "shop"
     monkeypatch.setitem(sys.modules, "mcp", None)
     assert main(["mcp", "lint", "x"]) == 2
     assert "pytest-llmeval-suite[mcp]" in capsys.readouterr().err
