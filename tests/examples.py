@@ -278,7 +278,7 @@ def failure(name: str, width: int) -> str:
     execution = execute(suite, answer)
     assert execution.record.outcome == "failed", execution.record
     place = CasePlace("golden.eval.yaml", case.line)
-    return explain(execution.case, execution.record, execution.unmet, place, width)
+    return explain(execution.case, execution.record, place, width)
 
 
 def written(width: int) -> str:

@@ -3,8 +3,8 @@
 import io
 import os
 import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ COMMANDS = {
 """Name of each command of the kernel to what adds its arguments, and its line in the list of commands."""
 
 
+_GROUPS = {"evaluators": "start", "validate": "start", "explain": "look", "html": "look"}
+"""Those of the commands that most people need; the others are advanced."""
+
+_HEADINGS = ("start", "look", "advanced", "tasks")
+
+
 _ONCE_ANOTHER = frozenset({"validate"})
 """Commands whose name a command of a task had once, and has for a while; see `Registry.renamed`."""
 
@@ -38,14 +44,14 @@ def register(registry: "Registry") -> None:
     """Add the commands of the kernel."""
     for name in COMMANDS:
         command = _command(name)
-        registry.register_command(name, command.add_arguments, help=command.help)
+        registry.register_command(name, command.add_arguments, command.help, command.group)
 
 
 def _command(name: str) -> "Command":
     from pytest_llmeval.suite.registry import Command
 
     function, text = COMMANDS[name]
-    return Command(text, f"{__name__}.{function}")
+    return Command(text, f"{__name__}.{function}", _GROUPS.get(name, "advanced"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,13 +130,27 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
     """Return the parser of the command line; only the command that is run is imported."""
     from pytest_llmeval._version import __version__
 
-    parser = ArgumentParser(prog="llmeval", description="Tools for eval suites. To run suites, use pytest --llmeval.")
+    parser = ArgumentParser(
+        prog="llmeval",
+        usage="llmeval [-h] [--json] [--version] COMMAND ...",
+        description="Tools for eval suites. To run suites, use pytest --llmeval.",
+        epilog="\n".join(_listed(commands)),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object: exit code, output, errors, faults")
     parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
-    parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="see below", prog="llmeval")
     chosen = next((each for each in arguments if not each.startswith("-")), "")
     for name, command in sorted(commands.items()):
-        added = parsers.add_parser(name, help=command.help)
+        added = parsers.add_parser(name)
         if name == chosen:
             command.configure(added)
     return parser
+
+
+def _listed(commands: "Mapping[str, Command]") -> Iterator[str]:
+    """Yield the commands under the headings of their groups, those of plugins among them."""
+    width = max(map(len, commands))
+    for heading in dict.fromkeys((*_HEADINGS, *sorted(each.group for each in commands.values()))):
+        group = {name: each.help for name, each in sorted(commands.items()) if each.group == heading}
+        yield from (f"{heading}:", *(f"  {name:{width}}  {text}" for name, text in group.items()), "") if group else ()

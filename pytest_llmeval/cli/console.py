@@ -13,6 +13,7 @@ from pytest_llmeval.core.codes import code_of
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import LogWriter, printable
 from pytest_llmeval.data.files import writing
+from pytest_llmeval.data.files.places import with_sources
 
 _FAULTS: ContextVar[list[Fault] | None] = ContextVar("_FAULTS", default=None)
 """Those that have been printed, while a command prints JSON."""
@@ -62,6 +63,8 @@ def say(lines: Iterable[object], *, error: bool = False) -> None:
     if faults is not None:
         lines = list(lines)
         faults += [each for each in lines if isinstance(each, Fault)]
+    else:
+        lines = with_sources(lines, Path.cwd())
     LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
 
 

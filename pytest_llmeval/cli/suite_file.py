@@ -6,11 +6,10 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from fnmatch import fnmatch
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, get_args, get_type_hints
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import notes, say
 from pytest_llmeval.core.errors import EvaluatorError, Fault, LlmevalError, SuiteError, format_error
@@ -19,12 +18,13 @@ from pytest_llmeval.gates.drop import never_decided
 from pytest_llmeval.judge.service import is_retired
 from pytest_llmeval.judge.spec import jurors_of
 from pytest_llmeval.run.execute import unmet_by_expected
-from pytest_llmeval.suite import SUITE_FILES
+from pytest_llmeval.suite import SUITE_FILES, no_suite
 from pytest_llmeval.suite.registry import Registry, build, default_registry
+from pytest_llmeval.suite.settings import metric_choices
 from pytest_llmeval.suite.suite import stop_fault
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.evaluator import Evaluator, Metric
+    from pytest_llmeval.core.evaluator import Metric
     from pytest_llmeval.suite.suite import Suite
 
 
@@ -138,7 +138,7 @@ def _files(place: Path) -> Iterator[Path]:
         return
     suites = list(suite_files(place))
     if not suites:
-        raise LlmevalError(f"{place}: found no suite file, expected {', '.join(SUITE_FILES)}")
+        raise LlmevalError(no_suite(place))
     yield from suites
 
 
@@ -245,8 +245,12 @@ def _evaluators(options: Namespace) -> int:
     return 0
 
 
+_COMMON = ("text", "judge", "claims", "classification", "semantic", "fields", "tools", "conversation")
+
+
 def _overview(registry: Registry) -> Iterator[str]:
-    for name in registry:
+    """Yield the evaluators, those that most suites use first, then the checks and the sources."""
+    for name in sorted(registry, key=lambda name: _COMMON.index(name) if name in _COMMON else len(_COMMON)):
         yield name
         metrics = _metrics(registry, name)
         yield from _indented(", ".join(map(_with_direction, metrics)) if not isinstance(metrics, str) else metrics)
@@ -283,7 +287,7 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
 
     try:
         kind = registry.get(name)
-        chosen = _choices(kind)
+        chosen = metric_choices(kind)
         return list(build(kind, {"metrics": chosen} if chosen else {}).describe())
     except ValidationError as error:
         faults = (option_fault(each, registry.get(name)) for each in error.errors(include_url=False))
@@ -292,17 +296,6 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
         return str(error)
     except Exception as error:  # noqa: BLE001 (one evaluator's bug does not hide the others)
         return f"cannot be listed: {format_error(error)}"
-
-
-def _choices(kind: "type[Evaluator]") -> tuple[str, ...]:
-    """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
-    if "metrics" not in {each.name for each in fields(kind)}:
-        return ()
-    try:
-        items, *_ = get_args(get_type_hints(kind).get("metrics"))
-    except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve
-        return ()
-    return get_args(items)
 
 
 def _with_direction(metric: "Metric") -> str:

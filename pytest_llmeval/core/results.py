@@ -481,9 +481,9 @@ def _wide(result: Result, *, repeated: bool) -> dict[str, list[Any]]:
 def metric_cells(metrics: Mapping[str, MetricValue], interval_name: str) -> list[tuple[str, ...]]:
     """Return the table of metrics with intervals, means and counts as texts: its header, and a row for each.
 
-    Abstentions have a column only if there are any.
+    Counts of cases without a score have a column only if there are any.
     """
-    counts = [name for name in _COUNTS if name != "abstained" or any(each.abstained for each in metrics.values())]
+    counts = [name for name in _COUNTS if name == "scored" or any(getattr(each, name) for each in metrics.values())]
     header = ("metric", "value", interval_name, "mean", *(_COUNTS[count] for count in counts))
     rows = (
         (

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Any
 
 NOT_AVAILABLE = "n/a"
@@ -108,10 +108,10 @@ def several(texts: Sequence[str], separator: str = ", ") -> str:
     """Join texts, the first twenty of them.
 
     >>> several(["a", "b"]), several(["a"] * 21, "")
-    ('a, b', 'aaaaaaaaaaaaaaaaaaaa and 1 more')
+    ('a, b', 'aaaaaaaaaaaaaaaaaaaa (and 1 more)')
     """
     more = len(texts) - MOST_LISTED
-    return separator.join(texts[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return separator.join(texts[:MOST_LISTED]) + (f" (and {more} more)" if more > 0 else "")
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
@@ -134,15 +134,37 @@ def suggest(word: str, options: Iterable[str]) -> str:
     return f" (did you mean {near!r}?)" if near is not None else ""
 
 
+_MOST_NEAR = 5
+
+
+def expected_name(name: str, known: Iterable[str]) -> str:
+    """Return what was probably meant by a name, and what exists: of more than five names those most like it.
+
+    >>> expected_name("f2", ["f1", "exact_match"])
+    " (did you mean 'f1'?), expected one of f1, exact_match"
+    >>> expected_name("gate", ["cases", "checks", "gates", "mode", "parts", "stop", "suite"])
+    " (did you mean 'gates'?), expected one of gates, parts, cases, mode, suite and 2 more"
+    """
+    options = list(dict.fromkeys(known))
+    more = len(options) - _MOST_NEAR
+    if more <= 0:
+        return f"{suggest(name, options)}, expected one of {', '.join(options)}"
+
+    def likeness(option: str) -> float:
+        return SequenceMatcher(None, name[:_LONGEST].lower(), option.lower(), autojunk=False).ratio()
+
+    near = sorted(options, key=likeness, reverse=True)[:_MOST_NEAR]
+    return f"{suggest(name, options)}, expected one of {', '.join(near)} and {more} more"
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Say that a name does not exist, what exists, and what was probably meant.
+    """Say that a name does not exist, what was probably meant, and what exists.
 
     Example:
         >>> unknown_name("tokenizer", "word", ["auto", "words"])
-        "found the unknown tokenizer 'word', expected one of auto, words (did you mean 'words'?)"
+        "found the unknown tokenizer 'word' (did you mean 'words'?), expected one of auto, words"
     """
-    options = sorted(known)
-    return f"found the unknown {kind} {name!r}, expected one of {', '.join(options)}{suggest(name, options)}"
+    return f"found the unknown {kind} {name!r}{expected_name(name, sorted(known))}"
 
 
 def is_visible(character: str) -> bool:
@@ -273,7 +295,7 @@ def listed(items: Iterable[str], most: int = _MOST) -> str:
     'a, b and 1 more'
     """
     names = list(items)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    more = f" (and {len(names) - most} more)" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 

@@ -15,6 +15,6 @@ def register(registry: "Registry") -> None:
     )
     registry.register_command("gate", f"{__name__}.gate:add_arguments", help="judge the results of any runner")
     registry.register_command(
-        "import", f"{__name__}.commands:add_arguments", help="make suites of the files of other tools"
+        "import", f"{__name__}.commands:add_arguments", help="make suites of the files of other tools", group="start"
     )
     registry.register_source(f"{__name__}.result_suites:ResultsSource", "results")

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core.codec import JsonNumber, is_finite_number
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import expected_name
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.validation import describe
@@ -260,9 +260,7 @@ class ResultReader:
             if value is None or key in labels:
                 continue
             if field is None:
-                fault(
-                    key, f"found the unknown field {key!r}, expected one of {', '.join(FIELDS)}{suggest(key, FIELDS)}"
-                )
+                fault(key, f"found the unknown field {key!r}{expected_name(key, FIELDS)}")
             elif (known := field.read(value)) is None:
                 fault(key, f"found {describe(value)}, expected {field.expected}")
             else:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, make_dataclass
 from typing import Any
 
-from pytest_llmeval.core.wording import suggest, without_links
+from pytest_llmeval.core.wording import expected_name, suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
 from pytest_llmeval.gates.contract import Gate, GateKey
 from pytest_llmeval.gates.drop import AnytimeGate, DropGate, SafeGate
@@ -79,7 +79,7 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
         names = known_keys()
         if unknown := [str(key) for key in entry if key not in names]:
             raise GateFault(
-                *((key, f"found the unknown key {key!r}, {_one_of(names, key)}") for key in unknown), at_key=True
+                *((key, f"found the unknown key {key!r}{expected_name(key, names)}") for key in unknown), at_key=True
             )
         limits = LimitGate.keys()
         drops = [key for key in entry if entry[key] is not None and key not in limits]
@@ -130,11 +130,7 @@ def read_gate(
 
 def _foreign(key: str, rule: type[Gate]) -> str:
     unknown = "" if key in known_keys() else "unknown "
-    return f"found the {unknown}key {key!r} in {rule.title}, {_one_of(rule.keys(), key)}"
-
-
-def _one_of(names: Mapping[str, GateKey], key: str) -> str:
-    return f"expected one of {', '.join(names)}{suggest(key, names)}"
+    return f"found the {unknown}key {key!r} in {rule.title}{expected_name(key, rule.keys())}"
 
 
 def gate_schema() -> dict[str, Any]:

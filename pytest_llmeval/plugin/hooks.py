@@ -30,6 +30,7 @@ from pytest_llmeval.plugin.options import (
     is_suite_file,
     longest_test_s,
     make_runner,
+    nothing_to_run,
     option_value,
     quiet_for_agents,
     refuse_anchor_alone,
@@ -135,7 +136,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         stay_in_one_process(config)
         config.pluginmanager.register(PlanHooks(config, runner, loader), "llmeval_plan")
     elif not worker:
-        from pytest_llmeval.plugin.presentation import CATEGORIES, RepeatedErrors
+        from pytest_llmeval.plugin.presentation import CATEGORIES, FoldedFailures
         from pytest_llmeval.plugin.progress import Progress
         from pytest_llmeval.plugin.pytest_private import know_passing
         from pytest_llmeval.plugin.session import Run
@@ -147,7 +148,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         run = Run(config, loader, runner)
         config.pluginmanager.register(ControllerHooks(run, paths), "llmeval_controller")
         config.pluginmanager.register(StopWatchHooks(run, stops.board), "llmeval_stop_watch")
-        config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
+        config.pluginmanager.register(FoldedFailures(run), "llmeval_folded_failures")
         if shows_progress:
             config.pluginmanager.register(Progress(config, runner.snapshot), "llmeval_progress")
 
@@ -459,7 +460,10 @@ class ControllerHooks:
         if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
-        self._run.notes += self._run.loader.hints()
+        hints = self._run.loader.hints()
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not (self._run.record.selected or hints):
+            hints = [nothing_to_run(session.config)]
+        self._run.notes += hints
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""
@@ -467,4 +471,4 @@ class ControllerHooks:
 
         report = self._run.finished.report if self._run.finished is not None else None
         if report is not None or self._run.notes:
-            print_summary(terminalreporter, report, self._run.notes, self._written)
+            print_summary(terminalreporter, report, self._run.notes, self._written, self._run.rerun)

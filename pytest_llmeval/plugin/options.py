@@ -139,6 +139,14 @@ def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest
     )
 
 
+def nothing_to_run(config: pytest.Config) -> str:
+    """Return what is missing where no suite was found."""
+    from pytest_llmeval.suite import no_suite
+
+    places = [*dict.fromkeys(each.partition("::")[0] for each in config.args)]
+    return no_suite(", ".join(places), config.getini("llmeval_files"))
+
+
 def refuse_misnamed_suites(config: pytest.Config) -> None:
     """Refuse files on the command line that look like suites but match no pattern: pytest would ignore them.
 

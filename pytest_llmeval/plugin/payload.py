@@ -8,10 +8,10 @@ import pytest
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.codec import decode, encode
-from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error, users_only
+from pytest_llmeval.core.errors import BudgetError, PredictionError, SuiteError, format_error, users_only
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.data.files.places import IN_MODULE, display_path
+from pytest_llmeval.data.files.places import IN_MODULE, display_path, with_sources
 from pytest_llmeval.plugin.pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.case_runner import CaseRunner
@@ -133,7 +133,8 @@ class SuiteLoader(Struct):
     def refuse(self, why: object) -> pytest.Collector.CollectError:
         """Return the error of a collector that cannot be collected because of a suite."""
         self.refused += 1
-        return pytest.Collector.CollectError(presentable(str(why)))
+        lines = with_sources(why.faults if isinstance(why, SuiteError) else [why], self.config.rootpath)
+        return pytest.Collector.CollectError(presentable("\n".join(lines)))
 
     def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
         """Note the suites and variants of which a selection leaves nothing."""
@@ -249,7 +250,7 @@ def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution
     """Return what the terminal shows of a failing case."""
     case = execution.case
     place = CasePlace(loaded.suite.files.get(case.id, loaded.key.display_path), case.line, loaded.key.variant)
-    return explain(case, execution.record, execution.unmet, place, terminal_columns(config))
+    return explain(case, execution.record, place, terminal_columns(config))
 
 
 def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport, *, encoded: bool) -> None:

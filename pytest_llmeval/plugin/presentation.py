@@ -2,23 +2,27 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
-from msgspec import Struct
 
-from pytest_llmeval.core.wording import printable
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-from pytest_llmeval.plugin.payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of, part_of
+from pytest_llmeval.plugin.payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.files import AGENT
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.tables import Line
 from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.run.run_record import Item, ItemResult
 from pytest_llmeval.services.secrets import secret_values, without
 from pytest_llmeval.suite.suite import SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.plugin.session import Run
 
 
 def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -27,6 +31,9 @@ def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
     if loaded is None:
         return
     secrets = secret_values(loaded.suite.secret_variables)
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:  # "Failed: " is the name of pytest's exception
+        crash.message = crash.message.removeprefix("Failed: ")
     report.longrepr = _changed(report.longrepr, lambda text: printable(without(text, secrets), lines=True))
     report.sections = [(name, without(text, secrets)) for name, text in report.sections]
 
@@ -43,61 +50,127 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
 
 
 _LISTED = 5
+_MOST_BLOCKS = 10
+_MOST_BLOCK_LINES = 30
+"""A run of more failing cases shows the blocks that fit these, and counts the other cases."""
+_MOST_KINDS = 6
 
 
-class RepeatedErrors(Struct, eq=False):
-    """Hooks of the main process; with ``-v`` every case shows its own message."""
+class FoldedFailures(NamedTuple):
+    """Hooks of the main process; with ``-v`` every case shows its own message.
 
-    _reasons: dict[str, str] = {}
+    Attributes:
+        run: Has the results of all cases.
+    """
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note why a case has no score."""
-        part = part_of(report) if report.failed else None
-        if part is not None:
-            records = part.records
-            if len(records) == 1 and records[0].outcome == "errored" and records[0].reason:
-                self._reasons[report.nodeid] = records[0].reason
+    run: "Run"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> Generator[None, Any, Any]:
-        """Show each shared error once; the counts of the last line include all of them."""
+        """Show failures that are alike once; the counts of the last line include all of them."""
         stats = terminalreporter.stats
         failed = stats.get("failed")
         if failed and terminalreporter.verbosity <= 0:
-            stats["failed"] = self._merged(failed)
+            stats["failed"] = _folded(failed, self.run.record.items)
         try:
             return (yield)
         finally:
             if failed:
                 stats["failed"] = failed
 
-    def _merged(self, reports: Sequence[Any]) -> list[Any]:
-        """Return the reports, with one for all that share an error."""
-        groups: dict[object, list[Any]] = {}
-        for report in reports:
-            reason = self._reasons.get(getattr(report, "nodeid", ""))
-            groups.setdefault(id(report) if reason is None else reason, []).append(report)
-        return [group[0] if len(group) == 1 else _counted(group) for group in groups.values()]
+
+def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult]) -> list[Any]:
+    """Return the reports: one for all cases with the same error, and few for many failing cases."""
+    cases: dict[int, tuple[SuiteKey, CaseRecord]] = {}
+    for report in reports:
+        result = items.get(Item(report.location[0], report.nodeid)) if hasattr(report, "nodeid") else None
+        if result is not None and len(result.part.records) == 1 and result.part.records[0].reason:
+            cases[id(report)] = result.part.key, result.part.records[0]
+    many = len(cases) > _MOST_BLOCKS
+    groups: dict[object, list[Any]] = {}
+    for report in reports:
+        record = cases[id(report)][1] if id(report) in cases else None
+        alike = record is not None and (many or record.outcome == "errored")
+        groups.setdefault(record.reason if alike and record is not None else id(report), []).append(report)
+    if not many:
+        return [group[0] if len(group) == 1 else _counted(group, "") for group in groups.values()]
+    labels = {
+        (result.part.key, record.id): {
+            **record.labels,
+            **({"system": key.variant} if (key := result.part.key).variant else {}),
+        }
+        for result in items.values()
+        for record in result.part.records
+    }
+
+    def shared(group: Sequence[Any]) -> str:
+        return _shared(labels, [(key, record.id) for key, record in (cases[id(each)] for each in group)])
+
+    listed: list[Any] = []
+    lines = 0
+    of_cases = sorted((group for group in groups.values() if id(group[0]) in cases), key=len, reverse=True)
+    for group in of_cases[:_MOST_BLOCKS]:
+        lines += group[0].longreprtext.count("\n") + 2
+        if listed and lines > _MOST_BLOCK_LINES:
+            break
+        listed.append(group[0] if len(group) == 1 else _counted(group, shared(group)))
+    remaining = [each for group in of_cases[len(listed) :] for each in group]
+    if remaining:
+        kinds: dict[str, list[Any]] = {}
+        for each in remaining:
+            record = cases[id(each)][1]
+            kinds.setdefault(", ".join(record.unmet) or record.reason or "", []).append(each)
+        ranked = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+        text = [f"{kind}: {counted(len(group), 'case')}{shared(group)}: {_names(group)}" for kind, group in ranked]
+        more = [f"and {counted(len(text) - _MOST_KINDS, 'more kind')} of failures"] if len(text) > _MOST_KINDS else []
+        listed.append(_remainder(remaining, "\n".join([*text[:_MOST_KINDS], *more, "-v shows each case"])))
+    return [*listed, *(group[0] for group in groups.values() if id(group[0]) not in cases)]
 
 
-def _counted(reports: Sequence[Any]) -> Any:
+def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Sequence[tuple[SuiteKey, str]]) -> str:
+    """Return the label that explains which cases of all are these, and how many of them have it."""
+    from pytest_llmeval.gates.statistics.inference import explaining_label
+
+    label, value = explaining_label(labels, set(ids))
+    if not label:
+        return ""
+    return f", {sum(labels[each].get(label) == value for each in ids)} of {len(ids)} with {label}={value}"
+
+
+def _names(reports: Sequence[Any]) -> str:
+    names = [each.nodeid.rpartition("::")[2] for each in reports]
+    return ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])])
+
+
+def _counted(reports: Sequence[Any], shared: str) -> Any:
     """Return the first report with a line about the others."""
     report = copy.copy(reports[0])
-    others = [each.nodeid.rpartition("::")[2] for each in reports[1:]]
-    names = ", ".join([*others[:_LISTED], *(["..."] if len(others) > _LISTED else [])])
-    line = f"the same in {len(others)} more (-v shows each): {names}"
-    report.nodeid = f"{report.nodeid} (and {len(others)} more)"
-    if isinstance(report.longrepr, str):
-        report.longrepr = f"{report.longrepr}\n\n{line}"
+    others = reports[1:]
+    line = f"the same in {len(others)} more{shared} (-v shows each): {_names(others)}"
+    text, crash = report.longreprtext, getattr(report.longrepr, "reprcrash", None)
+    if isinstance(report.longrepr, str) or (crash is not None and text.startswith(crash.message)):
+        report.longrepr = f"{counted(len(reports), 'case')}: {text.rstrip()}\n{line}"
     elif hasattr(report.longrepr, "sections"):
         report.longrepr = copy.copy(report.longrepr)
         report.longrepr.sections = [*report.longrepr.sections, (line, "", "-")]
     return report
 
 
+def _remainder(reports: Sequence[Any], text: str) -> Any:
+    """Return a report on cases that have no block of their own."""
+    report = copy.copy(reports[0])
+    report.nodeid = name = f"{counted(len(reports), 'more failing case')}"
+    report.location = (report.location[0], None, name)
+    report.longrepr, report.sections = text, []
+    return report
+
+
 def print_summary(
-    reporter: "pytest.TerminalReporter", report: RunReport | None, notes: Sequence[str], written: Sequence[Path]
+    reporter: "pytest.TerminalReporter",
+    report: RunReport | None,
+    notes: Sequence[str],
+    written: Sequence[Path],
+    rerun: str = "",
 ) -> None:
     """Print the summary.
 
@@ -106,6 +179,7 @@ def print_summary(
         report: The run; ``None`` if nothing could run.
         notes: Lines about what could not be judged or written.
         written: Report files.
+        rerun: What failed, as an argument of pytest.
     """
     if AGENT in reporter.config.getoption("llmeval_report"):
         from pytest_llmeval.reports.agent import agent_lines
@@ -115,7 +189,7 @@ def print_summary(
             reporter.write_line(text)
         return
     width = terminal_width(reporter)
-    lines = [] if report is None else list(render(report, verbosity=reporter.verbosity, width=width))
+    lines = [] if report is None else list(render(report, verbosity=reporter.verbosity, width=width, rerun=rerun))
     lines += [Line(printable(note), "yellow") for note in notes]
     if reporter.verbosity >= 0:
         lines += [Line(f"report written to {path}") for path in written]
@@ -172,8 +246,10 @@ def verdict_report(key: SuiteKey, verdict: GateResult | SnapshotVerdict) -> Verd
         kind, subject, line, text = "snapshot", verdict.metric, 0, verdict.reason
     failed = verdict.outcome == "failed"
     place = f"{key.display_path}:{line}" if line else key.display_path
-    reason = f"{place}: {kind} {subject}: {text}" if failed else text
-    return VerdictReport(key.path, key.display_path, f"{kind}[{subject}]{variant}", verdict.outcome, reason, line)
+    if failed:  # pytest's summary shows the beginning of the first line
+        named = subject.partition(" ")[0]
+        text = f"{text.removeprefix(f'{named} is ')}\n{place}"
+    return VerdictReport(key.path, key.display_path, f"{kind}[{subject}]{variant}", verdict.outcome, text, line)
 
 
 def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:

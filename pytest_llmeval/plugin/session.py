@@ -14,7 +14,7 @@ from msgspec import structs
 from pytest_llmeval.baselines.runs import SELECTING, SnapshotMode
 from pytest_llmeval.cli.options import SHARD_SUFFIX
 from pytest_llmeval.core.errors import MissingExtraError
-from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.data.files.places import SOURCE_MARK, display_path
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import is_suite_file, run_terms, shard_of_run
@@ -243,7 +243,7 @@ class Run:
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
         file = nodeid.partition("::")[0]
         if is_suite_file(Path(file).name, self.config.getini("llmeval_files")):
-            self.record.faults[file] = why.splitlines()
+            self.record.faults[file] = [line for line in why.splitlines() if not line.startswith(SOURCE_MARK)]
         else:
             self.record.uncollected = True
 
@@ -281,6 +281,14 @@ class Run:
         for item, result in self.record.items.items():
             if any((result.part.key, record.id) in fallen for record in result.part.records):
                 yield item.nodeid
+
+    @property
+    def rerun(self) -> str:
+        """The first suite that failed, or the test over it, as an argument of pytest; empty if none failed."""
+        if self.finished is None:
+            return ""
+        suites = zip(self.finished.judged.suites, self.finished.report.suites, strict=True)
+        return next((judged.key.runs for judged, suite in suites if suite.failed), "")
 
     def suites(self, session: pytest.Session) -> Suites:
         """Return the suites of the run."""

@@ -1,4 +1,4 @@
-"""The text of a failing case: missed limits, answer and findings."""
+"""The text of a failing case: reason, answer and findings."""
 
 import difflib
 import re
@@ -11,7 +11,6 @@ from pytest_llmeval.core.case import MISSING, Case, Parts
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, printable, width_of
-from pytest_llmeval.scoring.case_scores import Unmet
 
 _NAMED = re.compile(r"turn (\d+)\b")
 _MOST_WRONG = 3
@@ -154,27 +153,19 @@ def marked_difference(expected: str, prediction: str) -> str:
     return "".join(parts)
 
 
-def explain(
-    case: Case, record: CaseRecord, missed: Sequence[Unmet], place: CasePlace | None = None, width: int = 80
-) -> str:
-    """Return the text of a failing case: reason, location, missed limits, answer and findings.
+def explain(case: Case, record: CaseRecord, place: CasePlace | None = None, width: int = 80) -> str:
+    """Return the text of a failing case: reason, location, answer and findings.
 
     Args:
         case: The case, with its prediction, if any.
         record: Its result.
-        missed: Limits that it misses.
         place: Its location.
         width: Of the terminal; longer lines are wrapped, and values are cut to three lines.
     """
-    from tabulate import tabulate
-
     reason = record.reason or "failed"
     blocks = [reason]
     if place is not None:
         blocks.append(printable(place.text(case.id)))
-    if missed:
-        rows = [(each.metric, each.score, str(each.limit)) for each in missed]
-        blocks.append(tabulate(rows, ("metric", "score", "limit"), tablefmt="plain", disable_numparse=True))
     width = max(width, _NARROWEST)
     if case.prediction is not MISSING:
         blocks += _values(case, record, width)

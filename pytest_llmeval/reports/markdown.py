@@ -143,7 +143,7 @@ def _urgency(suite: SuiteReport) -> int:
 
 
 def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
-    summary, _ = brief(row, _GLANCE)
+    summary = brief(row, _GLANCE)
     _, cases, gates = row.cells
     return VERDICTS[row.suite.verdict], text(row.suite.suite), cases, gates, text(summary)
 

@@ -9,8 +9,8 @@ from typing import NamedTuple, get_args
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, metric_cells
 from pytest_llmeval.core.wording import counted, interval, number, padded, printable, seconds, width_of
-from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, SnapshotVerdict
-from pytest_llmeval.reports.form import OUTCOMES, Changes, RunReport, StopReport, SuiteReport, count_text
+from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, GateResult, SnapshotVerdict
+from pytest_llmeval.reports.form import OUTCOMES, Changes, RunReport, StopReport, SuiteReport, count_text, gated_metrics
 from pytest_llmeval.reports.tables import Line, TextTable
 from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
 from pytest_llmeval.services.background import Snapshot
@@ -62,22 +62,19 @@ def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
     """Yield a line for each suite: cases, gates, changes from the approved scores, metrics with gates.
 
     Args:
-        suites: Suites without a failure.
-        width: Columns of the terminal; metrics that do not fit are counted.
+        suites: The suites.
+        width: Columns of the terminal; metrics that do not fit are left out.
     """
     rows = rows_of(suites)
     confidences = {each.interval_name for each in suites}
     between = confidences.pop() if len(confidences) == 1 else "interval"
     widths = [max(map(width_of, column)) for column in zip(_HEADERS, *(row.cells for row in rows), strict=True)]
     yield Line(f"{_start(_HEADERS, widths)}  metrics of gates, {between}", "bold")
-    left_out = 0
     for row in rows:
         start = _start(row.cells, widths)
-        text, more = brief(row, width - width_of(start) - 2)
-        left_out += more
-        yield Line(f"{start}  {text}".rstrip(), "yellow" if _is_doubtful(row.suite) else "")
-    if left_out:
-        yield Line(f"{counted(left_out, 'more metric')} of gates: -v or a wider terminal")
+        text = brief(row, width - width_of(start) - 2)
+        colour = "red" if row.suite.failed else "yellow" if _is_doubtful(row.suite) else ""
+        yield Line(f"{start}  {text}".rstrip(), colour)
 
 
 def _start(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -104,8 +101,8 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
         yield OverviewRow(suite, (name, cases, gates), judged or list(suite.metrics)[:1])
 
 
-def brief(row: OverviewRow, room: int) -> tuple[str, int]:
-    """Return changes and metrics with gates, and the number of metrics that do not fit.
+def brief(row: OverviewRow, room: int) -> str:
+    """Return changes and metrics with gates, the first of them that fit.
 
     Where there is no room for all, intervals lose decimals, or are left out: a value says more than another's interval.
     """
@@ -117,11 +114,9 @@ def brief(row: OverviewRow, room: int) -> tuple[str, int]:
         parts = [each[min(level, len(each) - 1)] for each in forms]
         texts = [", ".join(parts[:count]) for count in range(len(parts), -1, -1)]
         text = next(each for each in texts if width_of(each) <= room)
-        left = texts.index(text)
-        if not left:
+        if text == texts[0]:
             break
-    more = f"{text} +{left}".strip() if left else text
-    return changes + (more if width_of(more) <= room else text), left
+    return changes + text
 
 
 _LEVELS = 3
@@ -138,6 +133,32 @@ def _forms(value: MetricValue | None) -> Iterator[str]:
         yield f"{number(value.value)} {interval(value.low, value.high)}{silent}"
         yield f"{number(value.value)} {value.low:.2f}..{value.high:.2f}{silent}"
     yield f"{number(value.value)}{silent}"
+
+
+_WORST = 3
+
+
+def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
+    """Yield the worst cases and the worst group by the metric of a gate; nothing if the gate itself names cases."""
+    errored = [case.id for case in suite.cases if case.outcome == "errored"]
+    if errored and "errored" in gate.reason:
+        yield f"  errored cases: {', '.join(errored[:_WORST])}{' ...' if len(errored) > _WORST else ''}"
+        return
+    for metric in [] if gate.cause else gated_metrics([gate.gate]):
+        sign = -1 if metric in suite.lower_is_better else 1
+        scores = {case.id: score for case in suite.cases if (score := case.metrics.get(metric)) is not None}
+        best = max(scores.values(), key=lambda score: sign * score, default=None)
+        worst = sorted((case for case in scores if scores[case] != best), key=lambda case: sign * scores[case])
+        if worst:
+            yield f"  worst cases: {', '.join(f'{case} {number(scores[case])}' for case in worst[:_WORST])}"
+        groups = [
+            (sign * value.value, -group.cases, f"{label}={name} {number(value.value)} ({counted(group.cases, 'case')})")
+            for label, values in suite.groups.items()
+            for name, group in values.items()
+            if (value := group.find(metric)) is not None and value.value is not None
+        ]
+        if len({place for place, _, _ in groups}) > 1 and " by " not in gate.gate:
+            yield f"  worst group: {min(groups)[2]}"
 
 
 def change_lines(suite: SuiteReport) -> Iterator[str]:
@@ -355,39 +376,48 @@ def _of_target(usage: UsageReport) -> Iterator[str]:
     amounts += [f"{usage.target_cost_usd:.4f} USD"] if usage.target_cost_usd is not None else []
     if amounts:
         yield ", ".join(amounts)
-    if usage.target_latency_s is not None:
-        yield _latency(usage.target_latency_s)
+    if latency := _latency(usage.target_latency_s):
+        yield latency
 
 
 def _judged(usage: UsageReport | JudgeUsage) -> str:
     parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} requested in this run"]
     if usage.calls:
         known = usage.input_tokens is not None and usage.output_tokens is not None
-        tokens = f"{usage.input_tokens} + {usage.output_tokens}" if known else "an unknown number of"
-        cost = f"{usage.cost_usd:.4f} USD" if usage.cost_usd is not None else "cost unknown"
-        parts.append(f"{tokens} tokens, {cost}")
-    if isinstance(usage, UsageReport) and usage.latency_s is not None:
-        parts.append(_latency(usage.latency_s))
+        amounts = [f"{usage.input_tokens} + {usage.output_tokens} tokens"] if known else []
+        amounts += [f"{usage.cost_usd:.4f} USD"] if usage.cost_usd is not None else []
+        parts += [", ".join(amounts)] if amounts else []
+    if isinstance(usage, UsageReport) and (latency := _latency(usage.latency_s)):
+        parts.append(latency)
     return "; ".join(parts)
 
 
-def _latency(percentiles: Mapping[str, float]) -> str:
-    return "latency " + ", ".join(f"{name} {seconds(value)}" for name, value in percentiles.items())
+def _latency(percentiles: Mapping[str, float] | None) -> str:
+    """Return latencies in words; empty if all are below half a millisecond."""
+    known = {name: value for name, value in (percentiles or {}).items() if round(value * 1000)}
+    return "latency " + ", ".join(f"{name} {seconds(value)}" for name, value in known.items()) if known else ""
 
 
 def money_lines(money: Money | None) -> Iterator[str]:
-    """Yield the cost of a run, its savings and the cost of a full run; nothing without calls, or if all is unknown."""
+    """Yield the cost of a run and its savings, as far as they are known; nothing if they are 0."""
     if money is None:
         return
     parts = {"judges": money.spent.judges, "simulated users": money.spent.users, "targets": money.spent.targets}
     ways = {"what was stored": money.saved.stored, "stopping": money.saved.stop, "cascades": money.saved.cascade}
-    amounts = {amount for amount in (*parts.values(), *ways.values()) if amount != 0}
-    if amounts == {None}:
-        return
-    spent = ", ".join(f"{name} {_usd(amount)}" for name, amount in parts.items() if amount != 0)
-    saved = ", ".join(f"{_usd(amount)} by {name}" for name, amount in ways.items() if amount != 0)
-    line = f"money: {_usd(money.spent.total)} USD spent{f' ({spent})' if spent else ''}"
-    yield f"{line}; saved: {saved or '0'}; a full run: {_usd(money.full)}"
+    spent, saved = (
+        {name: amount for name, amount in each.items() if amount is not None and round(amount, 4)}
+        for each in (parts, ways)
+    )
+    unknown = [name for name, amount in parts.items() if amount is None]
+    texts = [f"cost: {_usd(math.fsum(spent.values()))} USD{_parts(spent)}"] if spent else []
+    texts += [f"no known price: {', '.join(unknown)}"] if spent and unknown else []
+    texts += [f"saved: {', '.join(f'{_usd(amount)} USD by {name}' for name, amount in saved.items())}"] if saved else []
+    if texts:
+        yield "; ".join(texts)
+
+
+def _parts(amounts: Mapping[str, float]) -> str:
+    return f" ({', '.join(f'{name} {_usd(amount)}' for name, amount in amounts.items())})"
 
 
 def calls_line(activity: Snapshot, *, complete: bool) -> str:
@@ -460,12 +490,10 @@ def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bo
 def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> TextTable:
     """Return the table of metrics with intervals, means and counts.
 
-    To save room, counts that are all zero are dropped first, then the mean. The column of abstentions needs some.
+    To save room, the mean is dropped first, then the counts.
     """
     headers, *rows = metric_cells(metrics, suite.interval_name)
-    counts = range(len(headers) - 1, _FIRST_COUNT - 1, -1)
-    empty = [place for place in counts if all(row[place] == "0" for row in rows)]
-    return TextTable("", headers, rows, spare=[*empty, _MEAN, *(place for place in counts if place not in empty), 2])
+    return TextTable("", headers, rows, spare=[_MEAN, *range(len(headers) - 1, _FIRST_COUNT - 1, -1), 2])
 
 
 _LEGEND = {

@@ -1,7 +1,9 @@
 """The summary of a run as lines: one screen when all is well, tables where something failed, all with ``-vv``."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from pytest_llmeval.reports.overview import (
     affected_text,
     asking_lines,
     case_table,
+    cause_lines,
     change_lines,
     cluster_lines,
     group_table,
@@ -70,14 +73,15 @@ def _in_per_cent(table: FilledTable) -> FilledTable:
     return structs.replace(table, rows=rows)
 
 
-def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
+def render(report: RunReport, *, verbosity: int, width: int, rerun: str = "") -> Iterator[Line]:
     """Yield the lines of the summary.
 
     Args:
         report: The run.
-        verbosity: Below 0 only gates and snapshots that do not pass; 0 a line for each suite, and the tables of those
-            with a failure; 1 the tables of all suites; above 1 everything.
+        verbosity: Below 0 only gates and snapshots that do not pass; 0 a line for each suite, and what failed, with
+            tables if it is one suite; 1 the tables of all suites; above 1 everything.
         width: Of the terminal, in columns.
+        rerun: What failed, as an argument of pytest; empty if that is not known.
     """
     if verbosity < 0:
         for suite in report.suites:
@@ -87,19 +91,12 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         yield from _affected(report, least=1)
         return
     width = min(width, _READABLE)
-    short = [each for each in report.suites if not (verbosity or each.failed)]
-    if short:
-        yield from overview(short, width)
-        for suite in short:
-            yield from warnings(suite)
     detailed = [each for each in report.suites if verbosity or each.failed]
-    for suite in detailed:
-        if short or suite is not detailed[0]:
-            yield Line("")
-        yield from _suite(suite, verbosity, width)
+    several = not verbosity and len(detailed) > 1
+    yield from _suites(report.suites, detailed, verbosity, width)
     for systems in report.systems:
-        if verbosity or any(each.failed and systems.has(each.path, each.base_name) for each in report.suites):
-            yield from _systems(systems, verbosity, width)
+        if any(systems.has(each.path, each.base_name) for each in detailed):
+            yield from _systems(systems, verbosity, width, values=not several)
     if report.mutation:
         yield from _mutants(report.mutation)
     if detailed or report.mutation:
@@ -108,8 +105,40 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
     yield from map(Line, money_lines(report.money))
     yield from _affected(report, least=2)
+    if detailed and rerun and not verbosity:
+        yield Line(f"next: pytest --llmeval {shlex.quote(rerun)} -v --llmeval-report=report.html")
     if report.suites:
         yield totals(report.suites)
+
+
+def _suites(
+    suites: Sequence[SuiteReport], detailed: Sequence[SuiteReport], verbosity: int, width: int
+) -> Iterator[Line]:
+    """Yield suites: one table if several failed, else a line for each that did not; then more on each that failed."""
+    several = not verbosity and len(detailed) > 1
+    short = suites if several else [each for each in suites if not (verbosity or each.failed)]
+    if short:
+        yield from overview(short, width)
+        for suite in short:
+            yield from () if suite.failed else warnings(suite)
+    for suite in detailed:
+        lines = list(_reasons(suite) if several else _suite(suite, verbosity, width))
+        if lines and (short or suite is not detailed[0]):
+            yield Line("")
+        yield from lines
+
+
+def _reasons(suite: SuiteReport) -> Iterator[Line]:
+    """Yield what failed in one of several suites, apart from cases; nothing if it is only these."""
+    lines = [
+        *(Line(printable(line), "yellow") for line in metric_notes(suite) if line.startswith("warning")),
+        *_gates(suite, details=False, passed=False),
+        *not_judged(suite),
+        *(_verdict(each) for each in suite.snapshot if each.outcome == "failed"),
+    ]
+    if lines:
+        yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
+        yield from lines
 
 
 def _affected(report: RunReport, least: int) -> Iterator[Line]:
@@ -133,13 +162,14 @@ def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
         yield from map(Line, survival_lines(each))
 
 
-def _systems(systems: "SystemsReport", verbosity: int, width: int) -> Iterator[Line]:
-    """Yield the systems of a suite side by side."""
+def _systems(systems: "SystemsReport", verbosity: int, width: int, *, values: bool) -> Iterator[Line]:
+    """Yield the systems of a suite side by side, with the table of all their values if it is wanted."""
     from pytest_llmeval.reports.tables import system_tables
 
     yield Line("")
     yield Line(printable(systems.title), "bold")
-    for table in system_tables(systems, metrics=systems.metrics if verbosity >= _EVERYTHING else systems.compare_by):
+    tables = system_tables(systems, metrics=systems.metrics if verbosity >= _EVERYTHING else systems.compare_by)
+    for table in islice(tables, 0 if values else 1, None):
         yield from _titled(table, width, everything=verbosity >= _EVERYTHING)
 
 
@@ -169,14 +199,11 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         if table.note:
             yield Line(printable(table.note))
     yield from _metrics(suite, verbosity, width)
-    for key, groups in suite.groups.items():
-        if verbosity:
-            yield Line("")
-            yield from draw(group_table(key, suite), width, everything=everything)
-        else:
-            yield Line(f"by {key}: {counted(len(groups), 'group')} (-v shows them)")
+    for key in suite.groups if verbosity else ():
+        yield Line("")
+        yield from draw(group_table(key, suite), width, everything=everything)
     if errors := _errors(suite):
-        yield Line(printable(f"errors: {errors} (--llmeval-report=errors.json lists them)"))
+        yield Line(printable(f"errors: {errors}"))
     yield from _gates(suite, details=bool(verbosity))
     yield from not_judged(suite)
     yield from (Line(printable(line)) for line in change_lines(suite))
@@ -236,13 +263,19 @@ def _errors(suite: SuiteReport) -> str:
     )
 
 
-def _gates(suite: SuiteReport, *, details: bool) -> Iterator[Line]:
-    """Yield the verdicts on gates; the statistics of a fall are a detail."""
+def _gates(suite: SuiteReport, *, details: bool, passed: bool = True) -> Iterator[Line]:
+    """Yield the verdicts on gates; details are the statistics of a fall, and else what made a gate fail is shown."""
+    explained: set[str] = set()
     for gate in suite.gates:
-        if gate.outcome != "not_judged":
-            yield gate_line(gate)
-            if gate.cause and details:
-                yield Line(printable(f"  {gate.reason}"))
+        if gate.outcome == "not_judged" or (gate.outcome == "passed" and not passed):
+            continue
+        yield gate_line(gate, brief=not details)
+        if details and gate.cause:
+            yield Line(printable(f"  {gate.reason}"))
+        if not details and gate.outcome == "failed":
+            causes = [printable(each) for each in cause_lines(suite, gate)]
+            yield from (Line(each) for each in causes if each not in explained)
+            explained.update(causes)
 
 
 def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
@@ -278,8 +311,15 @@ _SIGNS = {
 }
 
 
-def gate_line(gate: GateResult, suite: SuiteReport | None = None) -> Line:
-    """Return the line of a verdict, after the name of its suite if several are listed."""
+def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, brief: bool = False) -> Line:
+    """Return the line of a verdict, after the name of its suite if several are listed.
+
+    Args:
+        gate: The verdict.
+        suite: Its suite, to be named.
+        brief: Whether a gate that did not fail has the first clause of its reason only.
+    """
     verdict, colour = _SIGNS[gate.outcome]
     where = f"{suite.suite}: " if suite else ""
-    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({gate.headline})"), colour)
+    why = gate.headline if gate.outcome == "failed" or not brief else gate.headline.partition("; ")[0]
+    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({why})"), colour)

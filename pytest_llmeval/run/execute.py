@@ -328,9 +328,9 @@ def _concluded(
         reasons += [f"{label}: {why}" for why in not_computed(each.errored)]
     failed_to_compute = bool(reasons)
     reasons += [f"{label}: {each.malformed}" for label, each in observations.items() if each.malformed is not None]
-    if worst and worst not in limits:  # what matters most is first, even if it has no limit of its own
-        reasons.append(below[worst])
     reasons += map(str, missed)
+    if worst and worst not in limits:
+        reasons.append(below[worst])
     outcome: CaseOutcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
@@ -397,8 +397,7 @@ def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, 
         short = max((abs(each - score) for each in limits), default=0.0)
         if short > TOLERANCE:
             share = short / (high - low) if high > low else short
-            condition = str(gate).removeprefix(f"{gate.metric} ")
-            misses.append((high > low, share, gate.metric, f"{gate.metric} {number(score)}, gate {condition}"))
+            misses.append((high > low, share, gate.metric, f"lowers gate {gate}: {number(score)}"))
     texts: dict[str, str] = {}
     for _, _, metric, text in sorted(misses, key=lambda each: (not each[0], -each[1])):
         texts.setdefault(metric, text)

@@ -3,7 +3,7 @@
 It also recognises files that look like suites although their names are not those of suites.
 """
 
-__all__ = ("SUITE_FILES", "from_file", "looks_like_suite", "naming_hint")
+__all__ = ("SUITE_FILES", "from_file", "looks_like_suite", "naming_hint", "no_suite")
 
 import json
 import re
@@ -55,6 +55,11 @@ def _json_keys(text: str) -> set[str]:
         return set(json.loads(text))
     except (ValueError, RecursionError):
         return set()
+
+
+def no_suite(place: object, patterns: Sequence[str] = SUITE_FILES) -> str:
+    """Return what is missing in a folder without suite files."""
+    return f"no {' or '.join(patterns[:1])} below {place}; `llmeval init` writes one"
 
 
 def naming_hint(path: str, patterns: Sequence[str]) -> str:

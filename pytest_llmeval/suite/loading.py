@@ -11,7 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error, origin
-from pytest_llmeval.core.wording import suggest, unknown_name
+from pytest_llmeval.core.wording import expected_name, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document
 from pytest_llmeval.data.files.places import display_path, render_path, searching_within
 from pytest_llmeval.data.files.validation import check, describe
@@ -299,8 +299,7 @@ class _Loader(SettingsReader):
         clusters += [suite.cluster_by] if suite.cluster_by else []
         for name in dict.fromkeys([*suite.group_by, *clusters, *strata]) if cases else ():
             if name not in labels:
-                known = f", expected one of: {', '.join(labels)}{suggest(name, labels)}"
-                why = known if labels else ": no case of this suite has labels"
+                why = expected_name(name, labels) if labels else ": no case of this suite has labels"
                 self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
     def _rows(self, source: Source | None) -> tuple[list[Case], list[Fault]]:
@@ -343,11 +342,9 @@ class _Loader(SettingsReader):
         name = options.pop("format", None)
         # Listing all formats imports every task: only for one that is not general.
         if not isinstance(name, str) or (name not in SOURCES and name not in self.registry.sources):
-            known = ", ".join(self.registry.sources)
-            hint = suggest(name, self.registry.sources) if isinstance(name, str) else ""
             place = ("source", "format") if name is not None else ("source",)
             description = describe(name) if name is not None else "no 'format'"
-            self.fault(place, f"found {description}, expected one of {known}{hint}")
+            self.fault(place, f"found {description}{expected_name(str(name or ''), self.registry.sources)}")
             return None
         try:
             source: Source | None = self.check(self.registry.source(name), options, ("source",))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error, origin
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.views import Mutator
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import expected_name
 from pytest_llmeval.data.files.validation import most_telling, option_fault
 from pytest_llmeval.data.formats import SOURCES, Source
 
@@ -73,10 +73,12 @@ class Command(Struct, frozen=True):
         help: One line for the list of commands.
         add_arguments: Function, or its import string, that adds arguments to the parser of the command and sets the
             default ``run``: a function from the parsed options to the exit code.
+        group: Its heading in the list of commands.
     """
 
     help: str
     add_arguments: "str | Callable[[ArgumentParser], None]"
+    group: str = "advanced"
 
     def configure(self, parser: "ArgumentParser") -> None:
         """Add the arguments of the command to its parser."""
@@ -150,9 +152,7 @@ class _Classes:
         """Return the class of a name."""
         candidate = self.known.get(name)
         if candidate is None:
-            names = sorted(self.known)
-            known = ", ".join(names)
-            raise self.error(f"found {self.kind} {name!r}, expected one of {known}{suggest(name, names)}")
+            raise self.error(f"found {self.kind} {name!r}{expected_name(name, sorted(self.known))}")
         if isinstance(candidate, str):
             try:
                 loaded = _imported(candidate)
@@ -303,7 +303,13 @@ class Registry:
         self._mutators.append(mutator)
         return mutator
 
-    def register_command(self, name: str, add_arguments: "str | Callable[[ArgumentParser], None]", help: str) -> None:  # noqa: A002 (argparse's word)
+    def register_command(
+        self,
+        name: str,
+        add_arguments: "str | Callable[[ArgumentParser], None]",
+        help: str,  # noqa: A002 (argparse's word)
+        group: str = "advanced",
+    ) -> None:
         """Add a subcommand of ``llmeval``; see `Command`.
 
         The command line reads the entry points of installed packages, and no conftest.
@@ -312,7 +318,7 @@ class Registry:
             LlmevalError: The name is taken.
         """
         self._complete()
-        command = Command(help, add_arguments)
+        command = Command(help, add_arguments, group)
         if self._commands.setdefault(name, command) != command:
             raise LlmevalError(f"the command name {name!r} is taken: choose another")
 
@@ -341,8 +347,7 @@ class Registry:
             LlmevalError: There is no such point, or the function cannot be called.
         """
         if point not in EXTENSION_POINTS:
-            known = f"{', '.join(EXTENSION_POINTS)}{suggest(point, EXTENSION_POINTS)}"
-            raise LlmevalError(f"found extension point {point!r}, expected one of {known}")
+            raise LlmevalError(f"found extension point {point!r}{expected_name(point, EXTENSION_POINTS)}")
         if function.count(":") != 1 if isinstance(function, str) else not callable(function):
             raise LlmevalError(f"found {function!r}, expected a function or 'package.module:function'")
         self._extensions[point].append(Extension(function, needed))

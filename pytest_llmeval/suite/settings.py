@@ -1,10 +1,11 @@
 """The settings of a suite file: evaluators, limits, gates, repeats, checks, files next to it. Collects all faults."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from msgspec import structs
 
@@ -13,7 +14,7 @@ from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, SuiteE
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.tables import metric_names
-from pytest_llmeval.core.wording import suggest, unknown_name
+from pytest_llmeval.core.wording import expected_name, unknown_name
 from pytest_llmeval.data.files.documents import Document, check_regular, read_json
 from pytest_llmeval.data.files.places import input_files, searching_within
 from pytest_llmeval.data.files.validation import STRICT, describe
@@ -32,7 +33,7 @@ from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.model_settings import JudgeReader, MessageEntry, script_fault, script_of
-from pytest_llmeval.suite.registry import Registry, using
+from pytest_llmeval.suite.registry import Registry, build, using
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators.checks.contract import Check
@@ -91,7 +92,8 @@ class SettingsReader(JudgeReader):
         registry: The evaluators and sources that it may name.
         root: Files of single cases, and those that judges are shown, may not lie outside this folder.
         metrics: Those of the evaluators read so far.
-        knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
+        knows_metrics: False once it is not known which metrics an evaluator with a fault would have.
+        possible: The metrics of evaluators with one faulty option, without it.
         systems: The names of the suite's systems.
         shared_checks: The suite's own checks, which hold for every case.
     """
@@ -103,6 +105,7 @@ class SettingsReader(JudgeReader):
         self.root = root
         self.metrics = MetricIndex.from_evaluators({})
         self.knows_metrics = True
+        self.possible: list[MetricIndex] = []
         self.systems: Sequence[str] = ()
         self.shared_checks: tuple[Check, ...] = ()
 
@@ -122,11 +125,12 @@ class SettingsReader(JudgeReader):
         owner = dict.fromkeys(SUITE_METRICS, "the suite")
         for number, entry in enumerate(entries):
             path: tuple[str | int, ...] = ("evaluators", number)
+            known = len(self.possible)
             built = self._evaluator(entry, path)
-            if built is None:
-                self.knows_metrics = False
-            else:
+            if built is not None:
                 self._add(built, path, owner)
+            elif known == len(self.possible):
+                self.knows_metrics = False
         if checks is not None:
             self._add(MetricIndex.from_evaluators({checks.name: checks}), ("checks",), owner)
         return self.metrics.evaluators
@@ -212,7 +216,20 @@ class SettingsReader(JudgeReader):
         except EvaluatorError as error:
             self.fault(path, str(error), key=True)
             return None
-        return self._built(label, evaluator, options, path)
+        built = self._built(label, evaluator, options, path)
+        if built is None:
+            self._note_possible(label, evaluator, options)
+        return built
+
+    def _note_possible(self, label: str, evaluator: type[Evaluator], options: Mapping[str, Any]) -> None:
+        """Note the metrics of an evaluator without its one faulty option, so that other names are still checked."""
+        for name in options:
+            others = {key: value for key, value in options.items() if key != name}
+            if name == "metrics" and (every := metric_choices(evaluator)):
+                others[name] = every
+            with suppress(Exception), using(self.registry):
+                self.possible.append(MetricIndex.from_evaluators({label: build(evaluator, others)}))
+                return
 
     def _built(
         self, label: str, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
@@ -261,10 +278,12 @@ class SettingsReader(JudgeReader):
 
     def metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
         """Return the fault of the name of a metric; ``None`` for known ones."""
-        if metric in extra or not self.knows_metrics or self.metrics.find(metric) is not None:
+        indices = (self.metrics, *self.possible)
+        if metric in extra or not self.knows_metrics or any(each.find(metric) is not None for each in indices):
             return None
-        known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared), *after]
-        return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
+        declared = (each.name for index in indices for metrics in index.declared.values() for each in metrics)
+        known = [*extra, *declared, *after]
+        return f"found the unknown metric {metric!r}{expected_name(metric, known)}"
 
     def read_limits(self, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Limit]:
         """Read ``thresholds``, of the suite or of a case."""
@@ -530,5 +549,16 @@ def check_name_faults(
         limited |= {("cases", number, "thresholds", metric): metric for metric in case.get("thresholds") or ()}
     for place, metric in limited.items():
         if metric.startswith("check[") and metric not in known:
-            expected = f"expected one of {', '.join(known)}{suggest(metric, known)}"
-            yield place, f"found the unknown metric {metric!r}, {expected}"
+            yield place, f"found the unknown metric {metric!r}{expected_name(metric, known)}"
+
+
+def metric_choices(kind: type[Evaluator]) -> tuple[str, ...]:
+    """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
+    if "metrics" not in {each.name for each in fields(kind)}:
+        return ()
+    try:
+        items, *_ = get_args(get_type_hints(kind).get("metrics"))
+    except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve
+        return ()
+    choices: tuple[str, ...] = get_args(items)
+    return choices

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, Final, NoReturn, TypeAlias
 
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import expected_name
 from pytest_llmeval.data.files.json import nests_too_deep, unique_keys
 from pytest_llmeval.data.files.places import TOO_DEEP
 from pytest_llmeval.data.formats.base import ABSENT, pick
@@ -77,7 +77,7 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, s
         if name not in _KNOWN:
             yield (
                 place,
-                f"found the unknown placeholder {name!r}, expected one of {', '.join(_KNOWN)}{suggest(name, _KNOWN)}",
+                f"found the unknown placeholder {name!r}{expected_name(name, _KNOWN)}",
             )
         elif len(holder) > 1:
             yield place, f"found {name!r} beside other keys, expected it alone in its mapping"
@@ -319,7 +319,7 @@ def _response_faults(spec: HttpSpec) -> Iterator[SpecFault]:
     for name, path in paths.items():
         place = ("response", name) if name else ("response",)
         if name and name not in known:
-            yield place, f"found the unknown key {name!r}, expected one of {', '.join(known)}{suggest(name, known)}"
+            yield place, f"found the unknown key {name!r}{expected_name(name, known)}"
         elif not all(path.split(".")):
             yield place, f"found {path!r}, expected a path such as 'results' or 'data.results'"
     if isinstance(response, str) or not response:

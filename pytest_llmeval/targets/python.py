@@ -241,6 +241,7 @@ def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., 
     except (Exception, SystemExit) as error:
         raise PredictionError(
             f"{role} {name!r}: module {module_name!r} cannot be imported: {format_error(error)}"
+            f"{_where_to_add(module_name, folder, error)}"
         ) from error
     beside = folder / f"{module_name}.py"
     origin = getattr(module, "__file__", None)
@@ -250,6 +251,20 @@ def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., 
             f"not from {beside}: rename one of them"
         )
     return _defined(name, module, attribute, role)
+
+
+def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
+    """Return which folders of the project have no such module, and what to add; empty if another module is missing."""
+    missing = getattr(error, "name", None)
+    if not isinstance(error, ModuleNotFoundError) or missing is None or not f"{name}.".startswith(f"{missing}."):
+        return ""
+    here = Path.cwd()
+    places = dict.fromkeys(Path(each or ".").absolute() for each in (str(folder), *sys.path))
+    own = [each for each in places if each.is_relative_to(here) and not each.is_relative_to(sys.prefix)] or [folder]
+    near = suggest(missing.partition(".")[0], [each.stem for place in own for each in place.glob("*.py")])
+    searched = ", ".join(each.relative_to(here).as_posix() if each.is_relative_to(here) else str(each) for each in own)
+    file = f"{name.replace('.', '/')}.py"
+    return f"{near}; searched {searched}: add {file} there, or its folder to 'pythonpath' in pytest's settings"
 
 
 def _defined(name: str, module: ModuleType, attribute: str, role: str) -> Callable[..., Any]:

@@ -25,13 +25,17 @@ COMMANDS = {
 """Name of each command, which is that of its module, to its line in the list of commands."""
 
 
+_GROUPS = {"init": "start", "doctor": "start", **dict.fromkeys(("compare", "history", "review"), "look")}
+"""Those of the commands that most people need; the others are advanced."""
+
+
 _MUTATORS = ("texts:MUTATORS", "structures:MUTATORS", "rewrites:REWRITES")
 
 
 def register(registry: "Registry") -> None:
     """Add the commands, early stopping, plans, mutants of the answers of a run, and the mutators that know no task."""
     for name, text in COMMANDS.items():
-        registry.register_command(name, f"{__name__}.{name}:add_arguments", help=text)
+        registry.register_command(name, f"{__name__}.{name}:add_arguments", text, _GROUPS.get(name, "advanced"))
     registry.extend("chosen", f"{__name__}.affected:choose_affected")
     registry.extend("reported", f"{__name__}.affected:keep_inputs", _approves)
     registry.extend("collected", f"{__name__}.early.stopping:stop_early", _has_order)

@@ -48,7 +48,7 @@ def test_every_run_says_what_it_spent_on_judges_and_targets_and_what_was_stored(
         "total_cost_usd <= 0.5": "failed",
         "cost_usd <= 0.02": "passed",
     }
-    line = "money: 0.5120 USD spent (judges 0.0120, targets 0.5000); saved: 0; a full run: 0.5120"
+    line = "cost: 0.5120 USD (judges 0.0120, targets 0.5000)"
     assert line in first.text
     assert line.replace(".", "") in (judged.project.path / "report.md").read_text("utf-8").replace("\\", "").replace(
         ".", ""
@@ -57,7 +57,7 @@ def test_every_run_says_what_it_spent_on_judges_and_targets_and_what_was_stored(
     assert judged.asked() == {"a": 1, "b": 1}
     assert money(again)["spent"] == amounts(0, 0, 0)
     assert money(again)["saved"]["stored"] == money(again)["full"] == pytest.approx(0.512)
-    assert "money: 0.0000 USD spent; saved: 0.5120 by what was stored; a full run: 0.5120" in again.text
+    assert "saved: 0.5120 USD by what was stored" in again.text
     assert again.gates("s")["total_cost_usd <= 0.5"] == "passed"
 
 
@@ -67,7 +67,7 @@ def test_unknown_prices_are_unknown_and_decide_no_gate(judged: Judged) -> None:
     silent = judged.project.run()
     assert money(silent)["spent"] == amounts(2 * CALL, 0, None)
     assert money(silent)["full"] is None
-    assert "money: unknown USD spent (judges 0.0120, targets unknown); saved: 0; a full run: unknown" in silent.text
+    assert "cost: 0.0120 USD (judges 0.0120); no known price: targets" in silent.text
     assert silent.gates("s") == {"total_cost_usd <= 5": "failed", "cost_usd <= 5": "passed"}
     assert "total_cost_usd is unknown: not every answer of the target reports its cost; judge_cost_usd" in silent.text
     suite(judged, judge=judged.judge(model="openai:other"), gates=["total_cost_usd <= 5"])
@@ -89,7 +89,7 @@ def test_a_run_that_asks_nothing_has_no_money(judged: Judged) -> None:
     judged.project.suite("s.eval.yaml", [case("a")], evaluators=["text"])
     ran = judged.project.run()
     assert "money" not in ran.report
-    assert "money:" not in ran.text
+    assert "cost:" not in ran.text
 
 
 def test_a_cascade_saves_the_calls_of_the_large_judge_that_were_not_made(judged: Judged) -> None:
@@ -109,7 +109,7 @@ def test_a_cascade_saves_the_calls_of_the_large_judge_that_were_not_made(judged:
     assert money(ran)["spent"]["judges"] == ran.suites["s"]["usage"]["cost_usd"]
     assert money(ran)["saved"]["cascade"] == pytest.approx(9 * CALL)
     assert money(ran)["full"] == pytest.approx(CALL + 10 * CALL)
-    assert "saved: 0.0540 by cascades; a full run: 0.0660" in ran.text
+    assert "saved: 0.0540 USD by cascades" in ran.text
     judged.suite("s.eval.yaml", cases[1:], judge=judge, evaluators=[{"judge": {"mode": "continuous"}}])
     stored = judged.project.run()
     assert money(stored)["saved"] == {"stored": pytest.approx(0.0054), "stop": 0, "cascade": None, "total": None}

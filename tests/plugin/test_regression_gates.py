@@ -224,7 +224,7 @@ def test_a_failed_gate_names_the_lost_cases_everywhere_and_lf_reruns_them(projec
     assert gate["cause"].startswith(cause)
     assert f"gate FAILED  drop(f1) <= 0.05  ({gate['cause']})" in ran.section("llmeval")
     assert gate["reason"] not in ran.section("llmeval")
-    assert f": gate drop(f1) <= 0.05: {gate['cause']}\n{gate['reason']}" in ran.text
+    assert f"\n{gate['cause']}\n{gate['reason']}\ns.eval.yaml:" in ran.text
     assert "12 cases worse, 7 of 7 with topic=api: c00, c01" in (project.path / "r.md").read_text(encoding="utf-8")
     again = project.run("--lf", "-v", workers=workers, without=WITH_SYRUPY)
     assert again.counts["passed"] == len(gate["fallen"]) == 12

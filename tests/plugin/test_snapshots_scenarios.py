@@ -314,7 +314,7 @@ def test_a_file_that_is_not_as_approved_is_told_and_not_overwritten(
     assert ran.code == 1
     assert snapshots(ran) == {"sound": PASSED, **{name: {"*": "FAILED"} for name in SPOILT}}
     for name, (suffix, _, fault) in SPOILT.items():
-        told = ran.section("FAILURES").partition(f"{name}.eval.yaml: snapshot *: ")[2].partition(".eval.yaml: ")[0]
+        told = ran.section("FAILURES").partition(f"\n{name}.eval.yaml")[0].rpartition("snapshot[*]")[2]
         assert f"{name}.{suffix}" in told, told
         assert fault in told, told
         assert "nothing was changed: restore the file from version control" in told

@@ -213,7 +213,7 @@ def test_a_failing_case_shows_scores_limits_and_the_difference(project: "Project
     text = ran.section("FAILURES")
     assert "f1 0.6667, limit >= 0.9; exact_match 0.0000, limit >= 0.5" in text
     assert "difference: the [-red-]{+blue+} house" in text
-    assert "FAILED s.eval.yaml::a - Failed: f1 0.6667, limit >= 0.9; exact_match 0.0000, limit >= 0.5" in ran.text
+    assert "FAILED s.eval.yaml::a - f1 0.6667, limit >= 0.9; exact_match 0.0000, limit >= 0.5" in ran.text
 
 
 def test_more_calls_at_a_time_than_the_run_makes_are_reported(project: "Project", workers: int) -> None:

@@ -77,13 +77,13 @@ def test_what_passes_is_counted_by_kind_and_what_fails_as_a_failed_test() -> Non
 @pytest.mark.parametrize(
     ("verdict", "name", "reason"),
     [
-        (GateResult("f1 >= 1", "failed", 0.5, 1, "low"), "gate[f1 >= 1]", "s.eval.yaml: gate f1 >= 1: low"),
-        (GateResult("f1 >= 1", "failed", 0.5, 1, "low", line=7), "gate[f1 >= 1]", "s.eval.yaml:7: gate f1 >= 1: low"),
+        (GateResult("f1 >= 1", "failed", 0.5, 1, "low"), "gate[f1 >= 1]", "low\ns.eval.yaml"),
+        (GateResult("f1 >= 1", "failed", 0.5, 1, "low", line=7), "gate[f1 >= 1]", "low\ns.eval.yaml:7"),
         (GateResult("f1 >= 1", "passed", 1, 1, "fine"), "gate[f1 >= 1]", "fine"),
         (
             SnapshotVerdict("f1", "fell_beyond", "failed", reason="fell"),
             "snapshot[f1]",
-            "s.eval.yaml: snapshot f1: fell",
+            "fell\ns.eval.yaml",
         ),
     ],
 )

@@ -10,7 +10,6 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.results import AnswerShown, CaseRecord
 from pytest_llmeval.core.wording import width_of
 from pytest_llmeval.reports.failures import CasePlace, explain, marked_difference
-from pytest_llmeval.scoring.case_scores import Limit, Unmet
 
 
 @pytest.mark.parametrize(
@@ -42,18 +41,14 @@ def test_both_texts_can_be_read_back_from_the_marks(expected: str, prediction: s
     assert "".join(each[1:] if each[:1] == "-" else each for each in pieces if each[:1] != "+") == expected
 
 
-def explained(expected: Any, prediction: Any, *missed: Unmet, reason: str | None = "f1 0.2500, limit >= 0.5") -> str:
+def explained(expected: Any, prediction: Any, *, reason: str | None = "f1 0.2500, limit >= 0.5") -> str:
     record = CaseRecord("x", outcome="failed", reason=reason)
-    return explain(Case("x", expected=expected, prediction=prediction), record, missed)
+    return explain(Case("x", expected=expected, prediction=prediction), record)
 
 
-def test_reason_limits_answer_and_difference_are_shown() -> None:
-    missed = [Unmet("f1", 0.25, Limit(0.5)), Unmet("rougeL", 0.1, Limit(0.2, 0.9))]
-    assert explained("It is Paris.", "It is Lyon.", *missed) == (
+def test_reason_answer_and_difference_are_shown() -> None:
+    assert explained("It is Paris.", "It is Lyon.") == (
         "f1 0.2500, limit >= 0.5\n"
-        "metric    score    limit\n"
-        "f1        0.2500   >= 0.5\n"
-        "rougeL    0.1000   >= 0.2 and <= 0.9\n"
         "expected:   It is Paris.\n"
         "prediction: It is Lyon.\n"
         "difference: It is [-Paris-]{+Lyon+}."
@@ -97,7 +92,7 @@ def test_data_are_shown_as_json_with_their_own_characters() -> None:
 def test_control_characters_are_escaped_everywhere() -> None:
     hostile = "red \x1b[31m, bell \x07, line\nbreak, right-to-left \u202e, null \0"
     record = CaseRecord("x", outcome="failed", reason="f1 0.2500, limit >= 0.5")
-    text = explain(Case("x", expected="red", prediction=hostile), record, (), width=200)
+    text = explain(Case("x", expected="red", prediction=hostile), record, width=200)
     shown = "red \\x1b[31m, bell \\x07, line\\nbreak, right-to-left \\u202e, null \\x00"
     assert f"prediction: {shown}" in text
     assert all(character.isprintable() or character == "\n" for character in text)
@@ -107,7 +102,7 @@ def test_control_characters_are_escaped_everywhere() -> None:
 @pytest.mark.parametrize(("width", "kept"), [(80, 204), (140, 384)])
 def test_long_text_is_cut_to_what_fits_with_the_count_of_the_rest(width: int, kept: int) -> None:
     record = CaseRecord("x", outcome="failed", reason="low")
-    text = explain(Case("x", expected="x", prediction="y" * 5_000), record, (), width=width)
+    text = explain(Case("x", expected="x", prediction="y" * 5_000), record, width=width)
     assert text.count("y") == kept
     assert f"... ({5_000 - kept} more characters)" in text
     assert max(map(len, text.splitlines())) <= width
@@ -116,21 +111,21 @@ def test_long_text_is_cut_to_what_fits_with_the_count_of_the_rest(width: int, ke
 
 def test_file_line_case_and_system_are_named() -> None:
     record = CaseRecord("x", outcome="failed", reason="low")
-    text = explain(Case("x"), record, (), CasePlace("evals/a.eval.yaml", 7, "large"))
+    text = explain(Case("x"), record, CasePlace("evals/a.eval.yaml", 7, "large"))
     assert text == "low\nevals/a.eval.yaml:7: case x [large]"
 
 
 def test_failing_answers_of_repeats_are_shown_with_how_often_each_came() -> None:
     answers = [AnswerShown("Lyon", 2), AnswerShown("Nice")]
     record = CaseRecord("x", outcome="failed", reason="low", repeats={"times": 5}, answers=answers)
-    lines = explain(Case("x", expected="Paris", prediction="Paris"), record, ()).splitlines()
+    lines = explain(Case("x", expected="Paris", prediction="Paris"), record).splitlines()
     assert lines[2:] == ["prediction: Lyon (2 of 5 repeats)", "prediction: Nice (1 of 5 repeats)"]
 
 
 def test_what_evaluators_found_wrong_is_shown_a_line_each() -> None:
     wrong = ["total: found 3, expected 4", "note: extra, found \x1b[31m"]
     record = CaseRecord("a", outcome="failed", reason="low", lines={"fields": wrong})
-    lines = explain(Case("a"), record, ()).splitlines()
+    lines = explain(Case("a"), record).splitlines()
     assert lines == ["low", "fields: total: found 3, expected 4", "fields: note: extra, found \\x1b[31m"]
 
 
@@ -150,7 +145,7 @@ def test_an_answer_with_parts_is_shown_first_with_its_passages_by_number() -> No
         "usage": {},
     }
     case = Case("a", input="How long?", expected="60 days", prediction=prediction)
-    text = explain(case, CaseRecord("a", outcome="failed", reason="f1: 0"), [])
+    text = explain(case, CaseRecord("a", outcome="failed", reason="f1: 0"))
     assert text.splitlines() == [
         "f1: 0",
         "input:      How long?",
@@ -168,4 +163,4 @@ def test_an_answer_with_parts_is_shown_first_with_its_passages_by_number() -> No
 
 def test_an_object_without_an_answer_is_shown_as_it_is() -> None:
     case = Case("a", prediction={"total": 3, "contexts": [7]})
-    assert 'prediction: {"total": 3, "contexts": [7]}' in explain(case, CaseRecord("a", reason="x"), [])
+    assert 'prediction: {"total": 3, "contexts": [7]}' in explain(case, CaseRecord("a", reason="x"))

@@ -14,16 +14,12 @@ from pytest_llmeval.scoring.usage import Money, SavedMoney, SpentMoney
         (
             SpentMoney(judges=0.5, targets=None),
             SavedMoney(),
-            "money: unknown USD spent (judges 0.5000, targets unknown)",
+            "cost: 0.5000 USD (judges 0.5000); no known price: targets",
         ),
-        (
-            SpentMoney(targets=None),
-            SavedMoney(stored=0.25),
-            "money: unknown USD spent (targets unknown); saved: 0.2500",
-        ),
-        (SpentMoney(), SavedMoney(), "money: 0.0000 USD spent; saved: 0"),
+        (SpentMoney(targets=None), SavedMoney(stored=0.25), "saved: 0.2500 USD by what was stored"),
+        (SpentMoney(), SavedMoney(), None),
     ],
 )
-def test_money_of_which_no_amount_is_known_is_left_out(spent: SpentMoney, saved: SavedMoney, line: str | None) -> None:
+def test_money_that_is_unknown_or_0_is_left_out(spent: SpentMoney, saved: SavedMoney, line: str | None) -> None:
     lines = list(money_lines(Money(spent, saved)))
     assert [each.startswith(line) for each in lines] == [True] if line else lines == []

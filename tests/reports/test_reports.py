@@ -163,10 +163,10 @@ suites/capitals.eval.yaml: 5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pa
 <details>
 <summary><code>capitals</code>: metrics, groups, kinds of errors, worst cases</summary>
 
-| metric       | value   | 95% interval   | mean   | scored   | undef   | err   | miss   |
-|--------------|---------|----------------|--------|----------|---------|-------|--------|
-| exact\_match | 0.0000  | 0.0000..0.6576 | 0.0000 | 2        | 0       | 1     | 1      |
-| f1           | 0.7500  | 0.0000..1.0000 | 0.7500 | 2        | 0       | 1     | 1      |
+| metric       | value   | 95% interval   | mean   | scored   | err   | miss   |
+|--------------|---------|----------------|--------|----------|-------|--------|
+| exact\_match | 0.0000  | 0.0000..0.6576 | 0.0000 | 2        | 1     | 1      |
+| f1           | 0.7500  | 0.0000..1.0000 | 0.7500 | 2        | 1     | 1      |
 
 ### By kind
 
@@ -275,13 +275,14 @@ def test_the_terminal_shows_metrics_and_gates() -> None:
     assert lines(SMALL) == [
         "capitals  (suites/capitals.eval.yaml)",
         "5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pass rate 0.3333",
-        "metric        value    95% interval    mean  scored  undef  err  miss",
-        "exact_match  0.0000  0.0000..0.6576  0.0000       2      0    1     1",
-        "f1           0.7500  0.0000..1.0000  0.7500       2      0    1     1",
+        "metric        value    95% interval    mean  scored  err  miss",
+        "exact_match  0.0000  0.0000..0.6576  0.0000       2    1     1",
+        "f1           0.7500  0.0000..1.0000  0.7500       2    1     1",
         "err: could not be measured; miss: did not run",
-        "by kind: 2 groups (-v shows them)",
         "gate FAILED  f1 >= 0.7  (1 case errored)",
+        "  errored cases: 東京",
         "gate FAILED  f1 >= 0.7 by kind  (1 of 2 groups fail: easy: f1 is 0.5000, expected >= 0.7; 1 case not run)",
+        "  worst cases: paris 0.5000",
         "gate FAILED  mean(f1) >= 0.7  (1 case errored)",
         "",
         "cases: 1 passed, 1 failed, 1 errored, 2 not run; gates: 3 failed",

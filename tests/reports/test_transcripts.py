@@ -82,6 +82,6 @@ def test_hostile_texts_are_one_printable_line_each() -> None:
 def test_a_failing_conversation_shows_its_transcript_in_place_of_its_script() -> None:
     record = CaseRecord("x", outcome="failed", reason="low", lines={"text": ["turn 2: extra words: b"]})
     case = Case("x", input=talk(2), prediction={"messages": talk(2), "answer": "answer 2"})
-    text = explain(case, record, ())
+    text = explain(case, record)
     assert "input:" not in text
     assert "> turn 2 user: question 2\n>        assistant: answer 2\nanswer:     answer 2" in text

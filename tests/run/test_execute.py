@@ -166,11 +166,11 @@ def test_of_several_limits_those_of_metrics_that_gates_judge_are_named_first() -
 @pytest.mark.parametrize(
     ("gates", "reason"),
     [
-        (["f1 >= 0.5"], "f1 0.4000, gate >= 0.5; length 3.0000, limit >= 100"),
-        (["f1 >= 0.5", "rouge1 >= 0.9"], "rouge1 0.4000, gate >= 0.9; length 3.0000, limit >= 100"),
-        (["length >= 90", "f1 >= 0.5"], "f1 0.4000, gate >= 0.5; length 3.0000, limit >= 100"),
+        (["f1 >= 0.5"], "length 3.0000, limit >= 100; lowers gate f1 >= 0.5: 0.4000"),
+        (["f1 >= 0.5", "rouge1 >= 0.9"], "length 3.0000, limit >= 100; lowers gate rouge1 >= 0.9: 0.4000"),
+        (["length >= 90", "f1 >= 0.5"], "length 3.0000, limit >= 100; lowers gate f1 >= 0.5: 0.4000"),
         (["f1 >= 0.4", "pass_rate >= 0.5"], "length 3.0000, limit >= 100"),
-        ([DropGate("f1", 0.1)], "f1 0.4000, gate drop(f1) <= 0.1; length 3.0000, limit >= 100"),
+        ([DropGate("f1", 0.1)], "length 3.0000, limit >= 100; lowers gate drop(f1) <= 0.1: 0.4000"),
         ([replace(parse_gate("f1 >= 0.5"), system="other")], "length 3.0000, limit >= 100"),
     ],
 )

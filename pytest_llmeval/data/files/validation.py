@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import msgspec
 
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
-from pytest_llmeval.core.wording import excerpt, quotation, suggest
+from pytest_llmeval.core.wording import excerpt, expected_name, quotation, suggest
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.places import render_path
 
@@ -181,8 +181,7 @@ def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
     key = str(error["loc"][-1]) if error["loc"] else ""
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
-            known = ", ".join(names)
-            return f"found the unknown key {key!r}, expected one of {known}{suggest(key, names)}"
+            return f"found the unknown key {key!r}{expected_name(key, names)}"
         case "missing" | "missing_argument":
             return f"found nothing, expected {key!r}"
         case "literal_error":

@@ -130,6 +130,12 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> N
         faults.add(0, 0, "", f"found {error.problem}, expected valid YAML")
         return
     lines = _LINE_BREAK.split(text)
+    if error.context_mark is not None and not text[mark.index :].strip():
+        opened = error.context_mark  # the end of the file is far from what is not closed
+        excerpt = quotation(lines[opened.line][opened.column :], 20)
+        message = f"found {excerpt}, which is not closed, expected valid YAML ({error.problem})"
+        faults.add(opened.line + 1, opened.column + 1, "", message)
+        return
     text_there = lines[mark.line][mark.column :] if mark.line < len(lines) else ""
     if text_there.startswith("\t"):
         message = "found a tab, expected spaces: YAML does not allow tabs as indentation"

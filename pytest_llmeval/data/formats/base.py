@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import counted, quotation, suggest
+from pytest_llmeval.core.wording import counted, expected_name, quotation, suggest
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 
@@ -366,7 +366,7 @@ def check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterab
     known = sorted(known)
     for name in names:
         if name not in known:
-            message = f"found {name!r}, expected one of: {', '.join(known)}{suggest(name, known)}"
+            message = f"found {name!r}{expected_name(name, known)}"
             file.faults.add(0, 0, option, message)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import expected_name
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.evaluators.answers import describe_found, schema_errors, schema_validator
 from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record
@@ -317,9 +317,7 @@ class ToolSchemas:
         validator = self._validators.get(call.name)
         if validator is None:
             names = sorted(self._validators)
-            return (
-                f"found the unknown tool {call.name!r}, expected one of {', '.join(names)}{suggest(call.name, names)}"
-            )
+            return f"found the unknown tool {call.name!r}{expected_name(call.name, names)}"
         try:
             error = best_match(schema_errors(validator, call.arguments or {}))
         except EvaluatorError as why:

@@ -16,6 +16,7 @@ def register(registry: "Registry") -> None:
         "emotion-cause",
         f"{__name__}.pair_files:add_arguments",
         help="convert and validate files of emotion-cause pairs (SemEval-2024 Task 3)",
+        group="tasks",
     )
     registry.rename_command("convert", "emotion-cause convert")
     registry.rename_command("validate", "emotion-cause validate", option="--subtask")

@@ -20,5 +20,6 @@ def register(registry: "Registry") -> None:
         "fact-check",
         f"{__name__}.scores:add_arguments",
         help="write the result files of the original scripts from a report",
+        group="tasks",
     )
     registry.register_mutator(f"{__name__}.evaluator:MUTATORS")

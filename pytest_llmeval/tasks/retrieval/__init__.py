@@ -18,6 +18,7 @@ def register(registry: "Registry") -> None:
         "retrieval",
         f"{__name__}.evaluation_set:add_arguments",
         help="draw an evaluation set for case retrieval from a corpus",
+        group="tasks",
     )
     registry.rename_command("build-retrieval-set", "retrieval build-set")
     registry.register_mutator(f"{__name__}.evaluator:MUTATORS")

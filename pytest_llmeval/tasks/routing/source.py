@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import EvaluatorError, Fault
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import expected_name, suggest
 from pytest_llmeval.data.files.documents import read_document, read_jsonl
 from pytest_llmeval.data.formats.base import CaseFile, FileSource, case_id, kind
 from pytest_llmeval.data.formats.rows import DataRow
@@ -91,7 +91,7 @@ def _faults(row: Any, catalogue: Mapping[str, ListedTool]) -> Iterator[tuple[str
         return
     for key in row:
         if key not in _KEYS:
-            yield key, f"found the unknown key {key!r}, expected one of {', '.join(_KEYS)}{suggest(key, _KEYS)}"
+            yield key, f"found the unknown key {key!r}{expected_name(key, _KEYS)}"
     if not isinstance(ask := row.get("ask"), str) or not ask.strip():
         yield "ask", f"found {'an empty text' if isinstance(ask, str) else kind(ask)}, expected a request"
     if "expect" not in row:
