@@ -99,7 +99,7 @@ def _run(arguments: list[str]) -> int:
         options = _parser(commands, arguments).parse_args(arguments, options)
         code: int = options.run(options)
     except LlmevalError as error:
-        say(error.faults if isinstance(error, SuiteError) else str(error).split("\n"), error=True)
+        say(error.faults if isinstance(error, SuiteError) else str(error).split("\n"), error=True, sources=True)
         return getattr(options, "code_of_faults", 1)
     except KeyboardInterrupt:
         say(["interrupted"], error=True)

@@ -52,18 +52,19 @@ def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
 _FIELDS = ("file", "line", "column", "path", "message")
 
 
-def say(lines: Iterable[object], *, error: bool = False) -> None:
+def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) -> None:
     """Print lines with control characters escaped.
 
     Args:
         lines: Each becomes one line; line breaks inside are escaped.
         error: Whether to print to standard error.
+        sources: Whether the lines that faults are about follow these; never in JSON.
     """
     faults = _FAULTS.get()
     if faults is not None:
         lines = list(lines)
         faults += [each for each in lines if isinstance(each, Fault)]
-    else:
+    elif sources:
         lines = with_sources(lines, Path.cwd())
     LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
 

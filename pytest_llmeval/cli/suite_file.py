@@ -88,7 +88,7 @@ def _validate(options: Namespace) -> int:
     for path in dict.fromkeys(each for place in options.suites for each in _files(place)):
         faults, suite = _faults(path)
         if faults:
-            say(faults)
+            say(faults, sources=True)
             say(notes(path, faults))
         elif suite is not None:
             sampled = "" if suite.sample is None else f", {suite.sample.report}"

@@ -97,7 +97,7 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
             return rule
     choices = [rule.rule for rule in rules]
     hint = suggest(name, choices) if isinstance(name, str) else ""
-    raise GateFault(("rule", f"found {describe(name)}, expected one of {', '.join(map(repr, choices))}{hint}"))
+    raise GateFault(("rule", f"found {describe(name)}{hint}, expected one of {', '.join(map(repr, choices))}"))
 
 
 def read_gate(

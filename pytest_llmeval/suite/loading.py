@@ -344,7 +344,10 @@ class _Loader(SettingsReader):
         if not isinstance(name, str) or (name not in SOURCES and name not in self.registry.sources):
             place = ("source", "format") if name is not None else ("source",)
             description = describe(name) if name is not None else "no 'format'"
-            self.fault(place, f"found {description}{expected_name(str(name or ''), self.registry.sources)}")
+            self.fault(
+                place,
+                f"found {description}{expected_name(name if isinstance(name, str) else '', self.registry.sources)}",
+            )
             return None
         try:
             source: Source | None = self.check(self.registry.source(name), options, ("source",))

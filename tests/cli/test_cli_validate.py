@@ -140,8 +140,11 @@ def test_every_fault_of_every_file_is_listed_and_the_exit_code_is_1(capsys: pyte
     write("good.yaml", GOOD)
     code, lines, _ = validate(capsys, "bad.eval.yaml", "good.yaml", "absent.yaml")
     assert code == 1
-    assert [line.partition("  ")[0] for line in lines[:2]] == ["bad.eval.yaml:2:9", "bad.eval.yaml:3:17"]
+    assert [line.partition("  ")[0] for line in (lines[0], lines[3])] == ["bad.eval.yaml:2:9", "bad.eval.yaml:3:17"]
     assert "expected one of" in lines[0]
+    source = TWO_FAULTS.splitlines()[1]
+    assert lines[1:3] == [f"    | {source}", f"    | {' ' * 8}^"]
+    del lines[4:6], lines[1:3]
     assert lines[2] == "good.yaml: no fault in 1 case"
     assert lines[3].startswith("absent.yaml  found no readable file")
     assert lines[4:] == ["3 faults"]
@@ -168,7 +171,7 @@ def test_a_folder_without_suite_files_is_an_error(capsys: pytest.CaptureFixture[
     (folder / "empty").mkdir()
     code, lines, error = validate(capsys, "empty")
     assert (code, lines) == (1, [])
-    assert error == "empty: found no suite file, expected *.eval.yaml, *.eval.yml, *.eval.json\n"
+    assert error == "no *.eval.yaml below empty; `llmeval init` writes one\n"
 
 
 def test_names_that_a_conftest_may_register_are_said_to_be_known_to_pytest_only(

@@ -44,7 +44,10 @@ BAD = {
     "mutate-seed": ("x", "found 'x', expected a whole number"),
     "concurrency": ("0", "found '0', expected a whole number of at least 1"),
     "budget": ("calls", "found 'calls', expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT"),
-    "cache": ("directry:verdicts", "found the unknown store 'directry', expected one of directory, sqlite"),
+    "cache": (
+        "directry:verdicts",
+        "found the unknown store 'directry' (did you mean 'directory'?), expected one of directory",
+    ),
     "judge": ("replya", "replya"),
     "judge-model": ("gpt-5", "found 'gpt-5', expected PROVIDER:NAME"),
     "judge-base-url": ("host", "found 'host', expected an address"),

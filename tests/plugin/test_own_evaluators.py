@@ -134,7 +134,7 @@ def test_an_unknown_option_of_an_own_evaluator_is_a_fault_of_the_file(project: "
     project.write("conftest.py", LENGTH)
     project.suite("s.eval.yaml", CASES, evaluators=[{"length": {"units": "words"}}])
     ran = project.run()
-    assert "found the unknown key 'units', expected one of unit (did you mean 'unit'?)" in ran.section("ERRORS")
+    assert "found the unknown key 'units' (did you mean 'unit'?), expected one of unit" in ran.section("ERRORS")
 
 
 def test_a_name_that_is_taken_is_told_in_one_line_while_other_suites_run(project: "Project") -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import pytest_llmeval as ev
 from pytest_llmeval import SuiteError
+from pytest_llmeval.core.wording import expected_name
 from pytest_llmeval.suite import entries
 from pytest_llmeval.suite.keys import KEYS, Key
 from pytest_llmeval.suite.loading import load_suite
@@ -63,7 +64,8 @@ def test_both_front_ends_read_a_key_in_the_same_way(tmp_path: Path, name: str, k
 @pytest.mark.parametrize("name", NAMED)
 def test_both_front_ends_name_the_key_that_an_unknown_one_probably_is(tmp_path: Path, name: str) -> None:
     wrong = f"{name[0]}{name}"
-    message = re.escape(f"found the unknown key '{wrong}', expected one of {', '.join(KEYS)} (did you mean '{name}'?)")
+    message = re.escape(f"found the unknown key '{wrong}'{expected_name(wrong, KEYS)}")
+    assert f"(did you mean '{name}'?)" in expected_name(wrong, KEYS)
     with pytest.raises(SuiteError, match=message):
         loaded(tmp_path, {**BASE, wrong: 1})
     with pytest.raises(SuiteError, match=message):

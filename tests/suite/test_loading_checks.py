@@ -70,8 +70,8 @@ def test_rows_of_a_data_file_have_checks(tmp_path: Path) -> None:
 def test_a_limit_on_a_name_that_no_check_has_is_a_fault(tmp_path: Path, limits: str, place: str) -> None:
     cases = "" if "cases" in limits else CASES
     (found,) = faults(f"checks: [is_json, {{contains: x, name: has x}}]\n{limits}{cases}", tmp_path)
-    expected = "expected one of check[has x], check[is_json] (did you mean 'check[is_json]'?)"
-    assert found == f"s.eval.yaml:{place}: found the unknown metric 'check[is_jsn]', {expected}"
+    expected = " (did you mean 'check[is_json]'?), expected one of check[has x], check[is_json]"
+    assert found == f"s.eval.yaml:{place}: found the unknown metric 'check[is_jsn]'{expected}"
 
 
 def test_a_gate_may_name_a_check_of_a_single_case_or_of_a_row(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_thresholds_of_a_row_are_checked_and_told_with_its_line(folder: Path) ->
     found = faults(folder, "source: {format: jsonl, path: d.jsonl}\n")
     metrics = "f1, target_latency_s, target_tokens, target_cost_usd"
     assert found == [
-        f"d.jsonl:2:1  thresholds.f2: found the unknown metric 'f2', expected one of {metrics} (did you mean 'f1'?)"
+        f"d.jsonl:2:1  thresholds.f2: found the unknown metric 'f2' (did you mean 'f1'?), expected one of {metrics}"
     ]
 
 

@@ -108,7 +108,8 @@ def test_an_unknown_name_is_told_with_what_there_is_and_what_was_meant() -> None
     with pytest.raises(EvaluatorError) as caught:
         get_evaluator("txet")
     assert str(caught.value) == (
-        f"found evaluator 'txet', expected one of {', '.join(default_registry())} (did you mean 'text'?)"
+        "found evaluator 'txet' (did you mean 'text'?), expected one of text, narrative, retrieval, fact_check, "
+        f"narrative.sentiment and {len([*default_registry()]) - 5} more"
     )
 
 
@@ -301,7 +302,7 @@ def test_every_name_that_ships_leads_to_what_it_names() -> None:
     [
         (
             {"metric": ["f1"]},
-            "found the unknown key 'metric', expected one of metrics, tokenizer, wordnet, ignore, effective_order (did",
+            "found the unknown key 'metric' (did you mean 'metrics'?), expected one of metrics, tokenizer, wordnet",
         ),
         ({"metrics": ["f2"]}, "unknown metric 'f2'"),
         ({"metrics": 3}, "metrics: found the number 3, expected a list"),

@@ -105,7 +105,7 @@ def test_a_suite_of_fewer_cases_is_no_sample(tmp_path: Path) -> None:
         ({"cases": 0}, "sample.cases: found 0, expected a number of cases of at least 1"),
         (
             {"cases": 9, "by": "topci"},
-            "sample.by: unknown label 'topci', expected one of: topic (did you mean 'topic'?)",
+            "sample.by: unknown label 'topci' (did you mean 'topic'?), expected one of topic",
         ),
         ({"by": "topic"}, "sample: found nothing, expected 'cases'"),
     ],

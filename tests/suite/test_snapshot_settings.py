@@ -55,11 +55,17 @@ def test_snapshot_says_what_is_kept_and_what_may_fall(
     ("written", "fault"),
     [
         ("yes", "s.eval.yaml:2:11  snapshot: found the text 'yes', expected a mapping"),
-        ("{tolerances: 1}", "snapshot.tolerances: found the unknown key 'tolerances', expected one of tolerance"),
+        (
+            "{tolerances: 1}",
+            "snapshot.tolerances: found the unknown key 'tolerances' (did you mean 'tolerance'?), expected",
+        ),
         ("{tolerance: -1}", "snapshot.tolerance: found -1.0, expected a number of at least 0"),
         ("{tolerance: .inf}", "snapshot.tolerance: found"),
         ("{tolerance: a}", "snapshot.tolerance: found the text 'a', expected a number"),
-        ("{tolerance: {f2: 1}}", "snapshot.tolerance.f2: found the unknown metric 'f2', expected one of"),
+        (
+            "{tolerance: {f2: 1}}",
+            "snapshot.tolerance.f2: found the unknown metric 'f2' (did you mean 'f1'?), expected one of",
+        ),
         ("{tolerance: {f1: {absolute: 1}}}", "snapshot.tolerance.f1.absolute: found the unknown key 'absolute'"),
         ("{tolerance: {f1: {relative: -1}}}", "snapshot.tolerance.f1.relative: found -1.0"),
         ("{metrics: []}", "snapshot.metrics: found an empty list, expected at least one metric"),

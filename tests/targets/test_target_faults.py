@@ -70,7 +70,7 @@ FAULTS: list[tuple[Any, str]] = [
     ({"command": ["cat"], "timeout": 0}, "target.timeout: found 0.0, expected seconds above 0 and at most a day"),
     ({"http": {"request": ONE}}, "target.http: found nothing, expected 'url'"),
     ({"http": {"url": "http://h/"}}, "target.http: found nothing, expected 'request'"),
-    (http(ulr="x"), "target.http.ulr: found the unknown key 'ulr', expected one of url, request, "),
+    (http(ulr="x"), "target.http.ulr: found the unknown key 'ulr' (did you mean 'url'?), expected one of url, "),
     (http(url="ftp://h/x?key=1"), "target.http.url: found 'ftp://h/x', expected http://HOST/PATH or https://HOST/PATH"),
     (http(url="127.0.0.1:8000"), "target.http.url: found '127.0.0.1:8000', expected http://HOST/PATH"),
     (http(url="http://"), "target.http.url: found 'http://', expected"),
@@ -103,7 +103,7 @@ FAULTS: list[tuple[Any, str]] = [
     (http(request="{input}"), NO_INPUT.replace("the case's input", "the input of the case")),
     (
         http(request={"q": {"$inptu": True}}),
-        "found the unknown placeholder '$inptu', expected one of $each, $id, $input (did you mean '$input'?)",
+        "found the unknown placeholder '$inptu' (did you mean '$input'?), expected one of $each, $id, $input",
     ),
     (http(request={"q": {"$input": True, "k": 1}}), "found '$input' beside other keys, expected it alone"),
     (http(request={"q": {"$input": "a..b"}}), "target.http.request.q['$input']: found no path, expected true"),
@@ -130,7 +130,7 @@ FAULTS: list[tuple[Any, str]] = [
     ),
     (
         http(request=EACH, response={"itmes": "a"}),
-        "found the unknown key 'itmes', expected one of items, prediction, id",
+        "found the unknown key 'itmes' (did you mean 'items'?), expected one of items, prediction, id",
     ),
     (http(request=EACH, response=[]), "target.http.response: found a list of 0, expected text"),
     (http(method="GET", request=EACH, batch=2), "target.http.batch: found 2, expected 1: a GET request has one"),

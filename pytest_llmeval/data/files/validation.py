@@ -187,7 +187,7 @@ def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
         case "literal_error":
             choices = [part.strip("' ") for part in expectation(error).removeprefix("one of ").split(",")]
             hint = suggest(str(error["input"]), choices)
-            return f"found {describe(error['input'])}, expected {expectation(error)}{hint}"
+            return f"found {describe(error['input'])}{hint}, expected {expectation(error)}"
         case "union_tag_not_found" | "union_tag_invalid":
             return _tag_message(error)
         case kind:
@@ -202,7 +202,7 @@ def _tag_message(error: "ErrorDetails") -> str:
     if "tag" not in context:
         return f"found {describe(error['input'])}, expected a mapping with {key}"
     known = context["expected_tags"].replace("'", "").split(", ")
-    return f"found {context['tag']!r} as {key}, expected {expectation(error)}{suggest(context['tag'], known)}"
+    return f"found {context['tag']!r} as {key}{suggest(context['tag'], known)}, expected {expectation(error)}"
 
 
 def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:

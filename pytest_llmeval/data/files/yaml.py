@@ -130,8 +130,15 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> N
         faults.add(0, 0, "", f"found {error.problem}, expected valid YAML")
         return
     lines = _LINE_BREAK.split(text)
-    if error.context_mark is not None and not text[mark.index :].strip():
-        opened = error.context_mark  # the end of the file is far from what is not closed
+    opened = error.context_mark
+    behind = [lines[mark.line][mark.column :], *lines[mark.line + 1 :]] if mark.line < len(lines) else []
+    if (
+        not "".join(behind).strip()
+        and opened is not None
+        and opened.line < len(lines)
+        and lines[opened.line][opened.column :]
+    ):
+        # The end of the file is far from what is not closed.
         excerpt = quotation(lines[opened.line][opened.column :], 20)
         message = f"found {excerpt}, which is not closed, expected valid YAML ({error.problem})"
         faults.add(opened.line + 1, opened.column + 1, "", message)

@@ -284,7 +284,7 @@ def test_the_signature_names_modes_with_their_versions() -> None:
         ),
         (
             {"mode": "continous"},
-            r"mode: found the text 'continous', expected one of 'auto'.*\(did you mean 'continuous'\?",
+            r"mode: found the text 'continous' \(did you mean 'continuous'\?\), expected one of 'auto'",
         ),
         ({"mode": "rubric", "rubric": {"criteria": "c", "pass_mark": 1}}, "found nothing, expected 'levels'"),
         ({"mode": "rubric", "rubric": {"criterion": "c"}}, "found the unknown key 'criterion'"),

@@ -152,7 +152,7 @@ def test_gold_that_is_no_text_is_undefined() -> None:
     [
         (
             {"metrics": ("bert_f",)},
-            "found the unknown metric 'bert_f', expected one of bert_f1, sbert_similarity (did you mean 'bert_f1'?)",
+            "found the unknown metric 'bert_f' (did you mean 'bert_f1'?), expected one of bert_f1, sbert_similarity",
         ),
         ({"batch_size": 0}, "batch_size: found 0, expected at least 1"),
         (

@@ -342,15 +342,15 @@ def test_faulty_ground_truth_is_never_scored(expected: Any) -> None:
         ({"id_fields": []}, "text_fields, id_fields: found an empty list, expected at least one field"),
         ({"tasks": {}}, "tasks: found none, expected at least one"),
         ({"tasks": {"a b": BY_ID["gold"]}}, "tasks: found the name 'a b', expected letters, digits and underscores"),
-        ({"tasks": "leagl"}, "tasks: found the text 'leagl', expected one of 'legal' (did you mean 'legal'?)"),
+        ({"tasks": "leagl"}, "tasks: found the text 'leagl' (did you mean 'legal'?), expected one of 'legal'"),
         ({"tasks": {"g": {"by": "id"}}}, "tasks.g: found a mapping with 'by', expected a mapping with 'rule'"),
         (
             {"tasks": {"g": {"rule": "golden"}}},
-            "tasks.g: found 'golden' as 'rule', expected one of 'gold', 'same_set', 'near' (did you mean 'gold'?)",
+            "tasks.g: found 'golden' as 'rule' (did you mean 'gold'?), expected one of 'gold', 'same_set', 'near'",
         ),
         (
             {"tasks": {"g": {"rule": "same_set", "feild": "x"}}},
-            "found the unknown key 'feild', expected one of rule, field, query_field (did you mean 'field'?)",
+            "found the unknown key 'feild' (did you mean 'field'?), expected one of rule, field, query_field",
         ),
         (
             {"tasks": {"g": {"rule": "near", "field": "x", "absolute": -1}}},

@@ -121,7 +121,7 @@ def test_arguments_must_be_valid_and_tools_of_the_list(here: Path) -> None:
     assert observed("refund", calls("refund", order="four"), **options).counts["arguments.right"] == 0.0
     assert "no tool of the list" in str(observed("refund", calls("pay"), **options).malformed)
     unknown = get_evaluator("routing", **options).check(Case("a", "ask", {"expect": "refnd"}))
-    assert list(unknown) == ["found the unknown tool 'refnd', expected one of refund (did you mean 'refund'?)"]
+    assert list(unknown) == ["found the unknown tool 'refnd' (did you mean 'refund'?), expected one of refund"]
 
 
 def test_rows_name_tools_that_exist(here: Path) -> None:
