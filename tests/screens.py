@@ -151,7 +151,7 @@ def screen(name: str, width: int, folder: Path) -> str:
     done = run_python([*start, *situation.command.split()], environment, folder)
     lines = [line for line in (done.out + done.err).splitlines() if not line.startswith(_HOST)]
     text = "".join(f"{line.rstrip()}\n" for line in lines).replace(str(folder), "FOLDER")
-    return re.sub(r"(?m)^=+ (.* in )\d+\.\d+s =+$", r"== \1TIME ==", text)
+    return re.sub(r"(?m)^(?:=+ )?(.* in )\d+\.\d+s(?: =+)?$", r"== \1TIME ==", text)
 
 
 def record() -> Iterator[Path]:
