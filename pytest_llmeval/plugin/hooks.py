@@ -148,7 +148,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         run = Run(config, loader, runner)
         config.pluginmanager.register(ControllerHooks(run, paths), "llmeval_controller")
         config.pluginmanager.register(StopWatchHooks(run, stops.board), "llmeval_stop_watch")
-        config.pluginmanager.register(FoldedFailures(run), "llmeval_folded_failures")
+        config.pluginmanager.register(FoldedFailures(run.record), "llmeval_folded_failures")
         if shows_progress:
             config.pluginmanager.register(Progress(config, runner.snapshot), "llmeval_progress")
 

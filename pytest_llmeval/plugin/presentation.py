@@ -4,7 +4,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
@@ -17,12 +17,9 @@ from pytest_llmeval.reports.files import AGENT
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.tables import Line
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.run.run_record import Item, ItemResult
+from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.services.secrets import secret_values, without
 from pytest_llmeval.suite.suite import SuiteKey
-
-if TYPE_CHECKING:
-    from pytest_llmeval.plugin.session import Run
 
 
 def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -60,10 +57,10 @@ class FoldedFailures(NamedTuple):
     """Hooks of the main process; with ``-v`` every case shows its own message.
 
     Attributes:
-        run: Has the results of all cases.
+        record: Has the results of all cases.
     """
 
-    run: "Run"
+    record: RunRecord
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> Generator[None, Any, Any]:
@@ -71,7 +68,7 @@ class FoldedFailures(NamedTuple):
         stats = terminalreporter.stats
         failed = stats.get("failed")
         if failed and terminalreporter.verbosity <= 0:
-            stats["failed"] = _folded(failed, self.run.record.items)
+            stats["failed"] = _folded(failed, self.record.items)
         try:
             return (yield)
         finally:

@@ -142,7 +142,8 @@ def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
     """Yield the worst cases and the worst group by the metric of a gate; nothing if the gate itself names cases."""
     errored = [case.id for case in suite.cases if case.outcome == "errored"]
     if errored and "errored" in gate.reason:
-        yield f"  errored cases: {', '.join(errored[:_WORST])}{' ...' if len(errored) > _WORST else ''}"
+        more = f" (and {len(errored) - _WORST} more)" if len(errored) > _WORST else ""
+        yield f"  errored cases: {', '.join(errored[:_WORST])}{more}"
         return
     for metric in [] if gate.cause else gated_metrics([gate.gate]):
         sign = -1 if metric in suite.lower_is_better else 1

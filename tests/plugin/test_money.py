@@ -184,4 +184,4 @@ def test_what_a_stop_saved_is_the_number_of_its_report(judged: Judged) -> None:
     assert money(ran)["spent"]["judges"] == pytest.approx(len(judged.server.calls) * CALL)
     assert money(ran)["saved"]["stop"] == stop["cost_usd"] == pytest.approx((300 - len(judged.server.calls)) * CALL)
     assert money(ran)["full"] == pytest.approx(300 * CALL)
-    assert f"{stop['cost_usd']:.4f} by stopping" in ran.text
+    assert f"{stop['cost_usd']:.4f} USD by stopping" in ran.text

@@ -162,7 +162,10 @@ def test_a_target_that_cannot_be_had_is_one_clear_line_per_case(project: "Projec
     assert reasons == {
         "absent": (
             "errored",
-            f"target 'no_such_module:answer': {no_import.format('no_such_module', 'no_such_module')}",
+            (
+                f"target 'no_such_module:answer': {no_import.format('no_such_module', 'no_such_module')}; searched .: "
+                "add no_such_module.py there, or its folder to 'pythonpath' in pytest's settings"
+            ),
         ),
         "broken": (
             "errored",

@@ -60,7 +60,7 @@ def test_every_gate_knows_its_line(load: Load) -> None:
         ),
         (
             "[{metric: f1, max_drop: 0, rule: significant_dorp}]",
-            "3:41  gates[0].rule: found the text 'significant_dorp' (did you mean 'significant_drop'?), expected one of",
+            "3:41  gates[0].rule: found the text 'significant_dorp' (did you mean 'significant_drop'?), expected",
         ),
         (
             "[{metric: f1, max_drop: 0, test: t}]",

@@ -45,19 +45,20 @@ def with_sources(faults: Iterable[object], folder: Path) -> Iterator[str]:
         folder: The folder to which names of files are relative.
     """
     texts: dict[str, list[str]] = {}
-    shown = 0
+    sources = 0
     for each in faults:
         yield str(each)
-        if not isinstance(each, Fault) or each.line < 1 or shown == _MOST_SOURCES:
+        if not isinstance(each, Fault) or each.line < 1 or sources == _MOST_SOURCES:
             continue
         if each.file not in texts:
             texts[each.file] = _lines_of(folder / each.file)
         lines = texts[each.file]
         if each.line <= len(lines) and (line := lines[each.line - 1]).strip():
-            shown += 1
+            sources += 1
             start = max(0, min(each.column - 1 - _SOURCE_WIDTH // 2, len(line) - _SOURCE_WIDTH))
             before = width_of(printable(line[start : max(0, each.column - 1)]))
-            yield f"{SOURCE_MARK}{line[start : start + _SOURCE_WIDTH]}"
+            window = line[start : start + _SOURCE_WIDTH]
+            yield f"{SOURCE_MARK}{window}"
             yield f"{SOURCE_MARK}{' ' * before}^"
 
 

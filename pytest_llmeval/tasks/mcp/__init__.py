@@ -11,5 +11,8 @@ if TYPE_CHECKING:
 def register(registry: "Registry") -> None:
     """Add the command."""
     registry.register_command(
-        "mcp", f"{__name__}.commands:add_arguments", help="approve, compare and lint the tools of an MCP server"
+        "mcp",
+        f"{__name__}.commands:add_arguments",
+        help="approve, compare and lint the tools of an MCP server",
+        group="tasks",
     )
