@@ -63,7 +63,7 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: C
         ({"rule": "non_inferiority"}, "found rule without max_drop, expected both"),
         (
             {"rule": "non_inferiority", "min": 0.2},
-            "found the key 'rule' in a gate with a limit, expected one of metric, min, max",
+            "found the key 'rule' in a gate with a limit",
         ),
         ({"max_drop": 0.1, "min": 0.5}, "found min beside max_drop, expected only one of them"),
         ({"max_drop": 0.1, "max": 0.5}, "found max beside max_drop, expected only one of them"),
@@ -83,7 +83,7 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: C
         ({"max_drift": 0.1}, "found max_drift without max_drop, expected both"),
         (
             {"max_drop": 0.1, "rule": "anytime", "by": "k"},
-            "found the key 'by' in a gate with rule anytime, expected one of metric, max_drop",
+            "found the key 'by' in a gate with rule anytime",
         ),
         ({"max_drop": 0.1, "rule": "anytime", "test": "bca"}, "found the key 'test' in a gate with rule anytime"),
         ({"max_drop": 0.1, "rule": "anytime", "partial": True}, "found the key 'partial' in a gate with rule anytime"),

@@ -171,7 +171,10 @@ def test_a_suite_file_can_say_everything(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("{api_key: hush}", "a.eval.yaml:1:9  judge.api_key: found the unknown key 'api_key', expected one of model, "),
+        (
+            "{api_key: hush}",
+            "a.eval.yaml:1:9  judge.api_key: found the unknown key 'api_key' (did you mean 'api_key_env'?)",
+        ),
         ("{temperature: cold}", "judge.temperature: found the text 'cold', expected a number"),
         ("{retries: 1.5}", "judge.retries: found the number 1.5, expected a whole number"),
         ("{structured: always}", "judge.structured: found the text 'always', expected one of 'auto', 'off'"),

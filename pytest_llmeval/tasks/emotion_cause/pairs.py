@@ -197,7 +197,7 @@ def parse_emotion(text: Any) -> tuple[int, str]:
     emotion = _SPELLED.get(parts[1])
     if emotion is None:
         hint = suggest(parts[1], EMOTIONS)
-        raise PairFault("emotion", f"found emotion {quoted(parts[1])}{hint}, expected one of {', '.join(EMOTIONS)}")
+        raise PairFault("emotion", f"found emotion {quoted(parts[1])}, expected one of {', '.join(EMOTIONS)}{hint}")
     return _utterance(parts[0], "emotion utterance", "expected the number of an utterance before the emotion"), emotion
 
 

@@ -59,7 +59,7 @@ def verdict_fault(value: Any, *, strict: bool = True) -> str | None:
     hint = suggest(value, VERDICTS) if isinstance(value, str) else ""
     if strict and not hint and (meant := read_verdict(value, strict=False)) is not None:
         hint = f" (did you mean {meant!r}? `verdict_labels: synonyms` accepts both)"
-    return f"found {describe_found(value)}{hint}, expected one of {', '.join(VERDICTS)}"
+    return f"found {describe_found(value)}, expected one of {', '.join(VERDICTS)}{hint}"
 
 
 _JUSTIFICATION: Final = ("justification", "reasoning")

@@ -141,8 +141,8 @@ def test_the_language_is_that_of_the_prompt(tmp_path: Path, text: str, options: 
             {"prompt": "p.md", "reply": REPLY, "mode": "tone"},
             "found prompt and mode, expected one of prompt, criteria and mode",
         ),
-        ({"prompt": "p.md", "reply": {"score": "txt"}}, "found the text 'txt', expected one of 'text', 'boolean'"),
-        ({"prompt": "p.md", "reply": {"score": {"mni": 1}}}, "found the unknown key 'mni', expected one of min, max"),
+        ({"prompt": "p.md", "reply": {"score": "txt"}}, "found the text 'txt' (did you mean 'text'?), expected"),
+        ({"prompt": "p.md", "reply": {"score": {"mni": 1}}}, "found the unknown key 'mni' (did you mean 'min'?)"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:

@@ -254,7 +254,7 @@ def test_schemas_are_read_from_a_file(content: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        ({"order": "inorder"}, "found the text 'inorder', expected one of 'exact', 'in_order'"),
+        ({"order": "inorder"}, "found the text 'inorder' (did you mean 'in_order'?), expected"),
         ({"max_calls": -1}, "found max_calls -1, expected at least 0"),
         ({"schemas": {"s": {"type": "strin"}}}, "s.type: 'strin' is not valid"),
         ({"schemas": {"s": 3}}, "s: found number 3, expected a JSON Schema"),

@@ -108,7 +108,7 @@ def test_a_mode_is_read_once() -> None:
 
 @pytest.mark.parametrize("name", ["adversarial", "rubric", "auto", "continous"])
 def test_a_name_without_instructions_is_told(name: str) -> None:
-    with pytest.raises(ValueError, match=f"found the unknown judge mode '{name}', expected one of abstention, adv"):
+    with pytest.raises(ValueError, match=f"found the unknown judge mode '{name}'"):
         get_mode(name)
 
 

@@ -62,7 +62,7 @@ def test_official_and_document_spelling_are_read(raw: Any, subtask: Subtask, pai
         (
             ["2_JOY", "1"],
             "emotion",
-            f"found emotion \"JOY\" (did you mean 'joy'?), expected one of {', '.join(EMOTIONS)}",
+            f"found emotion \"JOY\", expected one of {', '.join(EMOTIONS)} (did you mean 'joy'?)",
         ),
         (["2_", "1"], "emotion", f'found emotion "", expected one of {", ".join(EMOTIONS)}'),
         (
@@ -233,7 +233,7 @@ def test_gold_spans_are_words_or_positions(raw: Any, subtask: Subtask, pair: Any
             "cause span",
             'found the words "never_said", expected words of utterance 2',
         ),
-        (["2_sad", "1_It broke"], TEXTS, "emotion", "found emotion \"sad\" (did you mean 'sadness'?), expected one of"),
+        (["2_sad", "1_It broke"], TEXTS, "emotion", 'found emotion "sad", expected one of'),
         (["2_sadness"], TEXTS, "pair form", "found 1 item, expected a list of two items: emotion and cause"),
         (["2_sadness", "broke"], TEXTS, "cause", 'found "broke", expected utterance, first token'),
         (["2_sadness", "9" * 5000 + "_broke"], TEXTS, "cause utterance", 'found "999'),
