@@ -11,9 +11,10 @@ from pages import answered, suites_of
 from servers import LlmServer, reply
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.case import ShownPrints
+from pytest_llmeval.core.case import Case, ShownPrints
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.scoring.intervals import wilson_interval
+from pytest_llmeval.targets.recordings import Recordings, recording
 from pytest_llmeval.workbench.modes import mode_agreements, mode_shares, saturation
 from pytest_llmeval.workbench.reviews.draws import content_groups
 from pytest_llmeval.workbench.reviews.items import read_answers, review_of
@@ -205,6 +206,12 @@ def test_traces_and_recordings_are_reviewed_without_expected_answers(
     assert main(["review", "desk.eval.yaml", "--modes"]) == 0
     assert capsys.readouterr().out == "wrote desk.eval.review.html: 1 of 1 answer\n"
     assert '"modes": []' in (here / "desk.eval.review.html").read_text(encoding="utf-8").replace('":[', '": [')
+    answer = Case("one", input="Where is it?", prediction="In Hamburg")
+    Recordings.open(here / "recorded.jsonl", "record").update([recording("desk.eval.yaml", "", answer)])
+    assert main(["review", "desk.eval.yaml", "--predictions", "recorded.jsonl"]) == 0
+    assert capsys.readouterr().out == "wrote desk.eval.review.html: 2 of 2 answers\n"
+    assert main(["review", "desk.eval.yaml", "--predictions", "missing.jsonl"]) == 1
+    assert "found no file missing.jsonl" in capsys.readouterr().err
     assert main(["review", "desk.eval.yaml", "--modes", "--scale", "1-5"]) == 1
     assert main(["review", "traces.json", "--predictions", "traces.json"]) == 1
     assert "expected a suite file" in capsys.readouterr().err

@@ -417,6 +417,8 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
     if looks_like_suite(path) or path.suffix not in _JSON:
         suite = open_noted(path)
         results = []
+        if predictions is not None and not predictions.exists():
+            raise LlmevalError(f"--predictions: found no file {predictions}, expected recorded answers")
         recordings = Recordings.open(predictions, "auto") if predictions is not None else None
         for variant in suite.systems or [""]:
             cases: Sequence[Case] = suite.for_variant(variant).cases

@@ -219,10 +219,10 @@ class NoteFile(LabelFile):
 
     def _write(self, sent: _SentLabels) -> None:
         noted = [each for each in sent.labels if each.at and (each.label is not None or each.note or each.modes)]
+        for each in sent.labels:
+            self._label(sent.annotator, each)  # nothing of a request is kept if a part of it is refused
         lines: list[ModeLine] = [
-            self.review.note(each.item, sent.annotator, each.at, each.modes, each.note, self.run)
-            for each in noted
-            if 0 <= each.item < len(self.review.items)
+            self.review.note(each.item, sent.annotator, each.at, each.modes, each.note, self.run) for each in noted
         ]
         try:
             add_lines(self.notes, [read_line(to_builtins(each)) for each in (*lines, *sent.events)])

@@ -74,6 +74,23 @@ def test_what_the_page_does_not_send_is_refused(tmp_path: Path, found: Review, b
     assert not path.exists()
 
 
+def test_of_a_request_that_is_refused_no_note_is_kept(tmp_path: Path, found: Review) -> None:
+    kept = NoteFile(found, tmp_path / "labels.jsonl", tmp_path / "modes.jsonl")
+    noted = {"item": 0, "label": 2, "note": "rude", "modes": ["rude"], "at": "2026-11-26T10:00:00.000Z"}
+    rename = {"event": "rename", "by": "ana", "at": "2026-11-26T10:00:00.000Z", "mode": "rude", "name": " "}
+    for labels, events in (([noted, {**noted, "item": 9}], []), ([{**noted, "at": "now"}], []), ([noted], [rename])):
+        with pytest.raises(RefusedError):
+            kept.save(json.dumps({"annotator": "ana", "labels": labels, "events": events}).encode())
+    assert list(tmp_path.glob("*.jsonl")) == []
+    kept.save(json.dumps({"annotator": "ana", "labels": [noted]}).encode())
+    assert [json.loads(line)["note"] for line in kept.read("ana").splitlines()] == ["rude", "rude"]
+    assert kept.read("ben") == ""
+    kept.notes.write_text("mine\n", encoding="utf-8")
+    with pytest.raises(RefusedError):
+        kept.save(json.dumps({"annotator": "ana", "labels": [noted]}).encode())
+    assert kept.notes.read_text(encoding="utf-8") == "mine\n"
+
+
 def test_a_file_with_faults_is_not_written_over(tmp_path: Path, found: Review) -> None:
     path = tmp_path / "labels.jsonl"
     path.write_text("mine\n", encoding="utf-8")
