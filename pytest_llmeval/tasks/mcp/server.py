@@ -64,7 +64,7 @@ class McpServer:
     Args:
         command: The program and its arguments; no shell reads them. Empty for a server that runs elsewhere.
         url: Address of a server over HTTP; without, the command speaks over stdio. ``{port}`` in the address and in the
-            arguments stands for a free port.
+            arguments becomes a free port.
         per: Whether each case has a server of its own.
         results: File of recorded results (JSONL), relative to the module that makes the server.
         environment: Variables of the command, besides ``PATH``, ``HOME`` and the language.

@@ -38,8 +38,8 @@ def read_catalogue(path: Path) -> dict[str, ListedTool]:
     """Return tools by name.
 
     Args:
-        path: A JSON or YAML file with definitions as OpenAI, Anthropic or an MCP server (``tools/list``) write them; or
-            a folder with skills, whose ``SKILL.md`` have name and description at their top.
+        path: A JSON or YAML file with definitions as OpenAI, Anthropic or an MCP server (``tools/list``) write them.
+            It may be a folder with skills, whose ``SKILL.md`` have name and description at their top.
 
     Raises:
         EvaluatorError: It cannot be read, or has another form.
