@@ -1,16 +1,17 @@
-"""The text of a failing case: reason, answer and findings."""
+"""The text of a failing case, with reason, answer and findings, and what failing cases share."""
 
 import difflib
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case, Parts
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, printable, width_of
+from pytest_llmeval.reports.form import CaseReport, SuiteReport
 
 _NAMED = re.compile(r"turn (\d+)\b")
 _MOST_WRONG = 3
@@ -279,3 +280,72 @@ def repeats_line(repeats: Mapping[str, Any]) -> str:
     variants = [(each.get("what", ""), ", ".join(map(str, each["repeats"]))) for each in parting["variants"]]
     listed = ", ".join(f"{what} ({numbers})".strip() for what, numbers in variants)
     return f"{went}; they part in {place}: {listed}"
+
+
+SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
+_TEXTS = ("answer", "question", "text")
+MOST = 10**12
+"""Largest count to display: a forged one can have thousands of digits."""
+
+
+class FailureCause(NamedTuple):
+    """How many cases of a run fail, and what most of them share.
+
+    Attributes:
+        failures: How many of the cases fail.
+        cases: How many cases there are; of each system, if several have answered the same ones.
+        systems: How many systems have answered all of them, else 1.
+        shared: How many failures have the label.
+        label: Such as ``topic=billing``; empty if no label explains them.
+    """
+
+    failures: int
+    cases: int
+    systems: int = 1
+    shared: int = 0
+    label: str = ""
+
+    def __str__(self) -> str:
+        among = f"in {counted(self.cases, 'case')}{f' x {self.systems} systems' if self.systems > 1 else ''}"
+        return f"{among}, {self.shared} of them {self.label}" if self.label else among
+
+
+def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> FailureCause:
+    """Return what failing cases share that chance does not explain.
+
+    Args:
+        suites: Of the run.
+        failing: Cases of these suites.
+    """
+    from pytest_llmeval.gates.statistics.inference import explaining_label
+
+    totals = {each.total for each in suites}
+    alike = len(totals) == 1 and len({(each.path, each.base_name) for each in suites}) == 1
+    systems = len(suites) if alike else 1
+    labels = {(suite.path, suite.suite, each.id): each.labels for suite in suites for each in suite.cases}
+    chosen = list(dict.fromkeys((suite.path, suite.suite, each.id) for suite, each in failing))
+    label, value = explaining_label(labels, chosen)
+    shared = sum(labels[each].get(label) == value for each in chosen) if label else 0
+    size = min(sum(each.total for each in suites) // systems, MOST)
+    return FailureCause(len(chosen), size, systems, shared, f"{label}={value}" if label else "")
+
+
+def said_text(value: Any) -> str:
+    """Return a question or an answer as one line; of an object its text, where it has one.
+
+    >>> said_text({"question": "How long?", "customer": 7})
+    'How long?'
+    """
+    if isinstance(value, Mapping):
+        texts = [each for each in value.values() if isinstance(each, str)]
+        named = [value[name] for name in _TEXTS if isinstance(value.get(name), str)]
+        value = next(iter(named or (texts if len(texts) == 1 else [])), value)
+    return as_line(value, most=10**9)
+
+
+def failure_key(case: CaseReport) -> str:
+    """Return what cases that fail alike have in common: question, answers and findings; else the case alone has it."""
+    if not (case.answers or case.findings or case.reason):
+        return repr(case.id)
+    question = "" if case.input is None else said_text(case.input)
+    return repr((question, [said_text(each.value) for each in case.answers], case.findings or case.reason))

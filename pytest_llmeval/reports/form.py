@@ -6,7 +6,6 @@ they are never written, and reading a report fills in those that follow from the
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -511,24 +510,6 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return next((each for each in self.cases if each.id == name), NO_CASE)
 
 
-def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None = None) -> dict[str, int]:
-    """Return cases by outcome.
-
-    Args:
-        cases: Those of which something is known.
-        total: Number of cases in the file, faulty ones included.
-        stop: What was left out because all gates were decided.
-    """
-    seen: Counter[str] = Counter(case.outcome for case in cases)
-    outcomes = (each for each in OUTCOMES if seen[each] or each not in (*EXCUSED, "not_scored", "not_needed"))
-    counts = {"total": total, **{outcome: seen[outcome] for outcome in outcomes}}
-    counts["not_run"] += total - seen.total()
-    if stop is not None:
-        counts["not_run"] -= stop.not_needed
-        counts["not_needed"] = stop.not_needed
-    return counts
-
-
 class RunStart(Struct, frozen=True):
     """A run of pytest.
 
@@ -537,12 +518,16 @@ class RunStart(Struct, frozen=True):
         duration_s: Seconds.
         version: Version of this package.
         commit: Commit of the repository, if any.
+        branch: Branch that is checked out, or that the job is about.
+        pull_request: Number of the job's pull or merge request.
     """
 
     started_at: str = ""
     duration_s: AnyNumber = 0.0
     version: str = ""
     commit: str | None = None
+    branch: Annotated[str, WrittenField.IF_KNOWN] = ""
+    pull_request: Annotated[str, WrittenField.IF_KNOWN] = ""
 
 
 class Conclusion(Struct, frozen=True):

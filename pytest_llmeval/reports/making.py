@@ -32,7 +32,9 @@ from pytest_llmeval.core.tables import (
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.form import (
+    EXCUSED,
     FAILING,
+    OUTCOMES,
     AffectedReport,
     AnswerReport,
     BucketReport,
@@ -43,7 +45,6 @@ from pytest_llmeval.reports.form import (
     SuiteReport,
     WorstCase,
     WorstCases,
-    counts_of,
 )
 from pytest_llmeval.reports.tables import (
     Cell,
@@ -538,3 +539,21 @@ def _system(row: "SystemRow", metrics: Sequence[str], compare_by: Sequence[str])
         },
         groups,
     )
+
+
+def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None = None) -> dict[str, int]:
+    """Return cases by outcome.
+
+    Args:
+        cases: Those of which something is known.
+        total: Number of cases in the file, faulty ones included.
+        stop: What was left out because all gates were decided.
+    """
+    seen: Counter[str] = Counter(case.outcome for case in cases)
+    outcomes = (each for each in OUTCOMES if seen[each] or each not in (*EXCUSED, "not_scored", "not_needed"))
+    counts = {"total": total, **{outcome: seen[outcome] for outcome in outcomes}}
+    counts["not_run"] += total - seen.total()
+    if stop is not None:
+        counts["not_run"] -= stop.not_needed
+        counts["not_needed"] = stop.not_needed
+    return counts

@@ -26,9 +26,9 @@ from pytest_llmeval.reports.form import (
     GroupReport,
     RunReport,
     SuiteReport,
-    counts_of,
 )
 from pytest_llmeval.reports.json import FormField, form_fields, is_form
+from pytest_llmeval.reports.making import counts_of
 from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.scoring.table import summarize
 

@@ -1,6 +1,7 @@
 """The end of a run, without pytest: its record becomes suites, verdicts, files and the report."""
 
 import math
+import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, fingerprint, head_commit
+from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, fingerprint, head_commit, origin_of
 from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode, contents_of
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
@@ -89,8 +90,10 @@ def report(judged: Judged, scope: RunScope) -> Reported:
             notes.append(f"{next(iter(variants.values())).key.display_path}: systems not compared: {fault_of(error)}")
         else:
             compared += [systems] if systems is not None else []
+    commit = scope.stamp.commit
+    origin = origin_of(scope.suites.root, os.environ) if commit else ()
     run = RunReport(
-        run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, scope.stamp.commit),
+        run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, commit, *origin),
         suites=[each for _, each in reported],
         faults=dict(sorted(scope.run.faults.items())),
         systems=compared,

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,12 +17,12 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, seconds
 from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.gates.contract import split_statistic
+from pytest_llmeval.reports.failures import MOST, cause_of
 from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
 from pytest_llmeval.reports.overview import BAD, affected_text, run_outcome
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.workbench.comment_parts import (
-    MOST,
     NO_LINKS,
     CaseFates,
     CaseLine,
@@ -34,13 +35,11 @@ from pytest_llmeval.workbench.comment_parts import (
     compare_runs,
     failing_case,
     grouped_cases,
-    in_cases,
     job_repository,
     page_url,
     regressed_case,
     repository_url,
     returned_modes,
-    shared_label,
     source_links,
 )
 
@@ -129,6 +128,9 @@ _FAILED = 8
 """Failed verdicts that are before the fold however many lines they take."""
 _MOST_LISTED = 5
 """Cases before the fold."""
+_BELOW = 3
+"""Lines before the fold for the names of failing cases that do not fit there, and the next command."""
+_NAMED = 8
 _FOLDED = 10
 """Cases of one fold."""
 _LARGE = 0.1
@@ -181,16 +183,14 @@ def comment_text(
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
     sheet.items("Failure modes that are back", list(returned_modes(run, baseline)), _item, _METRICS + 2)
     declined = changes.declined if changes is not None else []
-    more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS, note=_SIGNIFICANT)
+    more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
     if comparison is None:
         worse = grouped_cases(failing_case(*each) for each in fates.new)
         title = "Failing cases"
     else:
         worse = grouped_cases(regressed_case(each) for each in comparison.regressed)
         title = "What got worse"
-    decisive = min(sum(each.decisive for each in worse), _FOLDED)
-    most = max(_MOST_LISTED, sum(each.case.outcome in BAD for each in worse))
-    more_worse = sheet.items(title, worse, lambda each: each.written(links), sheet.left, most, least=decisive)
+    more_worse = _add_worse(sheet, title, worse, links)
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
 
@@ -218,6 +218,19 @@ _SIGNIFICANT = "Significant at the suite's confidence, by Holm's method over the
 _COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
 
 
+def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: SourceLinks) -> Sequence[CaseLine]:
+    """Add the cases that fit, the names of failing ones that do not, and the next command; return the others."""
+    most = max(_MOST_LISTED, sum(each.case.outcome in BAD for each in worse))
+    others = sheet.items(title, worse, lambda each: each.written(links), sheet.left - _BELOW, most)
+    if failing := [each for each in others if each.case.outcome in BAD]:
+        named = [each.named for each in failing[:_NAMED]]
+        more = [f"{len(failing) - _NAMED} more"] if len(failing) > _NAMED else []
+        sheet.add(f"Below: {'; '.join([*named, *more])}.")
+    if node := next((each.node for each in worse if each.case.outcome in BAD), ""):
+        sheet.add(f"Next: {text(f'pytest --llmeval {shlex.quote(node)}', cell=False)}")
+    return others
+
+
 class _Sheet:
     """A comment as it is written: how many lines stand before the fold, and how many characters are left."""
 
@@ -238,7 +251,7 @@ class _Sheet:
     def add(self, block: str) -> None:
         """Add a block before the fold."""
         self._blocks.append(block)
-        self._lines += _height(block) + 1
+        self._lines += _height(block)
 
     def table(
         self,
@@ -247,7 +260,6 @@ class _Sheet:
         items: Sequence[_Item],
         row: Callable[[_Item], Sequence[str]],
         lines: int,
-        note: str = "",
         least: int = 1,
     ) -> Sequence[_Item]:
         """Add a table of the first items, as many as so many lines hold, and `least`; return the others."""
@@ -256,8 +268,6 @@ class _Sheet:
             self.add(f"### {title}")
             body = self.listed([_row(row(each)) for each in fitting], "row")
             self.add("\n".join([_row(headers), _row(["---"] * len(headers)), *body]))
-            if note:
-                self.add(note)
         return items[len(fitting) :]
 
     def items(
@@ -270,7 +280,7 @@ class _Sheet:
         least: int = 1,
     ) -> Sequence[_Item]:
         """Add a list of the first items, as many as so many lines hold, and `least`; return the others."""
-        fitting = _fitting(items[:most], item, lines - 2, least)
+        fitting = _fitting(items[:most], item, lines - 1, least)
         if fitting:
             self.add(f"### {title}")
             self.add("\n".join(self.listed(map(item, fitting), "case")))
@@ -360,8 +370,7 @@ def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates,
         return outcome
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
     scores = sum(each[0] == "failed" for each in verdicts) - (gates := _gates(run).count("failed"))
-    shared = shared_label(run.suites, fates.new)
-    among = f" in {in_cases(run.suites)}{f', {text(shared)}' if shared else ''}"
+    among = f" {text(str(cause_of(run.suites, fates.new)))}"
     counts = [(len(fates.new), "new failure" if compared else "failure", among), (gates, "gate", "")]
     counts += [(scores, "approved score", ""), (len(run.faults), "faulty file", "")]
     named = [f"{counted(count, noun)}{more}" for count, noun, more in counts if count]
@@ -390,8 +399,8 @@ def _summary(
     counts = [count_text(count, name) for name in OUTCOMES if (count := _count(run.suites, name))]
     parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(counts)}"]
     if gates := _gates(run):
-        named = ("passed", "failed", "undecided", "not_judged")
-        tally = ", ".join(f"{gates.count(each)} {each.replace('_', ' ')}" for each in named if each in gates)
+        named = {each: each for each in ("passed", "failed", "undecided")} | {"not_judged": VERDICTS["not_judged"]}
+        tally = ", ".join(f"{gates.count(each)} {name}" for each, name in named.items() if each in gates)
         parts.append(f"{counted(len(gates), 'gate')}: {tally}")
     of_run = "; ".join(parts).rstrip(": ") + "."
     if changes is None:

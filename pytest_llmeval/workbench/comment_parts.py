@@ -6,22 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
-from pytest_llmeval.core.wording import as_line, counted, excerpt, number
+from pytest_llmeval.core.wording import counted, excerpt, number
 from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
-from pytest_llmeval.gates.statistics.inference import explaining_label
+from pytest_llmeval.reports.failures import SuiteCase, failure_key, said_text
 from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.reports.overview import BAD, MOST_LINES
 from pytest_llmeval.scoring.case_scores import TOLERANCE
-
-SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
-
-MOST = 10**12
-"""Largest count to display: a forged one can have thousands of digits."""
 
 
 class Change(NamedTuple):
@@ -49,11 +44,6 @@ class Regressed(NamedTuple):
     change: str
     rank: tuple[bool, bool, bool, bool, float]
     before: CaseReport = NO_CASE
-
-    @property
-    def failed_a_gate(self) -> bool:
-        """True if a gate failed by the fall of this case and others."""
-        return self.rank[0]
 
 
 class CaseFates(NamedTuple):
@@ -108,23 +98,6 @@ def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
             assert isinstance(fate, list)
             fate.append((suite, case))
     return fates
-
-
-def in_cases(suites: Sequence[SuiteReport]) -> str:
-    """Return how many cases a run has, such as ``200 cases x 3 systems``."""
-    totals = {each.total for each in suites}
-    if len(suites) > 1 and len(totals) == 1 and len({(each.path, each.base_name) for each in suites}) == 1:
-        return f"{counted(min(totals.pop(), MOST), 'case')} x {len(suites)} systems"
-    return counted(min(sum(each.total for each in suites), MOST), "case")
-
-
-def shared_label(suites: Sequence[SuiteReport], cases: Sequence[SuiteCase]) -> str:
-    """Return how many of some cases have a label that chance does not explain, such as ``13 of them topic=billing``."""
-    labels = {(suite.path, suite.suite, each.id): each.labels for suite in suites for each in suite.cases}
-    chosen = dict.fromkeys((suite.path, suite.suite, each.id) for suite, each in cases)
-    label, value = explaining_label(labels, list(chosen))
-    count = sum(labels[each].get(label) == value for each in chosen)
-    return f"{count} of them {label}={value}" if label else ""
 
 
 MODE: Final = "mode"
@@ -241,7 +214,6 @@ _WORDS = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f]|[^\s\u3040-\u30ff\u3400-\u9fff]+"
 )
 """A character of a script without spaces, or what stands between spaces."""
-_TEXTS = ("answer", "question", "text")
 _LONGEST = 220
 """Characters of a question or an answer."""
 _COMPARED = 400
@@ -268,10 +240,10 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
     notes = [NO_CASE if before is None else before, now]
     question = next((each.input for each in reversed(notes) if each.input is not None), None)
     if question is not None:
-        yield f"asked: {_beginning(_line(question))}"
-    old, new = (_line(each.answers[0].value) if each.answers else None for each in notes)
+        yield f"asked: {_beginning(said_text(question))}"
+    old, new = (said_text(each.answers[0].value) if each.answers else None for each in notes)
     if old is None and new is not None and now.expected is not None:
-        yield from _compared(_line(now.expected), new, ("expected", "answered"))
+        yield from _compared(said_text(now.expected), new, ("expected", "answered"))
     elif old is None or new is None:
         named = (("before", old), ("now" if before is not None else "answered", new))
         yield from (f"{name}: {_beginning(each)}" for name, each in named if each is not None)
@@ -283,15 +255,6 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
 
 def _beginning(line: str) -> str:
     return text(excerpt(line, _LONGEST, count=True), cell=False)
-
-
-def _line(value: Any) -> str:
-    """Return a question or an answer as one line; of an object its text, where it has one."""
-    if isinstance(value, Mapping):
-        texts = [each for each in value.values() if isinstance(each, str)]
-        named = [value[name] for name in _TEXTS if isinstance(value.get(name), str)]
-        value = next(iter(named or (texts if len(texts) == 1 else [])), value)
-    return as_line(value, most=10**9)
 
 
 def _compared(old: str, new: str, names: tuple[str, str] = ("before", "now")) -> Iterator[str]:
@@ -487,7 +450,6 @@ class CaseLine(NamedTuple):
         case: The case.
         change: What changed.
         before: What the baseline shows of it; ``None`` without one.
-        decisive: Whether its fall failed a gate.
         alike: Ids of further cases of the suite with the same question, answer and findings.
     """
 
@@ -495,24 +457,24 @@ class CaseLine(NamedTuple):
     case: CaseReport
     change: str
     before: CaseReport | None = None
-    decisive: bool = False
     alike: tuple[str, ...] = ()
-
-    @property
-    def failure(self) -> str:
-        """What cases that fail alike have in common; without an answer and findings, the case itself."""
-        case = self.case
-        known = bool(case.answers or case.findings or case.reason)
-        question = case.input if case.input is None or not known else next(question_and_answers(case), "")
-        answers = [each.value for each in case.answers]
-        return repr(
-            (self.suite.suite, self.suite.path, question, answers, case.findings or case.reason, known or case.id)
-        )
 
     @property
     def lacks_old_answer(self) -> bool:
         """Whether only the answer of this run is known."""
         return self.before is not None and not self.before.answers and bool(self.case.answers)
+
+    @property
+    def node(self) -> str:
+        """The case on a command line of pytest."""
+        variant = f"[{self.suite.variant}]" if self.suite.variant else ""
+        return f"{self.suite.path}::{self.case.id}{variant}"
+
+    @property
+    def named(self) -> str:
+        """Its id, suite and system as Markdown, and how many fail alike."""
+        more = f" and {len(self.alike)} more" if self.alike else ""
+        return f"{text(self.case.id, cell=False)}{more} of {text(self.suite.suite, cell=False)}"
 
     def written(self, links: SourceLinks) -> str:
         """Return the item."""
@@ -533,20 +495,16 @@ class CaseLine(NamedTuple):
 
 def regressed_case(regressed: Regressed) -> CaseLine:
     """Return a case that got worse as an item."""
-    return CaseLine(regressed.suite, regressed.case, regressed.change, regressed.before, regressed.failed_a_gate)
+    return CaseLine(regressed.suite, regressed.case, regressed.change, regressed.before)
 
 
 def grouped_cases(lines: Iterable[CaseLine]) -> list[CaseLine]:
-    """Return cases with those that fail alike in one line, at the place of the first."""
-    groups: dict[str, list[CaseLine]] = {}
+    """Return cases with those that fail alike in one line, the most frequent failures first."""
+    groups: dict[tuple[str, ...], list[CaseLine]] = {}
     for each in lines:
-        groups.setdefault(each.failure, []).append(each)
-    return [
-        first._replace(
-            alike=tuple(each.case.id for each in others), decisive=any(each.decisive for each in (first, *others))
-        )
-        for first, *others in groups.values()
-    ]
+        groups.setdefault((each.suite.path, each.suite.suite, failure_key(each.case)), []).append(each)
+    listed = [first._replace(alike=tuple(each.case.id for each in others)) for first, *others in groups.values()]
+    return sorted(listed, key=lambda each: -len(each.alike))
 
 
 def failing_case(suite: SuiteReport, case: CaseReport) -> CaseLine:

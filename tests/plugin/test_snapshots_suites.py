@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_llmeval.baselines.comparable import origin_of
+
 if TYPE_CHECKING:
     from conftest import Project, Ran
 
@@ -193,16 +195,24 @@ def test_a_rise_that_may_be_chance_is_not_recommended_for_approval(project: "Pro
     assert approved.suites["s"]["snapshot"][1]["reason"].startswith("approved: rose from 0.5 to 0.65: may be chance")
 
 
-def test_an_approval_names_the_commit_that_was_checked_out(project: "Project") -> None:
+PULL = {"GITHUB_REF": "refs/pull/12/merge", "GITHUB_HEAD_REF": "shorter", "GITHUB_REF_NAME": "12/merge"}
+PUSH = {"GITHUB_REF": "refs/heads/main", "GITHUB_HEAD_REF": "", "GITHUB_REF_NAME": "main"}
+MERGE = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "x", "CI_COMMIT_REF_NAME": "y"}
+
+
+def test_an_approval_names_the_commit_that_was_checked_out_and_a_report_its_branch(project: "Project") -> None:
     project.suite("s.eval.yaml", CASES, snapshot=True)
-    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["rev-parse", "HEAD"]):
+    for command in (["init", "-q", "-b", "side"], ["add", "."], ["commit", "-qm", "x"], ["rev-parse", "HEAD"]):
         identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
         done = subprocess.run(
             ["git", *identity, *command], cwd=project.path, check=True, capture_output=True, text=True
         )
-    project.run("--snapshot-update")
+    ran = project.run("--snapshot-update")
     scores = json.loads((project.path / "__llmeval__" / "s.scores.json").read_text(encoding="utf-8"))
-    assert scores["history"][0]["commit"] == done.stdout.strip()
+    assert scores["history"][0]["commit"] == ran.report["run"]["commit"] == done.stdout.strip()
+    assert ran.report["run"]["branch"]
+    origins = [origin_of(project.path, environment) for environment in (PULL, PUSH, MERGE, {})]
+    assert origins == [("shorter", "12"), ("main", ""), ("x", "7"), ("side", "")]
     status = subprocess.run(["git", "status", "--short"], cwd=project.path, check=True, capture_output=True, text=True)
     assert ".llmeval/" not in status.stdout
 

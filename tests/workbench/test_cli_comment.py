@@ -207,7 +207,9 @@ def test_without_a_baseline_failing_cases_are_listed(commented: Commented, tmp_p
     bad = recorded_case("b", "errored") | {"reason": "no answer", "line": 3}
     write_run(tmp_path / "r.json", recorded_suite([recorded_case("a", f1=1.0), bad]))
     assert "### Failing cases" in (text := commented("r.json"))
-    assert text.endswith("- **b** of s (s.eval.yaml:3): errored<br>no answer\n")
+    assert text.endswith(
+        "- **b** of s (s.eval.yaml:3): errored<br>no answer\n\nNext: pytest --llmeval s.eval.yaml::b\n"
+    )
 
 
 def test_a_missing_baseline_is_mentioned(commented: Commented, tmp_path: Path) -> None:
@@ -370,7 +372,7 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
     plain, _ = hostile_run(tmp_path, ["a"], 300)
     assert re.findall(r"^\.\.\. and (\d+ more \w+)", comment_text(plain), re.MULTILINE) == [
         "243 more rows",
-        "286 more cases",
+        "284 more cases",
     ]
 
 
@@ -588,6 +590,7 @@ def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
     above, _, folded = text.partition("<details>")
     assert "- **c0** of s\\[small\\] (s.eval.yaml): passed -\\> failed; f1 1.0000 -\\> 0.0000<br>the same in" in above
     assert re.findall(r"the same in .*?: ([c\d, ]+)<br>", above) == ["c2, c4, c6, c12", "c3, c5, c7"]
+    assert "Next: pytest --llmeval 's.eval.yaml::c0\\[small\\]'" in above
     still = folded.partition("Still failing (2)")[2]
     assert re.findall(r"- \*\*(\w+)\*\* of s\\\[(\w+)\\\]", still) == [("c30", "large"), ("c30", "small")]
     assert "answer against expected: On <del>Monday</del> <ins>Friday</ins><br>text: wrong day" in still

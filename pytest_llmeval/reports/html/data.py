@@ -11,6 +11,7 @@ from pytest_llmeval.core.results import PASS_RATE, MetricValue
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.gates.contract import GateResult, MetricChange
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
+from pytest_llmeval.reports.failures import SuiteCase, cause_of, failure_key
 from pytest_llmeval.reports.form import NO_CASE, CaseReport, Changes, RunReport, SuiteReport, gated_metrics
 from pytest_llmeval.reports.json import published, published_without
 from pytest_llmeval.reports.tables import Timeline
@@ -246,6 +247,8 @@ def _rounded(score: Any) -> float | None:
 _Kind: TypeAlias = Literal["new_failure", "failing", "still_failing", "fell", "rose"]
 
 MOST_SHOWN = 5
+_MOST_ALIKE = 20
+"""Cases that fail alike that the overview links."""
 _BAD = ("failed", "errored")
 _TIE = 1e-9
 
@@ -280,17 +283,19 @@ class _Move(NamedTuple):
 def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, Any]:
     """Return the cases of a suite that broke, the worst first; if none did, those that moved most.
 
-    New failures come first, then cases that fell by a metric that a gate or an approved score which was not kept looks
-    at, then those that failed before as well, then those that fell by other metrics, then those that rose.
+    New failures come first, then cases that fell by the metric of a gate or of an approved score that was not kept.
+    Those that fell by other metrics follow, then those that rose. Those that failed before are a group of their own.
 
     Args:
         suite: The suite.
         before: The same suite in the approved run or baseline.
 
     Returns:
-        ``failing``, ``fell`` and ``rose`` (how many cases), ``compared`` (whether there is another run), and up to five
-        ``cases``: ``place`` in the suite, ``kind`` (``new_failure``, ``still_failing``, ``failing`` if nothing is known
-        of it before, ``fell``, ``rose``), and ``metric``, ``gated``, ``now`` and ``before`` where a score shows it.
+        ``failing``, ``still`` (failed before), ``fell`` and ``rose`` (how many cases), ``compared`` (whether there is
+        another run), and ``cases``, up to five and five that failed before: ``place`` in the suite, ``kind``
+        (``new_failure``, ``still_failing``, ``failing`` if nothing is known of it before, ``fell``, ``rose``),
+        ``alike`` (places of the cases that fail alike, up to twenty) and ``times`` (how many these are), and
+        ``metric``, ``gated``, ``now`` and ``before`` where a score shows it.
     """
     others = {case.id: case for case in before.cases} if before else {}
     unapproved = [each.metric for each in suite.snapshot if each.outcome == "failed"]
@@ -302,10 +307,34 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, A
         if move is not None:
             moves.append(move)
     moves.sort(key=lambda each: each.rank)
-    kinds = [each.kind for each in moves]
-    rows = [_row(each, suite.cases[each.place], others) for each in moves[:MOST_SHOWN]]
-    fell, rose = kinds.count("fell"), kinds.count("rose")
-    return {"failing": len(kinds) - fell - rose, "fell": fell, "rose": rose, "compared": bool(others), "cases": rows}
+    kinds = Counter(each.kind for each in moves)
+    counts = {"still": kinds["still_failing"], "fell": kinds["fell"], "rose": kinds["rose"]}
+    alike: dict[str, list[_Move]] = {}
+    for each in moves:
+        case = suite.cases[each.place]
+        alike.setdefault(f"{each.kind} {failure_key(case) if case.outcome in _BAD else case.id!r}", []).append(each)
+    before_as_well = [each for each in alike.values() if each[0].kind == "still_failing"]
+    broken = [each for each in alike.values() if each[0].kind != "still_failing"]
+    rows = [
+        _row(first, suite.cases[first.place], others)
+        | ({"alike": [each.place for each in more[:_MOST_ALIKE]], "times": len(more)} if more else {})
+        for first, *more in (*broken[:MOST_SHOWN], *before_as_well[:MOST_SHOWN])
+    ]
+    return {"failing": len(moves) - sum(counts.values()), **counts, "compared": bool(others), "cases": rows}
+
+
+def cause_json(suites: Sequence[SuiteReport], before: Sequence[SuiteReport | None]) -> dict[str, Any]:
+    """Return how many cases of a run newly fail and what they share; empty if none do.
+
+    Args:
+        suites: Of the run.
+        before: Each suite in the approved run or baseline, if it is there.
+    """
+    failing: list[SuiteCase] = []
+    for suite, other in zip(suites, before, strict=True):
+        was_bad = {case.id for case in other.cases if case.outcome in _BAD} if other else set()
+        failing += [(suite, case) for case in suite.cases if case.outcome in _BAD and case.id not in was_bad]
+    return {**cause_of(suites, failing)._asdict(), "compared": any(before)} if failing else {}
 
 
 def _scales(suite: SuiteReport, others: Mapping[str, CaseReport]) -> dict[str, tuple[float, float]]:

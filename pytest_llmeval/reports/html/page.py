@@ -15,11 +15,12 @@ from msgspec import UNSET, Struct, structs
 
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.form import FAILING, CaseReport, RunReport, SuiteReport, counts_of
+from pytest_llmeval.reports.form import FAILING, CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.html.data import (
     PageRun,
     ViewTexts,
     case_texts,
+    cause_json,
     changes_json,
     entry_of,
     index_of,
@@ -29,6 +30,7 @@ from pytest_llmeval.reports.html.data import (
     worst_changes,
 )
 from pytest_llmeval.reports.json import is_form, published
+from pytest_llmeval.reports.making import counts_of
 from pytest_llmeval.reports.reading import completed
 from pytest_llmeval.services.secrets import secret_values, without
 
@@ -40,8 +42,8 @@ CUT_FROM = 50 * _MEGABYTE
 
 _SCRIPTS = (
     *("words.js", "words_zh.js", "dom.js", "data.js", "figures.js", "state.js", "filters.js", "diff.js", "charts.js"),
-    *("overview.js", "worst.js", "numbers.js", "table.js", "values.js", "transcript.js", "case.js", "compare.js"),
-    *("mutants.js", "main.js"),
+    *("overview.js", "worst.js", "systems.js", "numbers.js", "table.js", "values.js", "transcript.js", "case.js"),
+    *("compare.js", "tools.js", "mutants.js", "main.js"),
 )
 _SHORT = 500
 _CHUNK = 256_000
@@ -126,7 +128,11 @@ def _data(
                 entry["worst"] = worst_changes(suite, before)
                 pieces.append(_Piece(f"{name}w", pack(as_json(list(_worst(entry["worst"], suite, before, shortened))))))
             entries.append(entry)
-    return {"runs": [run_of(run) for run in runs], "entries": entries}, pieces
+    first, *others = runs
+    pairs = first.pairs or [None] * len(first.report.suites)
+    cause = cause_json(first.report.suites, [None if pair is None else every[pair] for pair in pairs])
+    listed = [{**run_of(first), "cause": cause}, *map(run_of, others)]
+    return {"runs": listed, "entries": entries}, pieces
 
 
 def _worst(

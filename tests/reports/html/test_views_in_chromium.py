@@ -1,12 +1,15 @@
 """Numbers, comparison, languages and accessibility of the HTML report in a real browser."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_selenium_python import Axe
 from pages import Browser, case, page_run, report, suite
+from selenium.webdriver.support.ui import WebDriverWait
+from servers import PATIENCE
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
@@ -236,6 +239,117 @@ def test_a_case_shows_the_answers_of_all_systems_and_is_filtered_by_system(brows
     assert browser.texts(".aligned del") == ["small"]
     assert browser.texts(".aligned ins") == ["large"]
     assert browser.texts(".command code") == ["pytest --llmeval 's.eval.yaml::c[small]'"]
+
+
+@pytest.fixture(scope="module")
+def systems_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of two systems, of which one has ten new failures."""
+
+    def answers(broken: Mapping[str, int]) -> dict[str, Any]:
+        made = []
+        for system, bad in broken.items():
+            cases = [
+                case(
+                    f"c{n}",
+                    "failed" if n < bad else "passed",
+                    float(n >= bad),
+                    input=f"Question {n // 2}?",
+                    prediction="=No, <b>" if n < bad else "Yes",
+                    reason="f1 0.0000, limit >= 0.5" if n < bad else None,
+                    labels={"topic": "billing" if n < 12 else "other"},
+                )
+                for n in range(40)
+            ]
+            made.append(suite(cases, f"s[{system}]", path="s.eval.yaml", variant=system))
+        value = {"low": None, "high": None}
+        against = {"baseline": 0.975, "difference": -0.25, "low": -0.4, "high": -0.1, "cases": 40, "notes": []}
+        counts = {"p_value": 0.01, "wins": 0, "ties": 30, "losses": 10, "value": 0.725}
+        rows = [
+            {"system": "large", "cases": 40, "metrics": {"f1": {"value": 0.975, **value}}},
+            {
+                "system": "small",
+                "cases": 40,
+                "metrics": {"f1": {"value": 0.725, **value}},
+                "differences": {"f1": {**against, **counts}},
+            },
+        ]
+        compared = {"suite": "s", "path": "s.eval.yaml", "reference": "large", "confidence": 0.95}
+        systems = [{**compared, "compare_by": ["f1"], "systems": rows}]
+        data = report(*made, systems=systems)
+        data["run"] |= {"branch": "shorter", "pull_request": "12"}
+        return data
+
+    runs = [
+        page_run("now", answers({"large": 1, "small": 11}), pairs=[2, 3]),
+        page_run("base", answers({"large": 1, "small": 1}), is_baseline=True),
+    ]
+    path = tmp_path_factory.mktemp("pages") / "systems.html"
+    path.write_text(to_page(runs).html, encoding="utf-8")
+    return path
+
+
+def test_the_cause_and_the_systems_come_first_and_old_failures_are_apart(browser: Browser, systems_page: Path) -> None:
+    browser.open(systems_page)
+    cause = "10 new failures in 40 cases x 2 systems, 10 of them topic=billing; 2 cases failed before as well"
+    assert cause in browser.find("h1").text
+    assert all(each in browser.find(".meta").text for each in ("branch shorter", "pull request 12"))
+    assert browser.texts("section.systems p")[0] == "No system is significantly better than large in f1."
+    assert browser.texts("section.systems td.significant") == ["▼ -0.25"]
+    assert browser.texts(".worst > .broken .top a")[:2] == ["c1", "c2"]
+    assert browser.texts(".worst > .broken .top small")[:2] == ["small", "small"]
+    assert "the same in 1 more case: c3" in browser.texts(".worst > .broken .broke")[1]
+    assert browser.texts(".command code") == ["pytest --llmeval s.eval.yaml --lf -v"]
+    assert browser.texts("details.still > summary") == ["1 case failed before as well"] * 2
+
+
+def test_cases_are_seen_by_system_taken_along_and_named_with_their_system(
+    browser: Browser, systems_page: Path, tmp_path: Path
+) -> None:
+    browser.open(systems_page, "view=cases&rows=systems&outcome=failed")
+    assert browser.texts("#count") == ["11 of 40 cases"]
+    browser.until("document.querySelector('.excerpt')?.textContent")
+    assert browser.texts(".row.head [role=columnheader]") == ["case", "large", "small"]
+    assert browser.texts("[data-row='1'] .answer") == ["✓ 1.000 Yes", "✗ 0.000 =No, <b>"]
+    browser.go("view=cases&outcome=failed&change=regressed")
+    browser.find("[name=rerun]").click()
+    command = browser.texts(".rerun code")[0]
+    assert command.startswith("pytest --llmeval 's.eval.yaml::c1[small]' 's.eval.yaml::c2[small]'")
+    saved = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.driver.execute_cdp_cmd("Page.setDownloadBehavior", saved)
+    browser.find("[name=csv]").click()
+    WebDriverWait(browser.driver, PATIENCE, 0.02).until(lambda _: (tmp_path / "cases.csv").exists())
+    rows = (tmp_path / "cases.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "case,suite,system,outcome,f1,label.topic,reason,input,expected,prediction"
+    assert rows[1] == 'c1,s,small,failed,0,billing,"f1 0.0000, limit >= 0.5",Question 0?,,"\'=No, <b>"'
+    assert len(rows) == 11
+
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        assert browser.find("[data-row='0'] .id").text == "c1 small"
+        assert browser.find("[data-row='0'] .of").is_displayed()
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.press("?")
+    assert "next, previous case" in browser.find("dialog").text
+    browser.press("ESCAPE")
+    browser.until("!document.querySelector('dialog')")
+    browser.go("view=numbers")
+    label = "40 cases by f1 from 0 to 1: 11, 0, 0, 0, 0, 0, 0, 0, 0, 29"
+    assert browser.run("return document.querySelectorAll('.histogram')[1].getAttribute('aria-label')") == label
+    browser.run("document.querySelectorAll('.histogram')[1].querySelector('rect').dispatchEvent(new Event('click'))")
+    browser.settle()
+    assert browser.texts("#count") == ["11 of 80 cases"]
+    browser.go("view=cases&case=1/c1")
+    browser.until("document.querySelector('.case .copy')")
+    assert len(browser.texts(".case .copy")) == 3
+    granted = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    browser.driver.execute_cdp_cmd("Browser.grantPermissions", granted)
+    browser.find("section > .copy").click()
+    browser.until("document.querySelector('section > .copy + [role=status]').textContent === 'copied'")
+    read = "navigator.clipboard.readText().then(arguments[0])"
+    assert browser.driver.execute_async_script(read) == "Question 0?"
+    assert browser.complaints() == []
 
 
 def test_strengths_of_systems_stand_below_their_table(browser: Browser, tmp_path: Path) -> None:

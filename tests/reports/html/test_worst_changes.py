@@ -25,7 +25,7 @@ def shown(now: list[dict[str, Any]], before: list[dict[str, Any]] | None = None,
     return [(now[each["place"]]["id"], each["kind"], each.get("metric", "")) for each in found["cases"]]
 
 
-def test_new_failures_come_before_falls_old_failures_other_metrics_and_rises() -> None:
+def test_new_failures_come_before_falls_other_metrics_and_rises_and_old_failures_are_apart() -> None:
     before = [scored(name) for name in ("other", "fell", "broke", "worse", "same")]
     before += [scored("old", "failed", 0.2), scored("rose", f1=0.5), scored("still", "failed", 0.6)]
     now = [
@@ -41,12 +41,15 @@ def test_new_failures_come_before_falls_old_failures_other_metrics_and_rises() -
     assert shown(now, before) == [
         ("worse", "new_failure", "f1"),
         ("broke", "new_failure", "f1"),
-        ("still", "still_failing", "f1"),
         ("fell", "fell", "f1"),
+        ("other", "fell", "speed"),
+        ("rose", "rose", "f1"),
+        ("still", "still_failing", "f1"),
         ("old", "still_failing", "f1"),
     ]
     found = worst_changes(suite_report(suite(now, gates=GATES)), suite_report(suite(before)))
-    assert (found["failing"], found["fell"], found["rose"], found["compared"]) == (4, 2, 1, True)
+    counts = {name: found[name] for name in ("failing", "still", "fell", "rose", "compared")}
+    assert counts == {"failing": 2, "still": 2, "fell": 2, "rose": 1, "compared": True}
     assert found["cases"][0] == {
         "place": 3,
         "kind": "new_failure",
@@ -100,6 +103,18 @@ def test_where_less_is_better_a_rise_is_a_fall() -> None:
 @pytest.mark.parametrize("outcome", ["known_failure", "xfailed", "skipped", "not_run"])
 def test_excused_cases_and_those_that_did_not_run_are_left_out(outcome: str) -> None:
     assert shown([scored("a", outcome, 0.0)], [scored("a")]) == []
+
+
+def test_cases_that_fail_alike_are_one_and_count_as_many() -> None:
+    asked = {"input": {"question": "Why?", "customer": 0}, "prediction": "No", "reason": "f1 0, limit >= 0.5"}
+    now = [scored(f"c{n}", "failed", 0.0, **{**asked, "input": {"question": "Why?", "n": n}}) for n in range(4)]
+    now.append(scored("other", "failed", 0.0, **{**asked, "prediction": "Never"}))
+    found = worst_changes(suite_report(suite(now, gates=GATES)), None)
+    assert [(each["place"], each.get("alike"), each.get("times")) for each in found["cases"]] == [
+        (0, [1, 2, 3], 3),
+        (4, None, None),
+    ]
+    assert found["failing"] == 5
 
 
 def test_equal_cases_stay_in_order_and_five_are_shown() -> None:

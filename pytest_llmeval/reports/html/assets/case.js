@@ -16,9 +16,9 @@ async function drawCase(row, group) {
     { class: "case" },
     drawSteps(row, group),
     h("h2", { tabindex: -1, id: "case" }, sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row))),
-    h("p", { class: "path" }, [entry.suite, `${texts.file || entry.path}${line ? `:${line}` : ""}`, duration(indexes[row.entry].seconds[row.place])].join(" · ")),
+    h("p", { class: "path" }, [entry.suite, `${texts.file || entry.path}${line ? `:${line}` : ""}`, indexes[row.entry].seconds[row.place] ? duration(indexes[row.entry].seconds[row.place]) : null].filter(Boolean).join(" · ")),
     texts.reason ? h("p", { class: `because ${outcomeOf(row)}` }, withFigures(texts.reason, knownOfCase(row))) : null,
-    drawCommand(commandOf(row)),
+    drawCommand(`pytest --llmeval ${nodeOf(row)}`),
     drawLabels(row),
     drawLines(texts.lines, BAD.has(outcomeOf(row)) ? t("What is wrong") : t("What evaluators say")),
     drawAnswers(texts, before, other),
@@ -47,24 +47,9 @@ function drawSteps(row, group) {
 }
 
 /** @param {any} texts @returns {Element|null} Fields of a case that have no other place on the page. */
-function drawFurther({ file: _file, reason: _reason, lines: _lines, details: _details, input: _input, expected: _expected, prediction: _prediction, answers: _answers, judgings: _judgings, ...further }) {
+function drawFurther({ file: _file, reason: _reason, lines: _lines, details: _details, input: _input, expected: _expected, prediction: _prediction, answers: _answers, judgings: _judgings, content: _content, ...further }) {
   const fields = Object.entries(further).map(([name, value]) => [name.replaceAll("_", " "), typeof value === "object" ? JSON.stringify(value) : value]);
   return fields.length ? drawFields(Object.fromEntries(fields)) : null;
-}
-
-/** @param {string} command @returns {Element} */
-function drawCommand(command) {
-  const code = h("code", { tabindex: 0 }, command);
-  const copied = h("span", { role: "status", class: "quiet" });
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(command);
-      copied.textContent = t("copied");
-    } catch {
-      getSelection().selectAllChildren(code);
-    }
-  };
-  return h("div", { class: "command" }, code, h("button", { type: "button", click: copy }, t("Copy")), copied);
 }
 
 /** @param {Row} row @returns {Element|null} */
@@ -101,13 +86,13 @@ function drawAnswers(texts, before, other) {
   const transcript = drawTranscript(texts.prediction, texts.lines);
   const scripted = transcript && isConversation(texts.input);
   return [
-    has("input") ? section(t("Input"), scripted ? h("details", {}, h("summary", {}, t("the script of the conversation")), drawValue(texts.input)) : drawValue(texts.input)) : null,
+    has("input") ? section(t("Input"), copyButton(() => copiedText(texts.input)), scripted ? h("details", {}, h("summary", {}, t("the script of the conversation")), drawValue(texts.input)) : drawValue(texts.input)) : null,
     transcript ? section(t("Transcript"), texts.answers ? h("p", { class: "quiet" }, repeatTitle(texts.answers[0])) : null, transcript, drawOtherFields(texts.prediction)) : null,
     h(
       "div",
       { class: "sides" },
       has("expected") ? section(t("Expected"), drawValue(texts.expected)) : null,
-      has("prediction") && !transcript && !(texts.answers?.length > 1) ? section(t("Prediction"), texts.answers ? h("p", { class: "quiet" }, repeatTitle(texts.answers[0])) : null, drawPrediction(texts.prediction)) : null,
+      has("prediction") && !transcript && !(texts.answers?.length > 1) ? section(t("Prediction"), copyButton(() => copiedText(texts.prediction)), texts.answers ? h("p", { class: "quiet" }, repeatTitle(texts.answers[0])) : null, drawPrediction(texts.prediction)) : null,
     ),
     texts.answers?.length > 1 ? drawRepeats(texts.answers) : null,
     difference ? section(t("Difference"), h("p", { class: "quiet" }, legend(t("only expected"), t("only predicted"))), difference) : null,
@@ -175,13 +160,13 @@ async function drawOtherSystems(row, group) {
   const others = group.shown.filter((entry) => entry !== row.entry).map((entry) => find(entry, idOf(row))).filter(Boolean);
   if (!others.length) return null;
   const metric = state.metric || mainMetric(group);
-  const columns = await Promise.all([row, ...others].map(async (each) => ({ title: systemTitle(each, metric, each === row), text: sourceName(each.entry), value: (await textsOf(each)).prediction })));
+  const columns = await Promise.all([row, ...others].map(async (each) => ({ title: systemTitle(each, metric, each === row), text: systemName(each.entry), value: (await textsOf(each)).prediction })));
   return section(t("Systems side by side"), drawSideBySide(columns, t("Systems side by side")));
 }
 
 /** @param {Row} row @param {string} metric @param {boolean} own @returns {any} */
 function systemTitle(row, metric, own) {
-  const name = sourceName(row.entry);
+  const name = systemName(row.entry);
   const scored = h("span", { class: "figure" }, `${metric} `, figure(scoreOf(row, metric), digitsOf(row.entry, metric)));
   return [sign(outcomeOf(row)), " ", own ? name : h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, name), " ", scored];
 }

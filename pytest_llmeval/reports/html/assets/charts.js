@@ -75,7 +75,7 @@ function changeLine(change, reach) {
  */
 function sparkline(history, metric, digits) {
   const points = history
-    .map((run, place) => ({ place, value: run.values[metric], approved: run.approved, time: run.time, changed: run.changed }))
+    .map((run, place) => ({ place, value: run.values[metric], approved: run.approved, time: run.time, commit: run.commit, changed: run.changed }))
     .filter((each) => typeof each.value === "number");
   if (points.length < 2) return null;
   const values = points.map((each) => each.value);
@@ -93,12 +93,37 @@ function sparkline(history, metric, digits) {
       h("svg:line", { class: "break", x1: x(each.place), x2: x(each.place), y1: 2, y2: 30 }, h("svg:title", {}, `${each.time}: ${t("changed")}: ${each.changed.map((name) => t(name)).join(t(", "))}`)),
     ),
     h("svg:polyline", { points: points.map((each) => `${x(each.place)},${y(each.value)}`).join(" ") }),
-    points.map((each) =>
-      each.approved || each === points.at(-1)
-        ? h("svg:circle", { class: each.approved ? "approved" : "last", cx: x(each.place), cy: y(each.value), r: 3.2 },
-            h("svg:title", {}, `${each.time}: ${number(each.value, digits)}${each.approved ? ` (${t("approved")})` : ""}`))
-        : null,
-    ),
+    points.map((each) => {
+      const marked = each.approved || each === points.at(-1);
+      const said = [each.time, each.commit].filter(Boolean).join(" ");
+      return h("svg:circle", { class: each.approved ? "approved" : marked ? "last" : "earlier", cx: x(each.place), cy: y(each.value), r: marked ? 3.2 : 1.8 },
+        h("svg:title", {}, `${said}: ${number(each.value, digits)}${each.approved ? ` (${t("approved")})` : ""}`));
+    }),
+  );
+}
+
+const BINS = 10;
+
+/** @param {number} entry @param {string} metric @returns {Element|null} How many cases have which score; a click on a bar shows its cases. */
+function histogram(entry, metric) {
+  const scores = (indexes[entry].metrics[metric] || []).filter((each) => each !== null);
+  if (scores.length < 2) return null;
+  const [from, to] = axis(scores);
+  const width = (to - from) / BINS;
+  const bins = new Array(BINS).fill(0);
+  for (const each of scores) bins[Math.max(0, Math.min(BINS - 1, Math.floor((each - from) / width)))] += 1;
+  const most = Math.max(...bins);
+  const place = groups.findIndex((group) => group.entries.includes(entry));
+  const edge = (at) => Number((from + at * width).toPrecision(6));
+  return h(
+    "svg:svg",
+    { class: "histogram", viewBox: "0 0 120 30", role: "img", "aria-label": t("{n} cases by {metric} from {low} to {high}: {counts}", { n: scores.length, metric, low: shortNumber(from), high: shortNumber(to), counts: bins.join(", ") }) },
+    bins.map((count, at) => {
+      const tall = count ? Math.max(1.5, (26 * count) / most) : 0;
+      const open = () => go({ ...NO_FILTERS, view: "cases", suite: place, system: systemOf(entry), metric, min: String(edge(at)), max: String(edge(at + 1)), sort: metric });
+      return count ? h("svg:rect", { x: at * 12 + 1, y: (28 - tall).toFixed(1), width: 10, height: tall.toFixed(1), click: open }, h("svg:title", {}, `${edge(at)}..${edge(at + 1)}: ${counted(count, "{n} case", "{n} cases")}`)) : null;
+    }),
+    h("svg:line", { class: "axis", x1: 0, x2: 120, y1: 28.5, y2: 28.5 }),
   );
 }
 

@@ -102,6 +102,13 @@ function sourceName(entry) {
   return [head.runs[run].label, variant].filter(Boolean).join(" · ") || t("this run");
 }
 
+/** @param {number} entry @returns {string} What tells a suite from the others that are shown with it: its system, where all are of one run. */
+function systemName(entry) {
+  const group = groups.find((each) => each.entries.includes(entry));
+  const runs = new Set(group.shown.map((each) => head.entries[each].run));
+  return (group.shown.includes(entry) && runs.size === 1 && head.entries[entry].variant) || sourceName(entry);
+}
+
 /** @param {number} entry @param {string} metric @returns {boolean} */
 function lowerIsBetter(entry, metric) {
   return (head.entries[entry].lower_is_better || []).includes(metric);
@@ -134,9 +141,13 @@ function gainOf(row, metric) {
   return lowerIsBetter(row.entry, metric) ? then - now : now - then;
 }
 
-/** @param {Row} row @returns {string} The command line that runs just this case. */
-function commandOf(row) {
+/** @param {Row} row @returns {string} The case on a command line of pytest. */
+function nodeOf(row) {
   const { path, variant } = head.entries[row.entry];
-  const node = `${path}::${idOf(row)}${variant ? `[${variant}]` : ""}`;
-  return `pytest --llmeval ${/^[\w./:@%+=-]+$/.test(node) ? node : `'${node.replaceAll("'", `'\\''`)}'`}`;
+  return quoted(`${path}::${idOf(row)}${variant ? `[${variant}]` : ""}`);
+}
+
+/** @param {string} node @returns {string} A text as a word of a shell. */
+function quoted(node) {
+  return /^[\w./:@%+=-]+$/.test(node) ? node : `'${node.replaceAll("'", `'\\''`)}'`;
 }

@@ -83,20 +83,31 @@ function intervalFigure(low, high, digits) {
 const knownDecimals = new Map();
 
 /**
- * Decimals of a metric of a suite: the same in every view, for its cases and groups as well.
+ * Decimals of a metric of a suite: the same in every view, for all its systems, cases and groups.
  * @param {number} entry
  * @param {string} metric
  * @returns {number}
  */
 function digitsOf(entry, metric) {
-  const key = `${entry} ${metric}`;
-  if (!knownDecimals.has(key)) {
-    const suite = head.entries[entry];
-    const found = metric === "pass_rate" ? suite.pass_rate : suite.metrics?.[metric];
-    const scores = indexes[entry]?.metrics[metric] || [];
-    knownDecimals.set(key, decimals(found?.low, found?.high) ?? decimalsFor([found?.value, found?.mean, ...scores]));
-  }
+  const group = groups.find((each) => each.entries.includes(entry));
+  const key = `${group ? groups.indexOf(group) : -1 - entry} ${metric}`;
+  if (!knownDecimals.has(key)) knownDecimals.set(key, Math.max(...(group ? group.shown : [entry]).map((each) => ownDigits(each, metric))));
   return knownDecimals.get(key);
+}
+
+/** @param {number} entry @param {string} metric @returns {number} */
+function ownDigits(entry, metric) {
+  const suite = head.entries[entry];
+  const found = metric === "pass_rate" ? suite.pass_rate : suite.metrics?.[metric];
+  const scores = indexes[entry]?.metrics[metric] || [];
+  return decimals(found?.low, found?.high) ?? decimalsFor([found?.value, found?.mean, ...scores]);
+}
+
+/** @param {[number|null|undefined, number][]} cells Values of a column with their decimals. @returns {number[]} Decimals of each: the same for all shares. */
+function columnDigits(cells) {
+  const share = ([value]) => typeof value === "number" && Math.abs(value) <= 1;
+  const most = Math.max(0, ...cells.filter(share).map(([, digits]) => digits));
+  return cells.map((each) => (share(each) ? most : each[1]));
 }
 
 /**

@@ -42,7 +42,7 @@ function filtered(rows, wanted, main) {
   return rows.filter(
     (row) =>
       (!wanted.outcome.length || wanted.outcome.includes(outcomeOf(row))) &&
-      (!wanted.system || sourceName(row.entry) === wanted.system) &&
+      (!wanted.system || systemName(row.entry) === wanted.system) &&
       labels.every(([name, value]) => (labelOf(row, name) ?? "(none)") === value) &&
       inRange(scoreOf(row, metric), wanted.min, wanted.max) &&
       (!wanted.repeats || decoded(indexes[row.entry].statuses, row.place) === wanted.repeats) &&

@@ -13,6 +13,7 @@ function drawTabs() {
     groups.length > 1 && !["overview", "mutants"].includes(state.view)
       ? h("label", { class: "suites" }, t("Suite"), h("select", { name: "suite", change: (event) => go({ ...NO_FILTERS, sort: "", suite: Number(event.target.value) }) }, groups.map((group, place) => h("option", { value: place, selected: place === state.suite }, group.name))))
       : null,
+    h("button", { type: "button", class: "keys", title: t("Keys"), "aria-label": t("Keys"), click: showKeys }, "?"),
   );
 }
 
@@ -69,11 +70,13 @@ function drawNote() {
   return head.note ? h("p", { class: "note", role: "note" }, translated(head.note)) : null;
 }
 
-/** Keys: `/` for the search, `j` and `k` for the next and previous case, Escape for the table. @param {KeyboardEvent} event */
+/** Keys, as `KEYS` names them. @param {KeyboardEvent} event */
 function pressed(event) {
   const typing = event.target instanceof Element && event.target.matches("input, select, textarea");
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "/" && !typing) {
+  if (event.key === "?" && !typing) {
+    showKeys();
+  } else if (event.key === "/" && !typing) {
     event.preventDefault();
     if (state.view === "cases" && !state.case) app.querySelector("[name=q]").focus();
     else go({ view: "cases" });

@@ -5,7 +5,7 @@ function drawNumbers(group, place) {
     ...drawStrengths(group),
     ...group.shown.flatMap((number_) => {
       const entry = head.entries[number_];
-      const name = group.shown.length > 1 ? ` · ${sourceName(number_)}` : "";
+      const name = group.shown.length > 1 ? ` · ${systemName(number_)}` : "";
       return [
         section(t("Metrics") + name, metricTable(number_), drawUsage(entry)),
         ...(entry.tables || []).map((each, table_) => drawTable(each, `${number_}.${table_}`, place, name)),
@@ -21,21 +21,36 @@ function metricTable(number_) {
   const entry = head.entries[number_];
   const history = entry.history || [];
   const lines = Object.keys(entry.metrics || {}).some((name) => sparkline(history, name, 2));
-  const silent = Object.values(entry.metrics || {}).some((each) => each.abstained);
-  const rows = Object.entries({ ...entry.metrics, pass_rate: entry.pass_rate }).map(([name, each]) => [
+  const found = Object.entries({ ...entry.metrics, pass_rate: entry.pass_rate });
+  const counts = { abstained: t("abstained"), undefined: t("undefined"), errored: t("errored"), missing: t("missing") };
+  const lacking = Object.keys(counts).filter((kind) => found.some(([, each]) => each[kind]));
+  const means = found.some(([, each]) => typeof each.mean === "number" && Math.abs(each.mean - each.value) > 1e-9);
+  const digits = columnDigits(found.map(([name, each]) => [each.value, digitsOf(number_, name)]));
+  const rows = found.map(([name, each], row) => [
     h("span", { title: each.signature || null }, name),
-    figure(each.value, digitsOf(number_, name)),
-    intervalFigure(each.low, each.high, digitsOf(number_, name)),
-    figure(each.mean, digitsOf(number_, name)),
+    figure(each.value, digits[row]),
+    intervalFigure(each.low, each.high, digits[row]),
+    ...(means ? [figure(each.mean, digits[row])] : []),
     each.scored,
-    ...(silent ? [each.abstained ?? 0] : []),
-    each.undefined ?? 0,
-    each.errored ?? 0,
-    each.missing,
-    ...(lines ? [{ class: "drawn", cell: sparkline(history, name, digitsOf(number_, name)) }] : []),
+    ...lacking.map((kind) => each[kind] ?? 0),
+    { class: "drawn", cell: histogram(number_, name) },
+    ...(lines ? [{ class: "drawn", cell: sparkline(history, name, digits[row]) }] : []),
   ]);
-  const headers = [t("metric"), t("value"), t("interval"), t("mean"), t("scored"), ...(silent ? [t("abstained")] : []), t("undefined"), t("errored"), t("missing")];
-  return table([...headers, ...(lines ? [t("history")] : [])], rows, { caption: t("Metrics"), stacked: true });
+  const headers = [t("metric"), t("value"), t("interval"), ...(means ? [t("mean")] : []), t("scored"), ...lacking.map((kind) => counts[kind]), t("distribution")];
+  return [table([...headers, ...(lines ? [t("history")] : [])], rows, { caption: t("Metrics"), stacked: true }), drawHistory(number_)];
+}
+
+/** @param {number} number_ Of the entry. @returns {Element|null} Earlier runs and approvals, with dates and commits, the latest first. */
+function drawHistory(number_) {
+  const history = head.entries[number_].history || [];
+  if (history.length < 2) return null;
+  const known = [...Object.keys(head.entries[number_].metrics || {}), "pass_rate"];
+  const names = known.filter((name) => history.some((point) => typeof point.values[name] === "number")).slice(0, 6);
+  const note = (point) => [point.approved ? t("approved") : null, point.changed.length ? `${t("changed")}: ${point.changed.map((name) => t(name)).join(t(", "))}` : null].filter(Boolean).join("; ");
+  const rows = [...history].reverse().map((point) => [point.time, h("code", {}, point.commit), ...names.map((name) => figure(point.values[name], digitsOf(number_, name))), note(point)]);
+  const noted = history.some(note) ? [t("note")] : [];
+  const listed = noted.length ? rows : rows.map((row) => row.slice(0, -1));
+  return h("details", { class: "past" }, h("summary", {}, counted(history.length, "History: {n} run", "History: {n} runs")), table([t("date"), t("commit"), ...names, ...noted], listed, { texts: [0, 1, names.length + 2], caption: t("history"), stacked: true }));
 }
 
 /** @param {any} entry @returns {Element|null} */
@@ -59,51 +74,6 @@ function drawUsage(entry) {
     if (found) parts.push(`${name} ${Object.entries(found).map(([each, value]) => `${each} ${duration(value)}`).join(t(", "))}`);
   }
   return parts.length ? h("p", { class: "quiet" }, parts.join("; ")) : null;
-}
-
-/** @param {Group} group @returns {any} What the report says of the systems of the suite, if it has several. */
-function systemsOf(group) {
-  return head.runs
-    .filter((run) => !run.baseline)
-    .flatMap((run) => run.systems)
-    .find((each) => each.path === group.path && each.suite === group.name);
-}
-
-/** @param {Group} group @returns {Element[]} How strong the systems are that a judge compared in pairs. */
-function drawStrengths(group) {
-  return (systemsOf(group)?.strengths || []).map((each) => {
-    const title = t("Strengths by {name} (Bradley-Terry with ties)", { name: each.label });
-    const digits = Math.max(...each.systems.map((one) => decimals(one.low, one.high) ?? decimalsFor([one.value])));
-    const rows = each.systems.map((one) => [one.system, figure(one.value, digits), intervalFigure(one.low, one.high, digits)]);
-    return section(title, table([t("system"), t("strength"), t("interval")], rows, { caption: title }));
-  });
-}
-
-/** @param {Group} group @returns {Element|null} The systems of the suite side by side. */
-function drawSystems(group) {
-  const found = systemsOf(group);
-  if (!found) return null;
-  const names = [...new Set([...found.compare_by, ...found.systems.flatMap((each) => Object.keys(each.metrics))])];
-  const entryOf = (system) => group.shown.find((entry) => head.entries[entry].variant === system);
-  const rows = names.map((name) => [name, ...found.systems.map((each) => systemCell(each, name, 1 - found.confidence, entryOf(each.system)))]);
-  const headers = found.systems.map((each) => (each.system === found.reference ? [each.system, h("small", {}, ` (${t("reference")})`)] : each.system));
-  return section(
-    t("Systems side by side"),
-    table([t("metric"), ...headers], [[t("cases"), ...found.systems.map((each) => each.cases)], ...rows], { caption: t("Systems side by side"), stacked: true }),
-    h("p", { class: "quiet" }, t("An arrow marks a difference to {reference} that is significant (p by Holm's method).", { reference: found.reference })),
-  );
-}
-
-/** @param {any} system @param {string} name @param {number} level @param {number|undefined} entry @returns {any} */
-function systemCell(system, name, level, entry) {
-  const own = system.metrics[name];
-  const value = figure(own?.value, entry === undefined ? decimals(own?.low, own?.high) ?? decimalsFor([own?.value]) : digitsOf(entry, name));
-  const against = system.differences?.[name];
-  if (!against || against.p_value === null || against.p_value > level) return value;
-  const kind = against.wins >= against.losses ? "rose" : "fell";
-  const digits = decimals(against.low, against.high) ?? USUAL_DECIMALS;
-  const said = `${signed(against.difference, digits)} (${interval(against.low, against.high, digits)}), p ${number(against.p_value)}`;
-  return h("span", { class: `established ${kind}`, title: said }, sign(kind, said), " ", value);
 }
 
 /** @param {any} drawn @param {string} key Entry and number of the table. @param {number} place @param {string} name @returns {Element} */
@@ -132,31 +102,31 @@ function drawTable(drawn, key, place, name) {
   );
 }
 
-/** @returns {Element} Groups as rows, metrics as columns, each cell shaded by how it compares within its column. */
+/** @returns {Element} Groups as rows, metrics as columns; coloured where a group differs from the suite. */
 function drawGroups(entry, number_, place, label, members, name) {
   const metrics = [...new Set(Object.values(members).flatMap((each) => Object.keys(each.metrics)))];
-  const spans = metrics.map((metric) => {
-    const values = Object.values(members).map((each) => each.metrics[metric]?.value).filter((each) => typeof each === "number");
-    return [Math.min(...values), Math.max(...values)];
-  });
+  let marked = false;
   const rows = Object.entries(members).map(([value, each]) => [
     h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, labels: { [label]: value }, system: systemOf(number_), sort: "" }) }, value),
     each.cases,
-    ...metrics.map((metric, column) => {
+    ...metrics.map((metric) => {
       const found = each.metrics[metric];
       const digits = digitsOf(number_, metric);
       const said = found ? `${interval(found.low, found.high, digits)}; ${counted(found.scored, "{n} case scored", "{n} cases scored")}` : "";
-      return { class: heat(found?.value, spans[column], lowerIsBetter(number_, metric)), title: said, cell: figure(found?.value, digits) };
+      const kind = apart(found, entry.metrics[metric], lowerIsBetter(number_, metric));
+      marked ||= Boolean(kind);
+      return { class: kind && `significant ${kind}`, title: said, cell: [kind ? [sign(kind, kind === "rose" ? t("better than the suite") : t("worse than the suite")), " "] : null, figure(found?.value, digits)] };
     }),
   ]);
-  return section(t("By {label}", { label }) + name, table([label, t("cases"), ...metrics], rows, { caption: t("By {label}", { label }), stacked: true }));
+  const legend_ = marked ? h("p", { class: "quiet" }, t("Coloured: the interval of the group lies outside the interval of the suite, ▲ better, ▼ worse.")) : null;
+  return section(t("By {label}", { label }) + name, table([label, t("cases"), ...metrics], rows, { caption: t("By {label}", { label }), stacked: true }), legend_);
 }
 
-/** @param {number|null|undefined} value @param {number[]} span @param {boolean} lower @returns {string} Class of a cell: from 0, the worst, to 4. */
-function heat(value, [low, high], lower) {
-  if (value === null || value === undefined || high - low < 1e-9) return "";
-  const share = (value - low) / (high - low);
-  return `group${Math.round(4 * (lower ? 1 - share : share))}`;
+/** @param {any} found @param {any} whole @param {boolean} lower @returns {""|"rose"|"fell"} Whether the interval of a group lies outside that of the suite. */
+function apart(found, whole, lower) {
+  if ([found?.low, found?.high, whole?.low, whole?.high].some((each) => typeof each !== "number")) return "";
+  if (found.low <= whole.high && found.high >= whole.low) return "";
+  return found.low > whole.high !== lower ? "rose" : "fell";
 }
 
 /** @returns {Element|null} */
@@ -174,5 +144,5 @@ function drawBuckets(entry, number_, place, name) {
 
 /** @param {number} entry @param {string} id @param {number} place @returns {Element} */
 function caseLink(entry, id, place) {
-  return h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, case: `${entry}/${id}`, sort: "" }) }, id);
+  return h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, case: `${entry}/${id}`, sort: "" }) }, h("bdi", {}, id));
 }

@@ -11,6 +11,8 @@ function drawHeader() {
     run.started_at && h("span", {}, run.started_at.replace("T", " ").replace("+00:00", " UTC")),
     typeof run.duration_s === "number" && h("span", {}, duration(run.duration_s)),
     run.commit && h("span", {}, t("commit {commit}", { commit: run.commit.slice(0, 12) })),
+    run.branch && h("span", {}, t("branch {branch}", { branch: run.branch })),
+    run.pull_request && h("span", {}, t("pull request {number}", { number: run.pull_request })),
     run.version && h("span", {}, `pytest-llmeval-suite ${run.version}`),
     head.runs.length > 1 && run.label && h("span", {}, run.label),
   ];
@@ -30,12 +32,13 @@ function reasons(run) {
   const approved = all((each) => (each.snapshot || []).filter((verdict) => verdict.outcome === "failed").length);
   const cases = (outcome) => all((each) => each.counts[outcome] || 0);
   const total = all((each) => each.gates.length);
+  const before = all((each) => each.worst?.still || 0);
   const said = [
     [gates("failed"), "{n} gate failed", "{n} gates failed"],
     [approved, "{n} approved score not kept", "{n} approved scores not kept"],
     [gates("undecided"), "{n} gate undecided", "{n} gates undecided"],
     [gates("not_judged"), "{n} gate not evaluated", "{n} gates not evaluated"],
-    [cases("failed"), "{n} case failed", "{n} cases failed"],
+    [before, "{n} case failed before as well", "{n} cases failed before as well"],
     [cases("errored"), "{n} case without a score because of an error", "{n} cases without a score because of errors"],
     [cases("known_failure"), "{n} known failure", "{n} known failures"],
     [cases("not_scored"), "{n} case not scored", "{n} cases not scored"],
@@ -45,7 +48,14 @@ function reasons(run) {
   ];
   const found = said.filter(([count]) => count).map(([count, one, many]) => counted(count, one, many));
   if (run.verdict === "passed") found.unshift(counted(total, "{n} gate", "{n} gates"), counted(cases("passed"), "{n} case passed", "{n} cases passed"));
-  return found.join(t(", "));
+  return [run.cause?.failures ? causeText(run.cause) : "", found.join(t(", "))].filter(Boolean).join("; ");
+}
+
+/** @param {any} cause @returns {string} How many cases newly fail, and what they share. */
+function causeText({ failures, cases, systems, shared, label, compared }) {
+  const many = compared ? counted(failures, "{n} new failure", "{n} new failures") : counted(failures, "{n} failure", "{n} failures");
+  const size = systems > 1 ? t("{cases} cases x {systems} systems", { cases, systems }) : counted(cases, "{n} case", "{n} cases");
+  return t("{many} in {size}", { many, size }) + (label ? t(", {n} of them {label}", { n: shared, label }) : "");
 }
 
 /** @returns {Promise<Element[]>} */
@@ -64,6 +74,7 @@ async function drawOverview() {
     faults.length
       ? section(t("Faulty files"), h("ul", { class: "faults" }, faults.flatMap(([, lines]) => lines.map((line) => h("li", {}, line)))))
       : null,
+    groups.map((group, place) => (group.shown.length > 1 ? drawRanking(group, place) : null)),
     await Promise.all(urgent.map(drawn)),
     folded
       ? section(t("Suites that passed"), suiteTable(calm), await Promise.all(calm.map(({ entry, place }) => drawSuite(entry, place, false))))
@@ -106,7 +117,7 @@ async function drawSuite(number_, place, open) {
 
 /** @param {number} entry @returns {string} */
 function systemOf(entry) {
-  return groups.find((group) => group.entries.includes(entry)).shown.length > 1 ? sourceName(entry) : "";
+  return groups.find((group) => group.entries.includes(entry)).shown.length > 1 ? systemName(entry) : "";
 }
 
 const URGENCY = ["failed", "undecided", "not_judged", "within_chance", "passed"];
@@ -218,9 +229,11 @@ function drawChanges(number_, place) {
   const reach = Math.max(...moved.flatMap((each) => [each.difference, each.low, each.high].map((at) => Math.abs(at ?? 0))));
   const lower = new Set(entry.lower_is_better || []);
   const against = entry.changes ? t(entry.changes.against) : t("approved scores");
-  const rows = moved.map((each) => {
-    const digits = digitsOf(number_, each.metric);
-    const own = differenceDigits(number_, each);
+  const allDigits = columnDigits(moved.map((each) => [Math.max(...[each.baseline, each.value].map((at) => Math.abs(at ?? 0))), digitsOf(number_, each.metric)]));
+  const allOwn = columnDigits(moved.map((each) => [each.difference ?? 0, differenceDigits(number_, each)]));
+  const rows = moved.map((each, row) => {
+    const digits = allDigits[row];
+    const own = allOwn[row];
     const name = kindName(each.kind, lower.has(each.metric));
     return [
       { class: "name", cell: h("span", { class: "named" }, sign(each.kind, name), h("span", {}, each.name || each.metric)) },

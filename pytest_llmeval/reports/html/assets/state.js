@@ -2,13 +2,13 @@
  * What the page shows; it is in the address, so that a link shows the same.
  * @typedef {{view: string, suite: number, q: string, outcome: string[], system: string, labels: Object<string, string>,
  *   metric: string, min: string, max: string, change: string, repeats: string, cell: string, sort: string,
- *   case: string}} State
+ *   rows: string, case: string}} State
  * @type {State}
  */
 let state;
 
 const VIEWS = ["overview", "numbers", "cases", "comparison", "mutants"];
-const TEXTS = ["q", "system", "metric", "min", "max", "change", "repeats", "cell", "sort", "case"];
+const TEXTS = ["q", "system", "metric", "min", "max", "change", "repeats", "cell", "sort", "rows", "case"];
 
 /** @param {string} hash @returns {State} */
 function parseState(hash) {

@@ -18,8 +18,10 @@ function drawCases(group) {
   const scroller = h("div", { class: "scroller", scroll: () => shownCases.draw(), keydown: moveFocus }, grid);
   const update = () => {
     const metric = state.metric || main;
-    shownCases.rows = sorted(filtered(every, state, main), state.sort, metric);
-    count.textContent = t("{n} of {all} cases", { n: shownCases.rows.length, all: every.length });
+    const found = sorted(filtered(every, state, main), state.sort, metric);
+    shownCases.rows = bySystems(group) ? uniqueCases(found) : found;
+    const all = bySystems(group) ? uniqueCases(every).length : every.length;
+    count.textContent = t("{n} of {all} cases", { n: shownCases.rows.length, all });
     rest.textContent = shownCases.rows.length > PRINTED_ROWS ? t("Only the first {n} are printed.", { n: PRINTED_ROWS }) : "";
     grid.setAttribute("aria-rowcount", String(shownCases.rows.length + 1));
     body.style.height = `${shownCases.rows.length * ROW_HEIGHT}px`;
@@ -31,20 +33,37 @@ function drawCases(group) {
   requestAnimationFrame(shownCases.draw);
   const template = columns.map((each) => each.width).join(" ");
   grid.style.setProperty("--columns", template);
-  return [drawFilters(group, main), count, rest, scroller];
+  grid.classList.toggle("matrixed", bySystems(group));
+  grid.style.setProperty("--narrow", `minmax(0, 1.2fr) repeat(${group.shown.length}, minmax(0, 1fr))`);
+  return [drawFilters(group, main), h("div", { class: "above" }, count, drawExport(group)), rest, scroller];
+}
+
+/** @param {Group} group @returns {boolean} Whether the rows are cases, and the columns systems. */
+function bySystems(group) {
+  return state.rows === "systems" && group.shown.length > 1;
+}
+
+/** @param {Row[]} rows @returns {Row[]} The first row of each case. */
+function uniqueCases(rows) {
+  return [...new Map([...rows].reverse().map((row) => [idOf(row), row])).values()].reverse();
 }
 
 /** @param {Group} group @param {string} main @returns {{name: string, title: string, width: string, kind: string, cell: (row: Row) => any}[]} */
 function columnsOf(group, main) {
+  const of = group.shown.length > 1 && !bySystems(group) ? (row) => h("small", { class: "of" }, ` ${systemName(row.entry)}`) : () => null;
+  const id = { name: "@id", title: t("case"), width: "minmax(9rem, 2fr)", kind: "id", cell: (row) => [h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }), "data-case": true }, h("bdi", {}, idOf(row))), of(row)] };
+  if (bySystems(group)) {
+    return [id, ...group.shown.map((entry) => ({ name: "", title: systemName(entry), width: "minmax(9rem, 3fr)", kind: "answer", cell: (row) => systemAnswer(find(entry, idOf(row)), state.metric || main) }))];
+  }
   const chosen = state.metric && state.metric !== main ? state.metric : "";
   const metrics = [...new Set([main, chosen, ...metricsOf(group)])].filter(Boolean).slice(0, 4);
   const compared = group.shown.some((entry) => head.entries[entry].pair !== null);
   const metric = state.metric || main;
   const columns = [
     { name: "@outcome", title: t("outcome"), width: "6.5rem", kind: "outcome", cell: (row) => [sign(outcomeOf(row)), h("span", { class: "name" }, ` ${outcomeName(outcomeOf(row))}`)] },
-    { name: "@id", title: t("case"), width: "minmax(9rem, 2fr)", kind: "id", cell: (row) => h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }), "data-case": true }, h("bdi", {}, idOf(row))) },
+    id,
   ];
-  if (group.shown.length > 1) columns.push({ name: "", title: t("system"), width: "minmax(6rem, 1fr)", kind: "system", cell: (row) => sourceName(row.entry) });
+  if (group.shown.length > 1) columns.push({ name: "", title: t("system"), width: "minmax(6rem, 1fr)", kind: "system", cell: (row) => systemName(row.entry) });
   for (const name of metrics) columns.push({ name, title: name, width: "minmax(5.5rem, 0.8fr)", kind: name === metric ? "number first" : "number", cell: (row) => figure(scoreOf(row, name), digitsOf(row.entry, name)) });
   if (compared) columns.push({ name: "@change", title: t("change"), width: "6rem", kind: "number", cell: (row) => changeCell(row, metric) });
   columns.push({ name: "", title: t("reason"), width: "minmax(8rem, 2fr)", kind: "reason", cell: (row) => indexes[row.entry].reasons[row.place] });
@@ -136,7 +155,8 @@ function drawFilters(group, main) {
         h("label", { class: "check" }, h("input", { type: "checkbox", name: `outcome-${name}`, checked: state.outcome.includes(name), change: (event) => go({ outcome: toggled(name, event.target.checked) }) }), sign(name), ` ${outcomeName(name)}`),
       ),
     ),
-    group.shown.length > 1 ? choice(t("System"), "system", state.system, group.shown.map((entry) => [sourceName(entry), sourceName(entry)]), (value) => go({ system: value })) : null,
+    group.shown.length > 1 ? choice(t("System"), "system", state.system, group.shown.map((entry) => [systemName(entry), systemName(entry)]), (value) => go({ system: value })) : null,
+    group.shown.length > 1 ? choice(t("Rows"), "rows", state.rows, [["systems", t("cases x systems")]], (value) => go({ rows: value, sort: "" }), t("answers")) : null,
     labels.map((label) => choice(label, `label.${label}`, state.labels[label] ?? "", valuesOf(label).map((each) => [each, each]), (value) => go({ labels: withLabel(label, value) }))),
     statuses.length ? choice(t("Repeats"), "repeats", state.repeats, statuses.map((each) => [each, outcomeName(each)]), (value) => go({ repeats: value })) : null,
     compared ? choice(t("Change"), "change", state.change, Object.entries(changes), (value) => go({ change: value })) : null,

@@ -73,7 +73,10 @@ const SIGNS = {
   vanished: "−",
 };
 
+/** Outcomes whose name is not their key. */
+const OUTCOME_NAMES = { within_chance: "not significant", not_judged: "not evaluated" };
+
 /** @param {string} outcome @returns {string} */
 function outcomeName(outcome) {
-  return t(outcome.replaceAll("_", " "));
+  return t(OUTCOME_NAMES[outcome] || outcome.replaceAll("_", " "));
 }

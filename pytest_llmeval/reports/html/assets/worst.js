@@ -13,27 +13,35 @@ async function drawWorst(entry, place) {
   const texts = worst.cases.length ? await unpack(`s${entry}w`) : [];
   const asked = texts.map(({ now, before }) => excerptOf(now, before));
   const names = new Set(asked.map(namesOf).filter(Boolean));
+  const drawn = (still) => {
+    const items = worst.cases.map((each, at) => ((each.kind === "still_failing") === still ? brokenCase(each, texts[at].now, asked[at], names.size > 1, { entry, place }) : null)).filter(Boolean);
+    return items.length ? h("ol", { class: "broken" }, items) : null;
+  };
   return h(
     "section",
     { class: "worst" },
     h("h3", {}, worstTitle(worst), names.size === 1 ? [" ", h("small", { class: "legend" }, legend(...[...names][0].split("/")))] : null),
-    worst.cases.length ? h("ol", { class: "broken" }, worst.cases.map((each, at) => brokenCase(each, texts[at].now, asked[at], names.size > 1, { entry, place }))) : null,
+    drawn(false),
     drawRest(worst, entry, place),
+    worst.failing ? drawCommand(`pytest --llmeval ${quoted(head.entries[entry].path)} --lf -v`) : null,
+    worst.still ? h("details", { class: "still" }, h("summary", {}, counted(worst.still, "{n} case failed before as well", "{n} cases failed before as well")), drawn(true)) : null,
   );
 }
 
 /** @param {any} worst @returns {string} */
-function worstTitle({ failing, fell, rose, compared, cases }) {
+function worstTitle({ failing, still, fell, rose, compared, cases }) {
   if (failing) return t("What broke");
+  if (still) return fell || rose ? t("No new failure. What moved most:") : t("No new failure.");
   if (fell || rose) return t("No case failed. What moved most:");
   return compared && !cases.length ? t("No case failed, and no score moved.") : t("No case failed.");
 }
 
 /** @param {any} worst @param {number} entry @param {number} place @returns {Element|null} How many more cases there are, and the way to them. */
-function drawRest({ failing, fell, cases }, entry, place) {
-  const rest = failing + fell - cases.filter((each) => each.kind !== "rose").length;
+function drawRest({ failing, fell, cases, compared }, entry, place) {
+  const listed = cases.filter((each) => each.kind !== "rose" && each.kind !== "still_failing");
+  const rest = failing + fell - listed.reduce((sum, each) => sum + 1 + (each.times || 0), 0);
   if (rest <= 0) return null;
-  const filter = failing ? { outcome: ["failed", "errored"], sort: "" } : { change: "worse", sort: "@change" };
+  const filter = failing ? { outcome: ["failed", "errored"], sort: "", change: compared ? "regressed" : "" } : { change: "worse", sort: "@change" };
   return h("p", { class: "quiet" }, h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, system: systemOf(entry), ...filter }) }, t("{n} more cases failed or fell", { n: rest })));
 }
 
@@ -66,11 +74,12 @@ function brokenCase(found, now, asked, named, { entry, place }) {
   return h(
     "li",
     { class: "broke", "data-kind": found.kind },
-    h("p", { class: "top" }, h("span", { class: `kind ${kind === "rose" ? "rose" : "fell"}` }, sign(kind, name), " ", name), h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, case: `${entry}/${idOf(row)}`, sort: "" }) }, h("bdi", {}, idOf(row))), scores),
+    h("p", { class: "top" }, h("span", { class: `kind ${kind === "rose" ? "rose" : "fell"}` }, sign(kind, name), " ", name), caseLink(entry, idOf(row), place), head.entries[entry].variant ? h("small", { class: "quiet" }, head.entries[entry].variant) : null, scores),
     asked.turn ? h("p", { class: "quiet" }, t("turn {n}", { n: asked.turn })) : null,
     asked.question ? h("p", { class: "question", dir: "auto" }, shortText(asked.question)) : null,
     drawOldAndNew(asked, named),
     now.reason ? h("p", { class: "why" }, withFigures(shortText(now.reason), knownOfCase(row))) : null,
+    found.times ? h("p", { class: "why" }, counted(found.times, "the same in {n} more case", "the same in {n} more cases"), ": ", found.alike.map((other, at) => [at ? ", " : "", caseLink(entry, idOf({ entry, place: other }), place)]), found.times > found.alike.length ? " …" : null) : null,
   );
 }
 

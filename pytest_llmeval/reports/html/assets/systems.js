@@ -1,0 +1,113 @@
+/** @param {Group} group @returns {any} What the report says of the systems of the suite, if it has several. */
+function systemsOf(group) {
+  return head.runs
+    .filter((run) => !run.baseline)
+    .flatMap((run) => run.systems)
+    .find((each) => each.path === group.path && each.suite === group.name);
+}
+
+/** @param {Group} group @param {string} system @returns {number|undefined} */
+function entryOfSystem(group, system) {
+  return group.shown.find((entry) => head.entries[entry].variant === system);
+}
+
+/** @param {any} against A difference from the reference. @param {number} level @param {boolean} lower @returns {""|"rose"|"fell"} What is significant. */
+function significance(against, level, lower) {
+  if (!against || typeof against.p_value !== "number" || against.p_value > level) return "";
+  return against.difference > 0 !== lower ? "rose" : "fell";
+}
+
+/** @param {Group} group @param {number} place @returns {Element|null} The systems of a suite, the best first: values, and differences from the reference. */
+function drawRanking(group, place) {
+  const found = systemsOf(group);
+  if (!found) return null;
+  const { reference, confidence } = found;
+  const measured = found.systems.flatMap((each) => Object.keys(each.metrics));
+  const names = [...new Set(found.compare_by.length ? found.compare_by : measured)].slice(0, 2);
+  return h(
+    "section",
+    { class: "suite systems" },
+    h("h2", {}, `${group.name}: ${counted(found.systems.length, "{n} system", "{n} systems")}`),
+    names.map((name) => rankingOf(group, place, found, name)),
+    h("p", { class: "quiet legend" }, h("span", { class: "significant rose" }, "▲ ", t("significantly better")), " ", h("span", { class: "significant fell" }, "▼ ", t("significantly worse")), " ", t("than {reference} (p by Holm's method, {level}); without colour: not significant", { reference, level: `${confidence * 100}%` })),
+  );
+}
+
+/** @param {Group} group @param {number} place @param {any} found @param {string} name @returns {any[]} The sentence on a metric, and its table. */
+function rankingOf(group, place, found, name) {
+  const { reference } = found;
+  const level = 1 - found.confidence;
+  const lower = group.shown.some((entry) => lowerIsBetter(entry, name));
+  const digits = digitsOf(group.shown[0], name);
+  const value = (system) => system.metrics[name]?.value ?? null;
+  const ranked = [...found.systems].sort((a, b) => (value(a) === null) - (value(b) === null) || (lower ? value(a) - value(b) : value(b) - value(a)));
+  const winner = ranked.find((each) => significance(each.differences?.[name], level, lower) === "rose");
+  const differences = ranked.map((each) => each.differences?.[name]).filter(Boolean);
+  const nothing = { class: "absent", cell: "" };
+  const own = Math.max(...differences.map((each) => decimals(each.low, each.high) ?? digits), 2);
+  const rows = ranked.map((each) => {
+    const against = each.differences?.[name];
+    const kind = significance(against, level, lower);
+    const entry = entryOfSystem(group, each.system);
+    const counts = entry === undefined ? null : head.entries[entry].counts;
+    const title = kind ? kind === "rose" ? t("significantly better") : t("significantly worse") : "";
+    return [
+      h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, system: entry === undefined ? "" : systemName(entry), sort: "" }) }, each.system, each.system === reference ? h("small", {}, ` (${t("reference")})`) : null, each === winner ? h("b", {}, ` ${t("best")}`) : null),
+      counts ? `${counts.passed ?? 0}/${counts.total}` : each.cases,
+      figure(value(each), digits),
+      intervalFigure(each.metrics[name]?.low, each.metrics[name]?.high, digits),
+      against ? { class: kind ? `significant ${kind}` : "", cell: [kind ? [sign(kind, title), " "] : null, signedFigure(against.difference, own)] } : nothing,
+      against ? intervalFigure(against.low, against.high, own) : nothing,
+      against ? `${against.wins}/${against.ties}/${against.losses}` : nothing,
+    ];
+  });
+  const headers = [t("system"), t("cases passed"), name, t("interval"), t("difference"), t("its interval"), t("better/same/worse")];
+  const said = winner
+    ? t("{system} is significantly better than {reference} in {metric}.", { system: winner.system, reference, metric: name })
+    : t("No system is significantly better than {reference} in {metric}.", { reference, metric: name });
+  return [h("p", {}, said), table(headers, rows, { caption: `${t("Systems side by side")}: ${name}`, stacked: true })];
+}
+
+/** @param {Group} group @returns {Element|null} All metrics of the systems side by side. */
+function drawSystems(group) {
+  const found = systemsOf(group);
+  if (!found) return null;
+  const names = [...new Set([...found.compare_by, ...found.systems.flatMap((each) => Object.keys(each.metrics))])];
+  const rows = names.map((name) => [name, ...found.systems.map((each) => systemCell(each, name, 1 - found.confidence, entryOfSystem(group, each.system)))]);
+  const headers = found.systems.map((each) => (each.system === found.reference ? [each.system, h("small", {}, ` (${t("reference")})`)] : each.system));
+  return section(
+    t("Systems side by side"),
+    table([t("metric"), ...headers], [[t("cases"), ...found.systems.map((each) => each.cases)], ...rows], { caption: t("Systems side by side"), stacked: true }),
+    h("p", { class: "quiet" }, t("An arrow marks a significant difference from {reference} (p by Holm's method).", { reference: found.reference })),
+  );
+}
+
+/** @param {any} system @param {string} name @param {number} level @param {number|undefined} entry @returns {any} */
+function systemCell(system, name, level, entry) {
+  const own = system.metrics[name];
+  const value = figure(own?.value, entry === undefined ? decimals(own?.low, own?.high) ?? decimalsFor([own?.value]) : digitsOf(entry, name));
+  const against = system.differences?.[name];
+  const kind = significance(against, level, entry !== undefined && lowerIsBetter(entry, name));
+  if (!kind) return value;
+  const digits = decimals(against.low, against.high) ?? USUAL_DECIMALS;
+  const said = `${signed(against.difference, digits)} (${interval(against.low, against.high, digits)}), p ${number(against.p_value)}`;
+  return h("span", { class: `established ${kind}`, title: said }, sign(kind, said), " ", value);
+}
+
+/** @param {Group} group @returns {Element[]} How strong the systems are that a judge compared in pairs. */
+function drawStrengths(group) {
+  return (systemsOf(group)?.strengths || []).map((each) => {
+    const title = t("Strengths by {name} (Bradley-Terry with ties)", { name: each.label });
+    const digits = Math.max(...each.systems.map((one) => decimals(one.low, one.high) ?? decimalsFor([one.value])));
+    const rows = each.systems.map((one) => [one.system, figure(one.value, digits), intervalFigure(one.low, one.high, digits)]);
+    return section(title, table([t("system"), t("strength"), t("interval")], rows, { caption: title }));
+  });
+}
+
+/** @param {Row|null} row @param {string} metric @returns {any} The answer of a system to a case: outcome, score, and how the text begins. */
+function systemAnswer(row, metric) {
+  if (!row) return h("span", { class: "quiet" }, t("none"));
+  const excerpt = h("span", { class: "excerpt" });
+  textsOf(row).then((texts) => fill(excerpt, texts.prediction === undefined ? "" : shortText(textOf(predictedPart(texts.prediction))).slice(0, 160)), () => {});
+  return h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, sign(outcomeOf(row)), " ", figure(scoreOf(row, metric), digitsOf(row.entry, metric)), " ", excerpt);
+}
