@@ -329,6 +329,7 @@ class JudgedSuite:
         watch: Its part in gates that weigh many runs; ``None`` if there is none.
         tables: Tables that its evaluators declare, filled in.
         buckets: Cases that went wrong, by kind of error.
+        uncalibrated: Metrics with limits whose judge no labels of people confirm.
     """
 
     measured: MeasuredSuite
@@ -339,6 +340,7 @@ class JudgedSuite:
     watch: RunWatch | None = None
     tables: "Sequence[FilledTable]" = ()
     buckets: "Sequence[tuple[BucketReport, bool]]" = ()
+    uncalibrated: Sequence[str] = ()
 
     @property
     def collected(self) -> CollectedSuite:

@@ -238,6 +238,14 @@ class QuestionDefaults:
         return None
 
     @property
+    def calibrated_by(self) -> str | None:
+        """The metric that has a value once people have labelled enough answers, by which the judge is calibrated.
+
+        Empty for an evaluator that can read labels and reads none; default: ``None``, it cannot read any.
+        """
+        return None
+
+    @property
     def counts_verdicts_of(self) -> str:
         """The label of the evaluator whose verdicts it counts in place of cases; default: empty, it measures cases."""
         return ""

@@ -26,6 +26,7 @@ from pytest_llmeval.reports.overview import (
     money_lines,
     rows_of,
     totals,
+    uncalibrated_text,
 )
 from pytest_llmeval.reports.tables import SystemsReport, TextTable, system_tables
 
@@ -104,7 +105,8 @@ def to_markdown(report: RunReport) -> str:
         f"{report.run.started_at}, {seconds(report.run.duration_s)}, pytest-llmeval-suite {report.run.version}{commit}",
         "",
     ]
-    lines += [part for line in money_lines(report.money) for part in (text(line), "")]
+    notes = filter(None, [uncalibrated_text(report.suites), *money_lines(report.money)])
+    lines += [part for line in notes for part in (text(line), "")]
     suites = sorted(report.suites, key=_urgency)
     if suites:
         rows = [_at_a_glance(row) for row in rows_of(suites)]

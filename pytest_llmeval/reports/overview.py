@@ -256,6 +256,15 @@ def _scope_lines(suite: SuiteReport) -> Iterator[str]:
         yield affected_text([suite])
 
 
+def uncalibrated_text(suites: Sequence[SuiteReport]) -> str:
+    """Return which judges decide without labels of people, and the command that collects some; empty if none does."""
+    named = [f"{', '.join(each.uncalibrated)} of {each.suite}" for each in suites if each.uncalibrated]
+    if not named:
+        return ""
+    command = "llmeval review REPORT.json --pick 40"
+    return f"uncalibrated: no human labels confirm the judge of {'; '.join(named)}: label answers with {command}"
+
+
 _CAUSES = 4
 
 

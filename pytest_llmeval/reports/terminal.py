@@ -30,6 +30,7 @@ from pytest_llmeval.reports.overview import (
     not_judged,
     overview,
     totals,
+    uncalibrated_text,
     warnings,
 )
 from pytest_llmeval.reports.tables import FilledTable, Line, TextTable, draw
@@ -103,6 +104,7 @@ def render(report: RunReport, *, verbosity: int, width: int, rerun: str = "") ->
         yield Line("")
     if any(map(_may_be_approved, report.suites)):
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
+    yield from (Line(printable(each), "yellow") for each in [uncalibrated_text(report.suites)] if each)
     yield from map(Line, money_lines(report.money))
     yield from _affected(report, least=2)
     if detailed and rerun and not verbosity:

@@ -132,6 +132,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),
+        uncalibrated=judged.uncalibrated,
         left_out=suite.left_out,
         abstained=suite.abstained,
         worst=worst_cases(result, suite.metrics, suite.judged_metrics),

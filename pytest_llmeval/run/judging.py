@@ -1,6 +1,7 @@
 """The second stage of a run's end: verdicts on collected suites."""
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,8 @@ from pytest_llmeval.baselines.runs import (
     SnapshotJudgement,
     SnapshotMode,
 )
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
@@ -28,6 +30,7 @@ from pytest_llmeval.services.machine import calls_that_fit
 from pytest_llmeval.suite.suite import Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:
+    from pytest_llmeval.baselines.scores import ApprovedScore
     from pytest_llmeval.gates.change import GateEvidence
 
 JUDGES_OFF = "judges are off"
@@ -55,6 +58,7 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
         claims += _left_out(scope, {each.key.path for each in examined})
     gates = _judge_claims(claims, scope.terms.family)
     suites = [replace(each, gates=[*each.gates, *gates.get(each.key, ())]) for each in examined]
+    suites = [_with_calibration(each, suites) for each in suites]
     verdicts: list[SuiteVerdict] = [
         (key, GateResult("summary", "failed", None, None, f"not evaluated: {why}")) for key, why in failures.items()
     ]
@@ -275,6 +279,73 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
             yield collected.key, qualified(collected, each.gate.max_skipped, marked)
 
     return replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
+
+
+_CALIBRATED = "calibrated judges"
+_LEAST_LABELS = 10
+_BY_LABELS = ("agreement", "corrected(judge_score)")
+"""Metrics that exist where people labelled answers."""
+
+
+def _with_calibration(judged: JudgedSuite, suites: Sequence[JudgedSuite]) -> JudgedSuite:
+    """Return a suite with the limited metrics whose judge no labels confirm: its own, of the run, or approved ones."""
+    suite, judges = judged.suite, judged.collected.judges
+    if suite.uncalibrated == "allow" or judged.incomplete or judged.off or not judges:
+        return judged
+    limited = {gate.metric for gate in suite.gates} | suite.thresholds.keys()
+    limited.update(name for case in suite.cases for name in case.thresholds)
+    owned = {name: found for name in sorted(limited) if (found := suite.metrics.find(name)) is not None}
+    missing = [
+        name
+        for name, each in owned.items()
+        # An evaluator with labels of its own has a metric by which it is judged.
+        if each.label in judges and suite.evaluators[each.label].calibrated_by == ""
+    ]
+    if missing:
+        confirmed = {pair for other in suites for pair in _confirmed(other)} | _approved_judges(judged.key)
+        missing = [name for name in missing if _asked(judges[owned[name].label]) not in confirmed]
+    if not missing or suite.uncalibrated == "report":
+        return replace(judged, uncalibrated=missing) if missing else judged
+    reason = f"uncalibrated: no human labels confirm the judge of {', '.join(missing)}"
+    failed = GateResult(_CALIBRATED, "failed", None, None, reason)
+    return replace(judged, uncalibrated=missing, gates=[*judged.gates, failed])
+
+
+def _asked(judge: Mapping[str, str]) -> tuple[str, str]:
+    """Return the model of a judge, and how it is asked, whatever levels its scores are compared in."""
+    return judge["model"], re.sub(r"^levels:[^|]*\|", "", judge["prompt"].partition("; ")[0])
+
+
+def _confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
+    """Yield the judges of a suite that enough labels confirm."""
+    for label, judge in judged.collected.judges.items():
+        evaluator = judged.suite.evaluators.get(label)
+        name = evaluator.calibrated_by if evaluator is not None else None
+        metric = judged.result.find(judged.suite.metrics.full_name(label, name)) if name else None
+        if metric is not None and _is_confirmed(metric):
+            yield _asked(judge)
+
+
+def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
+    """Return whether a metric that labels give rests on enough; one of the whole suite checks that itself."""
+    return metric.value is not None and (metric.scored or _LEAST_LABELS) >= _LEAST_LABELS
+
+
+def _approved_judges(key: SuiteKey) -> set[tuple[str, str]]:
+    """Return the judges that labels of suites in the same folder confirmed when their scores were approved."""
+    from pytest_llmeval.baselines.files import SCORES, read_if_there, score_file
+    from pytest_llmeval.baselines.scores import SuiteScores
+
+    judges = set()
+    for path in sorted(score_file(key).parent.glob(f"*.{SCORES}")):
+        with suppress(LlmevalError):  # its own suite reports a damaged file
+            if (scores := read_if_there(path, path.name, SuiteScores)) is None:
+                continue
+            for label, judge in scores.comparable.judges.items():
+                names = (f"{prefix}{name}" for prefix in ("", f"{label}.") for name in _BY_LABELS)
+                if any(name in scores.metrics and _is_confirmed(scores.metrics[name]) for name in names):
+                    judges.add(_asked(judge))
+    return judges
 
 
 def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> SnapshotJudgement:

@@ -66,6 +66,8 @@ class SuiteArguments(TypedDict, total=False):
     """whether and how scores are compared with approved ones: Score snapshots"""
     approve: Mapping[str, Any] | None
     """`{failures: true}`: `--snapshot-update` also approves failing cases"""
+    uncalibrated: Literal["report", "fail", "allow"] | None
+    """what happens if no labels confirm a judge that has gates or thresholds: `report`, `fail`, or `allow`"""
     stop: Literal["when_decided", "never"] | Mapping[str, Any] | None
     """`when_decided`: cases run in a random order, until all gates are decided: Stop when it is decided"""
     sample: Mapping[str, Any] | None

@@ -272,6 +272,14 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "nothing",
         ),
     ] = ApproveSettings()
+    uncalibrated: Annotated[
+        Literal["report", "fail", "allow"],
+        Key(
+            "what happens if [no labels confirm](judges.md#uncalibrated-judges) a judge that has gates or thresholds: "
+            "`report`, `fail`, or `allow`",
+            "`report`",
+        ),
+    ] = "report"
     stop: Annotated[
         StopSettings | None,
         Key(

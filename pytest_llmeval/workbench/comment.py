@@ -20,7 +20,7 @@ from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.reports.failures import MOST, cause_of
 from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
-from pytest_llmeval.reports.overview import BAD, affected_text, run_outcome
+from pytest_llmeval.reports.overview import BAD, affected_text, run_outcome, uncalibrated_text
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.workbench.comment_parts import (
     NO_LINKS,
@@ -171,6 +171,8 @@ def comment_text(
     sheet.add(_summary(run, comparison, changes, fates))
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
+    if uncalibrated := uncalibrated_text(run.suites):
+        sheet.add(text(uncalibrated[0].upper() + uncalibrated[1:]) + ".")
     if chosen := affected_text(run.suites):
         sheet.add(text(chosen[0].upper() + chosen[1:]) + ".")
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))

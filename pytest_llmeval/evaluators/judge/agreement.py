@@ -127,12 +127,18 @@ class JudgeAgreement(Judge):
         metrics = [Metric(name, low=low, high=high, signature=signature) for name, (low, high) in ranges.items()]
         metrics.append(Metric("mae", higher_is_better=False, high=None, signature=signature))
         if self._positive is not None:
-            metrics += [Metric(name, signature=f"{signature}|positive:{self._positive:g}") for name in RATES]
+            marked = signature if self.pass_mark is None else f"{signature}|positive:{self.pass_mark:g}"
+            metrics += [Metric(name, signature=marked) for name in RATES]
         return self._learning([*metrics, Metric(_CONFUSION, high=None, signature=signature)])
 
     def tables(self) -> "Sequence[ReportTable]":
         """Return the confusion matrix of the levels."""
         return [ConfusionMatrix("Levels: people by row, judge by column", self._levels(), metrics=_CONFUSION)]
+
+    @property
+    def calibrated_by(self) -> str | None:
+        """The agreement, as every case with a label has a part in it."""
+        return "agreement"
 
     @property
     def _reads_people(self) -> bool:

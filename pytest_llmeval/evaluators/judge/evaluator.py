@@ -225,6 +225,11 @@ class Judge(JudgedEvaluator):
         """Return metrics that depend on the steps, if the judge writes them."""
         return metrics if not self._asks_for_steps else [structs.replace(each, learned=_STEPS) for each in metrics]
 
+    @property
+    def calibrated_by(self) -> str | None:
+        """The mean that labels correct; empty without them."""
+        return next(iter(self._corrected()), "")
+
     def _corrected(self) -> list[str]:
         names = ["judge_score", *(["judge_pass"] if self.rubric is not None else [])]
         return [f"corrected({name})" for name in names] if self.corrected else []

@@ -212,6 +212,7 @@ function drawNotices(entry) {
   if (entry.sample) lines.push(t("A sample of {cases} of {all} cases", { cases: entry.sample.cases, all: entry.sample.of }));
   if (entry.stop) lines.push(t("Stopped after {cases} of {all} cases, when all gates were decided", { cases: entry.stop.cases, all: entry.stop.cases + entry.stop.not_needed }));
   if (entry.left_out) lines.push(counted(entry.left_out, "{n} case left out: it has no prediction", "{n} cases left out: they have no prediction"));
+  if (entry.uncalibrated) lines.push(t("Uncalibrated: no human labels confirm the judge of {metrics}; label answers with {command}", { metrics: entry.uncalibrated.join(t(", ")), command: "llmeval review REPORT.json --pick 40" }));
   if (entry.stability) lines.push(`${t("repeats")}: ${Object.entries(entry.stability).map(([name, count]) => `${count} ${outcomeName(name)}`).join(t(", "))}`);
   if (entry.shared_inputs) lines.push(t("{n} cases have the input of an earlier case, so intervals are too narrow unless cluster_by names a label that such cases share", { n: entry.shared_inputs }));
   return lines.length ? h("ul", { class: "notices" }, lines.map((line) => h("li", {}, translated(line)))) : null;

@@ -68,6 +68,7 @@ const inChinese = {
   "To the content": "跳到内容",
   "Tool calls": "工具调用",
   "Transcript": "对话记录",
+  "Uncalibrated: no human labels confirm the judge of {metrics}; label answers with {command}": "未校准：没有人工标注能证实 {metrics} 的评审模型；请用 {command} 标注回答",
   "What broke": "哪里出了问题",
   "What evaluators say": "评估器的说明",
   "What is wrong": "问题所在",
