@@ -12,6 +12,7 @@ COMMANDS = {
     "compare": "compare two JSON reports",
     "decide": "apply changed thresholds and gates to a report",
     "doctor": "say what would keep a run from working, and what it would cost",
+    "evaluator": "write what will watch for a failure mode that people noted",
     "guard": "list what a pull request asks less of: limits, cases, checks, judges",
     "history": "print the last runs and approvals of a suite, or draw them",
     "init": "write a first suite, a CI workflow and settings for a project",

@@ -119,6 +119,7 @@ def suite_of(
         buckets=[(each, False) for each, _ in fill_buckets(METRICS, result.cases)],
         lower_is_better=["exact_match"],
         shared_inputs=2,
+        uncalibrated=["f1"],
         cases=case_reports(result, cases_of(outcomes), texts, {"c0": "cases.jsonl"}),
         worst=worst_cases(result, METRICS, ["f1"]),
         left_out=3,

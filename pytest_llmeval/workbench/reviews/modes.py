@@ -143,7 +143,19 @@ class ModeProposed(_BookLine, frozen=True, omit_defaults=True, tag="propose"):
     answers: tuple[ShownPrints, ...] = ()
 
 
-ModeLine: TypeAlias = ModeNote | ModeCreated | ModeRenamed | ModesMerged | ModeSplit | ModeProposed
+class SplitOpened(_BookLine, frozen=True, tag="open"):
+    """The test split of the answers with and without a mode was opened: an evaluator of the mode was tested by it.
+
+    Attributes:
+        mode: The mode.
+        answers: Fingerprints of the answers of the split.
+    """
+
+    mode: str
+    answers: tuple[str, ...]
+
+
+ModeLine: TypeAlias = ModeNote | ModeCreated | ModeRenamed | ModesMerged | ModeSplit | ModeProposed | SplitOpened
 
 
 def mode_line(line: ModeLine) -> str:
