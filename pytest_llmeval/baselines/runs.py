@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines.scores import SuiteScores
     from pytest_llmeval.gates.contract import GateResult
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
-    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+    from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
     from pytest_llmeval.reports.form import BucketReport, StopReport
     from pytest_llmeval.reports.tables import FilledTable
@@ -219,11 +219,21 @@ class MeasuredSuite:
         return comparable_of(self.suite, self.collected.judges)
 
     @cached_property
+    def digests(self) -> "Mapping[str, CaseDigest]":
+        """The fingerprints of its cases, by id, which statistics, reports and known failures have in common."""
+        return digests_of(self.suite)
+
+    @property
+    def contents(self) -> Mapping[str, str]:
+        """The fingerprint of the content of each case, by id."""
+        return {case: each.data for case, each in self.digests.items()}
+
+    @cached_property
     def statistics(self) -> "CaseStatistics":
         """Counts of its cases, as they are stored."""
         from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 
-        return CaseStatistics.from_records(self.records, digests=digests_of(self.suite))
+        return CaseStatistics.from_records(self.records, digests=self.digests)
 
     def shifts(self, scores: "SuiteScores") -> "dict[str, Shift]":
         """Return how far changes of judges since the approved scores move metrics, where that was approved."""

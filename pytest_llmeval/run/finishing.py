@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, fingerprint, head_commit, origin_of
-from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode, contents_of
+from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
@@ -113,7 +113,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
-    contents, compared = contents_of(suite), compared_metrics(suite, result)
+    contents, compared = judged.measured.contents, compared_metrics(suite, result)
     has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
     compares = stop is None and not judged.incomplete and has_baseline
     return suite_report(
@@ -445,7 +445,7 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
         if keeper.mode.update and each.suite.approve.failures:
             try:
                 following = next_failures(each.collected.known, each.records)
-                if write_failures(each.key, following, contents_of(each.suite)):
+                if write_failures(each.key, following, each.measured.contents):
                     yield "", f"{display}: {counted(len(following), 'known failure')} approved"
             except OSError as error:
                 yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"

@@ -12,6 +12,8 @@ import pytest
 from builders import Length, finished, length_suite, recorded
 
 from pytest_llmeval import Case, Observation, Sums
+from pytest_llmeval.baselines import runs
+from pytest_llmeval.baselines.comparable import digests_of
 from pytest_llmeval.baselines.history import HISTORY
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
@@ -209,6 +211,16 @@ def test_the_report_holds_every_suite_and_the_faults_by_file() -> None:
     report = finished(run, [gated("length >= 1")]).report
     assert (report.run.started_at, report.run.duration_s) == ("2026-01-02T00:00:00+00:00", 1.5)
     assert ([each.suite for each in report.suites], list(report.faults)) == (["s"], ["y", "z"])
+
+
+def test_the_cases_of_a_suite_are_fingerprinted_once_for_report_and_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Suite] = []
+    monkeypatch.setattr(runs, "digests_of", lambda suite: calls.append(suite) or digests_of(suite))
+    run = judge(gated("length >= 1"), measured("a"), measured("b"))
+    (judged,) = run.judged.suites
+    assert judged.measured.statistics.digests == judged.measured.digests
+    assert [each.content for each in run.report.suites[0].cases] == list(judged.measured.contents.values())
+    assert len(calls) == 1
 
 
 def asked(size: int, inputs: int, **more: Any) -> Suite:
