@@ -294,7 +294,8 @@ def _with_calibration(judged: JudgedSuite, suites: Sequence[JudgedSuite]) -> Jud
         return judged
     limited = {gate.metric for gate in suite.gates} | suite.thresholds.keys()
     limited.update(name for case in suite.cases for name in case.thresholds)
-    owned = {name: found for name in sorted(limited) if (found := suite.metrics.find(name)) is not None}
+    declared = {name: suite.metrics.find(name) for name in sorted(limited)}
+    owned = {name: each for name, each in declared.items() if each is not None}
     missing = [
         name
         for name, each in owned.items()
@@ -303,7 +304,7 @@ def _with_calibration(judged: JudgedSuite, suites: Sequence[JudgedSuite]) -> Jud
     ]
     if missing:
         confirmed = {pair for other in suites for pair in _confirmed(other)} | _approved_judges(judged.key)
-        missing = [name for name in missing if _asked(judges[owned[name].label]) not in confirmed]
+        missing = [name for name in missing if _identity(judges[owned[name].label]) not in confirmed]
     if not missing or suite.uncalibrated == "report":
         return replace(judged, uncalibrated=missing) if missing else judged
     reason = f"uncalibrated: no human labels confirm the judge of {', '.join(missing)}"
@@ -311,7 +312,7 @@ def _with_calibration(judged: JudgedSuite, suites: Sequence[JudgedSuite]) -> Jud
     return replace(judged, uncalibrated=missing, gates=[*judged.gates, failed])
 
 
-def _asked(judge: Mapping[str, str]) -> tuple[str, str]:
+def _identity(judge: Mapping[str, str]) -> tuple[str, str]:
     """Return the model of a judge, and how it is asked, whatever levels its scores are compared in."""
     return judge["model"], re.sub(r"^levels:[^|]*\|", "", judge["prompt"].partition("; ")[0])
 
@@ -323,12 +324,12 @@ def _confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
         name = evaluator.calibrated_by if evaluator is not None else None
         metric = judged.result.find(judged.suite.metrics.full_name(label, name)) if name else None
         if metric is not None and _is_confirmed(metric):
-            yield _asked(judge)
+            yield _identity(judge)
 
 
 def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
     """Return whether a metric that labels give rests on enough; one of the whole suite checks that itself."""
-    return metric.value is not None and (metric.scored or _LEAST_LABELS) >= _LEAST_LABELS
+    return metric.value is not None and (not metric.scored or metric.scored >= _LEAST_LABELS)
 
 
 def _approved_judges(key: SuiteKey) -> set[tuple[str, str]]:
@@ -344,7 +345,7 @@ def _approved_judges(key: SuiteKey) -> set[tuple[str, str]]:
             for label, judge in scores.comparable.judges.items():
                 names = (f"{prefix}{name}" for prefix in ("", f"{label}.") for name in _BY_LABELS)
                 if any(name in scores.metrics and _is_confirmed(scores.metrics[name]) for name in names):
-                    judges.add(_asked(judge))
+                    judges.add(_identity(judge))
     return judges
 
 

@@ -191,8 +191,8 @@ def judge_prompt(mode: str, text: str, noted: Sequence[NotedAnswer]) -> str:
     lines = []
     for failing in (True, False):
         own = [each for each in noted if each.split == "examples" and set(each.human) == {int(not failing)}]
-        shown = [each for each in own if not _overlaps(_plain(each.item.answer), others)]
-        for each in shown[: _MOST_EXAMPLES // 2]:
+        drawn = [each for each in own if not _overlaps(_plain(each.item.answer), others)]
+        for each in drawn[: _MOST_EXAMPLES // 2]:
             example = {"question": each.item.question, "answer": each.item.answer, "failure": failing}
             if each.notes:
                 example["reason"] = each.notes[0]
@@ -256,8 +256,8 @@ def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:
     cases = [
         Case(str(place), input=each.item.question, prediction=each.prediction) for place, each in enumerate(chosen)
     ]
-    found = score(get_checks(check), cases, confidence=None).case_scores["check_rate"]
-    known = [(each, value) for each, value in zip(chosen, map(float, found), strict=True) if math.isfinite(value)]
+    scores = score(get_checks(check), cases, confidence=None).case_scores["check_rate"]
+    known = [(each, value) for each, value in zip(chosen, map(float, scores), strict=True) if math.isfinite(value)]
     sums = Totals.add_up(
         Observation(rate_counts(float(value >= 1), sum(each.human) / len(each.human))) for each, value in known
     ).sums()
