@@ -24,7 +24,9 @@ The rules are the same for all formats:
 - **Nothing is guessed.** A text, a list or `true` where a number belongs is a fault with its line and path, and the
   file is refused. A file of no known format is refused with the list of formats.
 
-Results in a form of your own can be written as rows: `llmeval schema results` prints their schema.
+JSON reports of `--llmeval-report` are read, too, as format `llmeval`: a case has its value over all repeats, and it is
+known which metrics are better if lower. Results in a form of your own can be written as rows: `llmeval schema results`
+prints their schema.
 """
 
 

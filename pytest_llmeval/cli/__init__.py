@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_llmeval.suite.registry import Command, Registry
 
+_USAGE = 2
+"""The exit code of argparse for a command line that cannot be used."""
 _INTERRUPTED = 130
 """The exit code of a shell's command that SIGINT has ended."""
 
@@ -83,8 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from pytest_llmeval.cli.console import say
-    from pytest_llmeval.core.errors import LlmevalError, SuiteError
+    from pytest_llmeval.cli.console import CommandResult, deliver, say
+    from pytest_llmeval.core.errors import LlmevalError, OptionError, SuiteError
     from pytest_llmeval.suite.registry import default_registry
 
     options = Namespace()
@@ -97,14 +99,14 @@ def _run(arguments: list[str]) -> int:
             arguments = _renamed(arguments, registry)
             commands = dict(registry.commands)
         options = _parser(commands, arguments).parse_args(arguments, options)
-        code: int = options.run(options)
+        done: int | CommandResult = options.run(options)
+        return done if isinstance(done, int) else deliver(done, getattr(options, "json", None))
     except LlmevalError as error:
         say(error.faults if isinstance(error, SuiteError) else str(error).split("\n"), error=True, sources=True)
-        return getattr(options, "code_of_faults", 1)
+        return _USAGE if isinstance(error, OptionError) else getattr(options, "code_of_faults", 1)
     except KeyboardInterrupt:
         say(["interrupted"], error=True)
         return _INTERRUPTED
-    return code
 
 
 def _renamed(arguments: list[str], registry: "Registry") -> list[str]:
@@ -137,7 +139,7 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
         epilog="\n".join(_listed(commands)),
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object: exit code, output, errors, faults")
+    parser.add_argument("--json", action="store_true", help="print one JSON object: result, faults, output")
     parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="see below", prog="llmeval")
     chosen = next((each for each in arguments if not each.startswith("-")), "")

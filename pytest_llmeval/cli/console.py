@@ -4,10 +4,12 @@ import io
 import json
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pytest_llmeval.core.codes import code_of
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
@@ -15,22 +17,69 @@ from pytest_llmeval.core.wording import LogWriter, printable
 from pytest_llmeval.data.files import writing
 from pytest_llmeval.data.files.places import with_sources
 
-_FAULTS: ContextVar[list[Fault] | None] = ContextVar("_FAULTS", default=None)
-"""Those that have been printed, while a command prints JSON."""
+
+class CommandResult(NamedTuple):
+    """The result of a command.
+
+    Attributes:
+        code: The exit code.
+        data: For programs, as JSON data.
+        lines: For people.
+    """
+
+    code: int
+    data: Mapping[str, Any]
+    lines: Iterable[object] = ()
+
+
+@dataclass
+class _Recorder:
+    """What a command finds, while it prints JSON."""
+
+    faults: list[Fault] = field(default_factory=list)
+    result: Mapping[str, Any] | None = None
+
+
+_RECORDER: ContextVar[_Recorder | None] = ContextVar("_RECORDER", default=None)
+
+
+def deliver(result: CommandResult, to: bool | Path | None) -> int:
+    """Print the result of a command, and return its exit code.
+
+    Args:
+        result: The result.
+        to: The command's own option ``--json``: a file that gets the data as well, or true for the data alone.
+
+    Raises:
+        SuiteError: The file cannot be written.
+    """
+    data = {"schema_version": 1, **result.data}
+    recorder = _RECORDER.get()
+    if recorder is not None:
+        recorder.result = result.data
+        recorder.faults += [each for each in result.lines if isinstance(each, Fault)]
+    elif to is True:
+        sys.stdout.write(f"{json.dumps(data, ensure_ascii=False, indent=1)}\n")
+    else:
+        say(result.lines, sources=True)
+    if isinstance(to, Path):
+        write_text(to, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
+    return result.code
 
 
 def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
     """Run a command, and print one JSON object in place of what it prints; return its exit code.
 
-    The object has ``command``, ``exit_code``, ``output`` and ``errors`` (lists of lines), and ``faults``: each with
-    ``code``, ``file``, ``line``, ``column``, ``path`` and ``message``.
+    The object has ``command``, ``exit_code`` and ``result``: data, or null for a command that only prints.
+    ``output`` and ``errors`` are lists of lines. Each of ``faults`` has ``code``, ``file``, ``line``, ``column``,
+    ``field`` and ``message``.
 
     Args:
         arguments: Of the command line, without ``--json``.
         run: Runs a command.
     """
-    output, errors, faults = io.StringIO(), io.StringIO(), list[Fault]()
-    token = _FAULTS.set(faults)
+    output, errors, recorder = io.StringIO(), io.StringIO(), _Recorder()
+    token = _RECORDER.set(recorder)
     try:
         with redirect_stdout(output), redirect_stderr(errors):
             try:
@@ -38,18 +87,23 @@ def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
             except SystemExit as error:  # argparse has written why
                 code = error.code if isinstance(error.code, int) else 2
     finally:
-        _FAULTS.reset(token)
-    listed = [
-        {"code": code_of(each.message), **{name: getattr(each, name) for name in _FIELDS}}
-        for each in dict.fromkeys(faults)
-    ]
-    lines = {"output": output.getvalue().splitlines(), "errors": errors.getvalue().splitlines()}
-    data = {"schema_version": 1, "command": arguments[0], "exit_code": code, **lines, "faults": listed}
+        _RECORDER.reset(token)
+    data = {
+        "schema_version": 1,
+        "command": arguments[0],
+        "exit_code": code,
+        "result": recorder.result,
+        "output": output.getvalue().splitlines(),
+        "errors": errors.getvalue().splitlines(),
+        "faults": [_fault_data(each) for each in dict.fromkeys(recorder.faults)],
+    }
     sys.stdout.write(f"{json.dumps(data, indent=1)}\n")
     return code
 
 
-_FIELDS = ("file", "line", "column", "path", "message")
+def _fault_data(fault: Fault) -> dict[str, Any]:
+    place = {"file": fault.file, "line": fault.line, "column": fault.column, "field": fault.path}
+    return {"code": code_of(fault.message), **place, "message": fault.message}
 
 
 def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) -> None:
@@ -60,10 +114,9 @@ def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) 
         error: Whether to print to standard error.
         sources: Whether the lines that faults are about follow these; never in JSON.
     """
-    faults = _FAULTS.get()
-    if faults is not None:
+    if (recorder := _RECORDER.get()) is not None:
         lines = list(lines)
-        faults += [each for each in lines if isinstance(each, Fault)]
+        recorder.faults += [each for each in lines if isinstance(each, Fault)]
     elif sources:
         lines = with_sources(lines, Path.cwd())
     LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)

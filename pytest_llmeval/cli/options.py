@@ -350,12 +350,12 @@ class _Value(Action):
     def __call__(
         self, _parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
     ) -> None:
-        from pytest_llmeval.core.errors import LlmevalError
+        from pytest_llmeval.core.errors import OptionError
 
         try:
             value = self.option.value(values)
         except ValueError as error:
-            raise LlmevalError(f"{option_string}: {error}") from None
+            raise OptionError(f"{option_string}: {error}") from None
         repeats = self.option.action == "append"
         setattr(namespace, self.dest, [*getattr(namespace, self.dest), value] if repeats else value)
 

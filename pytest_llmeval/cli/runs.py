@@ -69,7 +69,7 @@ def _merge(options: Namespace) -> int:
     mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
     finished = finish_run(run, terms, suites, mode, recordings=_recordings(ran, root))
     written, missing, notes = write_run(finished.report, options.report, root)
-    say_finished(finished, options.verbose)
+    say(finished_lines(finished, options.verbose))
     say(f"report written to {path}" for path in written)
     say(notes)
     lacking = [*finished.shortfalls, *_failed_elsewhere(run), *missing]
@@ -191,7 +191,7 @@ def _score(options: Namespace) -> int:
     finished = finish_run(run, RunTerms(compares=compares), checkout, SnapshotMode())
     written, missing, lines = write_run(finished.report, options.report, checkout.root)
     say(_not_passed(finished.report))
-    say_finished(finished, options.verbose)
+    say(finished_lines(finished, options.verbose))
     say(f"report written to {each}" for each in written)
     say(lines)
     lacking = [*finished.shortfalls, *missing]
@@ -251,10 +251,9 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     return run
 
 
-def say_finished(finished: "Reported", verbosity: int) -> None:
-    """Print the report and the notes of a run as wide as the terminal."""
+def finished_lines(finished: "Reported", verbosity: int) -> list[str]:
+    """Return the report and the notes of a run as wide as the terminal."""
     from pytest_llmeval.reports.terminal import render
 
     width = shutil.get_terminal_size().columns
-    say(line.text for line in render(finished.report, verbosity=verbosity, width=width))
-    say(finished.notes)
+    return [*(line.text for line in render(finished.report, verbosity=verbosity, width=width)), *finished.notes]

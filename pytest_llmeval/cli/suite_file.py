@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.console import notes, say
+from pytest_llmeval.cli.console import CommandResult, notes, say
 from pytest_llmeval.core.errors import EvaluatorError, Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.gates.drop import never_decided
@@ -83,31 +83,34 @@ def add_validate(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_validate)
 
 
-def _validate(options: Namespace) -> int:
-    number = 0
+def _validate(options: Namespace) -> CommandResult:
+    suites: list[dict[str, Any]] = []
+    lines: list[object] = []
     for path in dict.fromkeys(each for place in options.suites for each in _files(place)):
         faults, suite = _faults(path)
+        remarks = [f"{path}: {each}" for each in _remarks(suite)] if suite is not None else []
         if faults:
-            say(faults, sources=True)
-            say(notes(path, faults))
+            lines += [*faults, *notes(path, faults)]
         elif suite is not None:
             sampled = "" if suite.sample is None else f", {suite.sample.report}"
-            say([f"{path}: no fault in {counted(len(suite.cases), 'case')}{sampled}"])
-        if suite is not None and not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
-            say([f"{path}: warning: {suite.cannot_fail}"])
-        if suite is not None:
-            say(f"{path}: note: {each}" for each in _never_decided(suite))
-            say(f"{path}: warning: {each}" for each in unmet_by_expected(suite))
-            if suite.stop is not None and (fault := stop_fault(suite)):
-                say([f"{path}: note: it runs to its end: {fault}"])
-            say(
-                f"{path}: warning: {place} is retired according to the installed genai-prices"
-                for place in _retired(suite)
-            )
-        number += len(faults)
-    if number:
-        say([counted(number, "fault")])
-    return 1 if number else 0
+            lines.append(f"{path}: no fault in {counted(len(suite.cases), 'case')}{sampled}")
+        lines += remarks
+        cases = None if suite is None else len(suite.cases)
+        suites.append({"path": path.as_posix(), "cases": cases, "faults": len(faults), "remarks": remarks})
+    if number := sum(each["faults"] for each in suites):
+        lines.append(counted(number, "fault"))
+    return CommandResult(1 if number else 0, {"suites": suites}, lines)
+
+
+def _remarks(suite: "Suite") -> Iterator[str]:
+    """Yield warnings and notes about a suite."""
+    if not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
+        yield f"warning: {suite.cannot_fail}"
+    yield from (f"note: {each}" for each in _never_decided(suite))
+    yield from (f"warning: {each}" for each in unmet_by_expected(suite))
+    if suite.stop is not None and (fault := stop_fault(suite)):
+        yield f"note: it runs to its end: {fault}"
+    yield from (f"warning: {place} is retired according to the installed genai-prices" for place in _retired(suite))
 
 
 def _never_decided(suite: "Suite") -> Iterator[str]:
@@ -161,20 +164,24 @@ def add_explain(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_explain)
 
 
-def _explain(options: Namespace) -> int:
+def _explain(options: Namespace) -> CommandResult:
     from pytest_llmeval.core.codes import CODES, code_of
 
-    if options.code is None:
-        say(f"{code}  {each.title}" for code, each in sorted(CODES.items()))
-        return 0
-    code = options.code.upper()
-    if code not in CODES:
+    code = (options.code or "").upper()
+    if code and code not in CODES:
         if " " not in options.code:
             raise LlmevalError(unknown_name("code", code, CODES))
         code = code_of(options.code)
-    about = CODES[code]
-    say([f"{code}: {about.title}", *wrap(about.meaning, _WIDTH), "", *wrap(f"To fix it: {about.remedy}", _WIDTH)])
-    return 0
+    about = {code: CODES[code]} if code else dict(sorted(CODES.items()))
+    data = [
+        {"code": name, "title": each.title, "meaning": each.meaning, "remedy": each.remedy}
+        for name, each in about.items()
+    ]
+    if not code:
+        return CommandResult(0, {"codes": data}, [f"{name}  {each.title}" for name, each in about.items()])
+    text = about[code]
+    fix = wrap(f"To fix it: {text.remedy}", _WIDTH)
+    return CommandResult(0, {"codes": data}, [f"{code}: {text.title}", *wrap(text.meaning, _WIDTH), "", *fix])
 
 
 def add_inputs(parser: ArgumentParser) -> None:
@@ -233,16 +240,26 @@ def add_evaluators(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_evaluators)
 
 
-def _evaluators(options: Namespace) -> int:
+def _evaluators(options: Namespace) -> CommandResult:
     registry = default_registry()
-    if options.name is None:
-        say(_overview(registry))
-        return 0
-    names = [each for each in registry if each == options.name or each.startswith(f"{options.name}.")]
+    start = f"{options.name}."
+    names = [each for each in registry if options.name in (None, each) or each.startswith(start)]
     if not names:
         raise LlmevalError(unknown_name("evaluator", options.name, registry))
-    say(line for name in names for line in _details(registry, name))
-    return 0
+    data = {
+        "evaluators": {name: _metric_data(_metrics(registry, name)) for name in names},
+        "checks": list(registry.checks),
+        "sources": list(registry.sources),
+    }
+    details = (line for each in names for line in _details(registry, each))
+    return CommandResult(0, data, _overview(registry) if options.name is None else details)
+
+
+def _metric_data(metrics: "list[Metric] | str") -> Any:
+    """Return metrics as data, or why there are none."""
+    if isinstance(metrics, str):
+        return metrics
+    return [{key: getattr(each, key) for key in ("name", "higher_is_better", "signature")} for each in metrics]
 
 
 _COMMON = ("text", "judge", "claims", "classification", "semantic", "fields", "tools", "conversation")

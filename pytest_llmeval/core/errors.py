@@ -97,6 +97,10 @@ class SuiteError(LlmevalError):
         super().__init__("\n".join(map(str, self.faults)))
 
 
+class OptionError(LlmevalError):
+    """A command cannot use the value of an option."""
+
+
 class PredictionError(LlmevalError):
     """There is no prediction for a case: the target failed, or nothing was recorded."""
 

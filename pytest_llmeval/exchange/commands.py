@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import CommandResult, say
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportOptions
@@ -128,7 +128,7 @@ def _format(text: str) -> str:
     return name
 
 
-def _import(options: Namespace) -> int:
+def _import(options: Namespace) -> CommandResult:
     sources: list[ImportedSource] = []
     faults: list[Fault] = []
     import_options = ImportOptions(
@@ -156,11 +156,13 @@ def _import(options: Namespace) -> int:
         files |= planned
     if options.to is not None and sources:
         write_files(options.to, {**files, REPORT: report_markdown(sources, names)}, force=options.force)
-    say(_lines(sources, names, options.to))
     say(faults, error=True)
     constructs = [each for source in sources for each in source.constructs]
     lost = any(each.fate is Fate.NOT_IMPORTED or each.direction in _LOOSER for each in constructs)
-    return 1 if faults or (options.strict and lost) else 0
+    rows = [{key: getattr(each, key) for key in ("fate", "file", "line", "kind", "summary")} for each in constructs]
+    data = {"suites": sorted(names.values()), "constructs": rows}
+    lines = list(_lines(sources, names, options.to))
+    return CommandResult(1 if faults or (options.strict and lost) else 0, data, lines)
 
 
 def _files(paths: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) -> Iterator[Path]:

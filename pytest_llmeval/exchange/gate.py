@@ -1,7 +1,5 @@
 """The command ``llmeval gate``: a verdict on the results of any runner."""
 
-import json
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,9 +7,9 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.console import amount, count, say
+from pytest_llmeval.cli.console import CommandResult, amount, count, say
 from pytest_llmeval.cli.options import add_options
-from pytest_llmeval.cli.runs import say_finished
+from pytest_llmeval.cli.runs import finished_lines
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.data.files.documents import Document, read_document
 from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
@@ -71,7 +69,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_gate, code_of_faults=CODES["undecided"])
 
 
-def _gate(options: Namespace) -> int:
+def _gate(options: Namespace) -> CommandResult:
     root = (options.rootdir or Path.cwd()).resolve()
     rows = _read(options.results, options.format)
     baseline = _read(options.baseline, options.format)
@@ -86,14 +84,9 @@ def _gate(options: Namespace) -> int:
     if options.comment is not None:
         _comment(verdict, options.comment)
         written = [*written, options.comment]
-    if options.json:
-        sys.stdout.write(f"{json.dumps(verdict.data(code), ensure_ascii=False, indent=2)}\n")
-    else:
-        say_finished(verdict.finished, options.verbose)
-        say(f"written to {each}" for each in written)
-        say(verdict.lines())
     say([*notes, *missing], error=True)
-    return code or int(bool(missing))
+    lines = [*finished_lines(verdict.finished, options.verbose), *(f"written to {each}" for each in written)]
+    return CommandResult(code or int(bool(missing)), verdict.data(code), [*lines, *verdict.lines()])
 
 
 def _comment(verdict: GateVerdict, path: Path) -> None:

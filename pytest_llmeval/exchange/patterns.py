@@ -27,7 +27,7 @@ def python_pattern(pattern: str, *, unicode: bool = False, flags: str = "") -> t
     Args:
         pattern: Without slashes and flags.
         unicode: Whether it has the flag ``u``.
-        flags: Its other flags: ``i``, ``m`` and ``s``; ``g``, which does not matter in a search, is accepted, too.
+        flags: Its other flags: ``i``, ``m`` and ``s``, and ``g``, which does not matter in a search.
 
     Raises:
         LeftOutError: JavaScript refuses it, so that nothing matches it there; or it has a flag that is not known here.

@@ -10,6 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from pytest_llmeval.core.codec import is_finite_number
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import printable, unknown_name
@@ -22,8 +24,13 @@ from pytest_llmeval.exchange.contract import read_parquet
 from pytest_llmeval.exchange.inspect_ai import read_eval
 from pytest_llmeval.exchange.result_formats import FORMATS, FileResult, ResultFormat, Scores, reason_text
 from pytest_llmeval.exchange.results import SUITE, ResultReader, ResultRow, own_rows_of, read_own
+from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.reading import read_report
 
 Steps: TypeAlias = tuple[str | int, ...]
+
+REPORT: Final = "llmeval"
+"""The format of our own JSON reports."""
 
 _ABSENT: Final = object()
 _EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [], False)
@@ -311,15 +318,45 @@ def read_results(path: Path, display_path: str, format: str = "") -> list[Result
     """
     if format == SUITE:
         return read_own(path, display_path, chosen=True) or []
-    if format and format not in FORMATS:
-        raise SuiteError([Fault(display_path, 0, 0, "", unknown_name("format", format, (SUITE, *FORMATS)))])
+    known = (SUITE, REPORT, *FORMATS)
+    if format and format not in known:
+        raise SuiteError([Fault(display_path, 0, 0, "", unknown_name("format", format, known))])
     source = _load(path, display_path)
     data = source.data
+    if format == REPORT or (not format and isinstance(data, Mapping) and data.keys() >= {"schema_version", "suites"}):
+        return _rows_of_report(read_report(path), display_path)
     if not format and any(isinstance(each, Mapping) and "case" in each for each in _listed(data)):
         own = read_own(path, display_path)
         if own is not None:
             return own
     return _rows(source, display_path, format)
+
+
+def _rows_of_report(report: RunReport, display_path: str) -> list[ResultRow]:
+    """Return the rows of a JSON report of ``--llmeval-report``: of repeats, a case has its value over all of them.
+
+    Raises:
+        SuiteError: It has no case.
+    """
+    reader = ResultReader(display_path)
+    paths, falling = defaultdict(set), set[tuple[str, str]]()
+    for suite in report.suites:
+        paths[suite.base_name].add(suite.path)
+    for suite in report.suites:
+        name = suite.base_name if len(paths[suite.base_name]) == 1 else f"{suite.base_name} ({suite.path})"
+        for number, case in enumerate(suite.cases):
+            base = {"case": case.id, "suite": name, "system": suite.variant or None, "labels": case.labels}
+            place = f"suites.{suite.suite}.cases[{number}]"
+            if not case.ran or case.outcome == "errored" or not case.metrics:
+                reader.add({**base, "error": case.reason or f"the case was {case.outcome}"}, path=place)
+                continue
+            for metric, score in case.metrics.items():
+                value: dict[str, Any] = {"score": score} if score is not None else {"abstained": "nothing to score"}
+                if (known := suite.metrics.get(metric)) is not None and known.signature:
+                    value["signature"] = known.signature
+                reader.add({**base, "metric": metric, **value}, path=place)
+            falling |= {(name, metric) for metric in suite.lower_is_better}
+    return [replace(row, lower_is_better=(row.suite, row.metric) in falling) for row in reader.checked()]
 
 
 def results_of(data: Any) -> list[ResultRow]:
@@ -383,8 +420,8 @@ def _unknown(data: Any) -> str:
     first = data[0] if isinstance(data, list) and data else None
     kind = describe(data) + (f" whose first is {describe(first)}" if first is not None else "")
     return (
-        f"found {kind}, expected results of one of {', '.join(FORMATS)}, or rows with case, metric and one of score, "
-        "error and abstained (llmeval schema results)"
+        f"found {kind}, expected results of one of {', '.join((*FORMATS, REPORT))}, or rows with case, metric and one "
+        "of score, error and abstained (llmeval schema results)"
     )
 
 

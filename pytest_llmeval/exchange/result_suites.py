@@ -226,7 +226,7 @@ def suite_of_results(
         root: The folder in which approved scores and history are.
         expected: Ids of cases that must be there.
         ranges: Metric to its smallest and largest value.
-        lower_is_better: Metrics for which lower is better.
+        lower_is_better: Metrics for which lower is better, besides those whose rows say so.
 
     Raises:
         SuiteError: Gates or other settings do not fit the results; all faults are listed.
@@ -234,9 +234,10 @@ def suite_of_results(
     name = rows[0].suite
     metrics, systems = metrics_of(rows), systems_of(rows)
     signatures = {row.metric: row.signature for row in rows if row.signature}
+    falling = {row.metric for row in rows if row.lower_is_better}
     options = {
         "metrics": metrics,
-        "lower_is_better": [each for each in lower_is_better if each in metrics],
+        "lower_is_better": [each for each in metrics if each in {*lower_is_better, *falling}],
         "ranges": {each: list(bounds) for each, bounds in ranges.items() if each in metrics},
         "signatures": signatures,
     }

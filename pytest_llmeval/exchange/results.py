@@ -46,6 +46,7 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
         latency: Of the answer, in seconds; ``None`` if unknown.
         labels: Of the case, for groups and clusters.
         signature: How the metric is computed. Scores of different signatures are not compared.
+        lower_is_better: Whether lower is better; only reports of this package say so.
     """
 
     case: str
@@ -60,6 +61,7 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
     latency: JsonNumber | None = None
     labels: Mapping[str, str] = {}
     signature: str = ""
+    lower_is_better: bool = False
 
 
 class _Field(NamedTuple):

@@ -72,7 +72,7 @@ class Command(Struct, frozen=True):
     Attributes:
         help: One line for the list of commands.
         add_arguments: Function, or its import string, that adds arguments to the parser of the command and sets the
-            default ``run``: a function from the parsed options to the exit code.
+            default ``run``: a function from the parsed options to the exit code, or to a ``CommandResult``.
         group: Its heading in the list of commands.
     """
 

@@ -22,7 +22,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines.comparable import day_of, fingerprint
 from pytest_llmeval.baselines.files import inputs_file, score_file, statistics_file
 from pytest_llmeval.baselines.runs import JudgedSuite
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import CommandResult
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.codec import JsonNumber, decode
 from pytest_llmeval.core.errors import LlmevalError
@@ -467,22 +467,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_affected)
 
 
-def _affected(options: Namespace) -> int:
+def _affected(options: Namespace) -> CommandResult:
     data = _collected(options)
     if options.why:
         lines = [line for each in data["suites"] for line in _why(each, options.why, data["since"])]
         if not lines:
             raise LlmevalError(f"--why: found no case {options.why!r}, expected an id such as a.eval.yaml::capital")
-    elif options.json:
-        sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
-        lines = []
     else:
         lines = [data["line"]]
         for each in data["suites"]:
             causes = ", ".join(f"{cause} ({count})" for cause, count in each["causes"].items())
             lines += [f"{_name(each)}: {len(each['affected'])} of {each['cases']}: {causes}"] if causes else []
-    say(lines)
-    return 0
+    return CommandResult(0, data, lines)
 
 
 def _collected(options: Namespace) -> dict[str, Any]:

@@ -3,11 +3,15 @@
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_llmeval.cli.console import amount, say, share
+from msgspec import to_builtins
+
+from pytest_llmeval.cli.console import CommandResult, amount, say, share
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
+from pytest_llmeval.reports.json import published
 
 if TYPE_CHECKING:
     from pytest_llmeval.cli.paired import PairedScores
@@ -47,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_compare, code_of_faults=2)
 
 
-def _compare(options: Namespace) -> int:
+def _compare(options: Namespace) -> CommandResult:
     from pytest_llmeval.cli.paired import pair_suites
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.gates.drop import judge_together
@@ -57,35 +61,35 @@ def _compare(options: Namespace) -> int:
         raise LlmevalError(f"found {named} reports, expected two: llmeval compare --baseline OLD NEW")
     reports = (options.report, options.baseline or options.second)
     pairs, alone = pair_suites(*map(_chosen, reports), named=any("#" in each for each in reports))
-    say([f"run {reports[0]} against baseline {reports[1]}"])
+    lines = [f"run {reports[0]} against baseline {reports[1]}"]
     for suites, report in zip(alone, reports, strict=True):
-        say(f"{each.suite} ({each.path}): only in {report}" for each in suites)
+        lines += [f"{each.suite} ({each.path}): only in {report}" for each in suites]
     if not pairs:
+        say(lines)
         raise LlmevalError("the reports have no suite in common")
     known = dict.fromkeys(name for pair in pairs for suite in pair for name in suite.metrics)
     unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
     if unknown:
         raise LlmevalError("\n".join(unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown))
     verdicts: list[GateResult] = []
-    gone = False
-    uncompared: list[str] = []
+    every: list[_ComparedSuite] = []
     labels = {label for here, _ in pairs for case in here.cases for label in case.labels}
     if options.by is not None and options.by not in labels:
         raise LlmevalError(unknown_name("label", options.by, labels) if labels else "no case has labels")
     for pair in pairs:
         compared = _suite(*pair, reports, options)
-        say(compared.lines)
+        lines += compared.lines
         verdicts += judge_together(compared.tests)
-        gone = gone or compared.vanished
-        if not compared.tests and not compared.vanished:
-            uncompared.append(compared.name)
-    if options.max_drop is not None:
-        failed = [each for each in verdicts if each.outcome == "failed"]
-        say(f"FAILED  {each.gate}  ({each.reason})" for each in failed)
-        if failed or gone:
-            return 1
-    say((f"{name}: nothing compared" for name in uncompared), error=True)
-    return 2 if uncompared else 0
+        every.append(compared)
+    failed = [each for each in verdicts if each.outcome == "failed"] if options.max_drop is not None else []
+    lines += [f"FAILED  {each.gate}  ({each.reason})" for each in failed]
+    uncompared = [each.name for each in every if not each.tests and not each.vanished]
+    gone = options.max_drop is not None and any(each.vanished for each in every)
+    code = 1 if failed or gone else 2 if uncompared else 0
+    if code != 1:
+        say((f"{name}: nothing compared" for name in uncompared), error=True)
+    rows = [{"suite": each.name, "metrics": published(each.changes), "vanished": each.vanished} for each in every]
+    return CommandResult(code, {"reports": reports, "suites": rows, "failed": to_builtins(failed)}, lines)
 
 
 def _chosen(report: str) -> "list[SuiteReport]":
@@ -116,14 +120,16 @@ class _ComparedSuite(NamedTuple):
     Attributes:
         name: Suite and file.
         lines: Text to print.
-        tests: Evidence on each compared metric.
-        vanished: Whether a metric of the baseline is gone.
+        changes: Of each compared metric.
+        tests: Evidence on each of them.
+        vanished: Metrics of the baseline that are gone.
     """
 
     name: str
     lines: "Sequence[str]"
+    changes: "Mapping[str, MetricChange]" = MappingProxyType({})
     tests: "Sequence[GateEvidence]" = ()
-    vanished: bool = False
+    vanished: Sequence[str] = ()
 
 
 def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], options: Namespace) -> _ComparedSuite:
@@ -166,7 +172,7 @@ def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], 
     gates = [
         DropGate(name, limit, confidence=options.confidence, cluster_by=label, max_errors=errors) for name in judged
     ]
-    return _ComparedSuite(title, lines, [gate.examine(pairing) for gate in gates], bool(vanished))
+    return _ComparedSuite(title, lines, by_metric, [gate.examine(pairing) for gate in gates], vanished)
 
 
 def _groups(pair: "PairedScores", names: Sequence[str], options: Namespace) -> Iterator[str]:

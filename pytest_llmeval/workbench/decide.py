@@ -3,11 +3,13 @@
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.console import say
+from msgspec import to_builtins
+
+from pytest_llmeval.cli.console import CommandResult
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
@@ -214,7 +216,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_decide, code_of_faults=2)
 
 
-def _decide(options: Namespace) -> int:
+def _decide(options: Namespace) -> CommandResult:
     from pytest_llmeval.cli.paired import results_of
     from pytest_llmeval.reports.reading import read_report
 
@@ -223,11 +225,11 @@ def _decide(options: Namespace) -> int:
     if not recorded:
         raise LlmevalError(f"{options.report}: found no results of {options.suite}, expected some")
     decisions = [decide(each, suite) for each in recorded]
-    for each, decision in zip(recorded, decisions, strict=True):
-        say(_lines(each, decision))
-    if any(decision.failed for decision in decisions):
-        return 1
-    return _UNDECIDED if any(decision.undecided for decision in decisions) else 0
+    pairs = list(zip(recorded, decisions, strict=True))
+    data = [{"suite": each.suite, "path": each.path, **to_builtins(asdict(decision))} for each, decision in pairs]
+    lines = [line for pair in pairs for line in _lines(*pair)]
+    failed, undecided = (any(getattr(each, name) for each in decisions) for name in ("failed", "undecided"))
+    return CommandResult(1 if failed else _UNDECIDED if undecided else 0, {"suites": data}, lines)
 
 
 def _lines(recorded: SuiteReport, decision: Decision) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.cli.console import CommandResult, refuse_input, write_text
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.validation import STRICT, check
@@ -91,7 +91,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_guard, code_of_faults=2)
 
 
-def _guard(options: Namespace) -> int:
+def _guard(options: Namespace) -> CommandResult:
     from pytest_llmeval.workbench.guarding.files import FolderState, compare_folders
 
     for each in (options.output, options.json):
@@ -107,19 +107,11 @@ def _guard(options: Namespace) -> int:
         findings = sorted(set(compare_folders(FolderState(base, folder), FolderState(folder, folder), changed)))
     judged = [Ruling(each, _reason(each, allowed)) for each in findings]
     unused = [each for each in allowed if not any(fnmatchcase(loosening.name, each.finding) for loosening in findings)]
-    say(_lines(judged, commit, unused))
     if options.output is not None:
         write_text(options.output, [guard_text(judged, commit)])
-    if options.json is not None:
-        data = {
-            "schema_version": 1,
-            "base": commit,
-            "findings": [
-                {**published(each.finding), "name": each.finding.name, "allowed": each.reason} for each in judged
-            ],
-        }
-        write_text(options.json, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
-    return 1 if any(each.fails for each in judged) else 0
+    rows = [{**published(each.finding), "name": each.finding.name, "allowed": each.reason} for each in judged]
+    code = 1 if any(each.fails for each in judged) else 0
+    return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))
 
 
 def _allowed(path: Path, folder: Path, commit: str, base: Path) -> Sequence[AllowEntry]:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-from pytest_llmeval.cli.console import count, say, write_text
+from msgspec import to_builtins
+
+from pytest_llmeval.cli.console import CommandResult, count, say, write_text
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, suggest, unknown_name
 
@@ -42,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_history, code_of_faults=2)
 
 
-def _history(options: Namespace) -> int:
+def _history(options: Namespace) -> CommandResult:
     from pytest_llmeval.baselines.history import read_history
 
     suite = _suite(options.suite)
@@ -51,20 +53,19 @@ def _history(options: Namespace) -> int:
         say([f"left out for {counted(len(history.faults), 'fault')}:", *history.faults], error=True)
     if not history.timelines:
         say(_wrapped(f"{suite}: no runs and no approvals: they are noted for suites with 'snapshot'"), error=True)
-        return 1
+        return CommandResult(1, {"timelines": []})
     known = dict.fromkeys(name for each in history.timelines for name in each.metrics)
     unknown = [name for name in options.metric or () if name not in known]
     if unknown:
         raise LlmevalError("\n".join(unknown_name("metric", name, known) for name in unknown))
+    drawn = [replace(each, points=each.points[-options.last :]) for each in history.timelines]
     if options.svg is not None:
         from pytest_llmeval.reports.timeline import history_svg
 
-        drawn = [replace(each, points=each.points[-options.last :]) for each in history.timelines]
         metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}
         write_text(options.svg, [history_svg(drawn, metrics)])
-    for each in history.timelines:
-        say(_lines(each, options.metric, options.last))
-    return 0
+    lines = [line for each in history.timelines for line in _lines(each, options.metric, options.last)]
+    return CommandResult(0, {"timelines": to_builtins(drawn)}, lines)
 
 
 def _suite(name: str) -> Path:

@@ -1,13 +1,12 @@
 """The command ``llmeval mutate``: whether a suite would notice wrong answers."""
 
-import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.console import number, refuse_input, say, write_text
+from pytest_llmeval.cli.console import CommandResult, number, refuse_input, say
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
@@ -56,7 +55,7 @@ def _share(text: str) -> float:
     return value
 
 
-def _mutate(options: Namespace) -> int:
+def _mutate(options: Namespace) -> CommandResult:
     from pytest_llmeval.cli.suite_file import open_noted
     from pytest_llmeval.reports.json import published
     from pytest_llmeval.reports.mutation import SHOWN_FROM, findings, survival_lines
@@ -88,15 +87,11 @@ def _mutate(options: Namespace) -> int:
         raise LlmevalError("\n".join(faults))
     say(faults, error=True)
     limit = SHOWN_FROM if options.fail_over is None else options.fail_over
-    for each in results:
-        say(survival_lines(each, limit))
-    if options.json is not None:
-        suites = [{**published(each), "findings": list(findings(each, limit))} for each in results]
-        data = {"schema_version": 1, "suites": suites}
-        write_text(options.json, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
+    suites = [{**published(each), "findings": list(findings(each, limit))} for each in results]
     is_judged = options.changed or options.fail_over is not None
     survived = is_judged and any((each.rate or 0.0) > limit for each in results)
-    return 1 if survived or (options.changed and faults) else 0
+    lines = [line for each in results for line in survival_lines(each, limit)]
+    return CommandResult(1 if survived or (options.changed and faults) else 0, {"suites": suites}, lines)
 
 
 def _changed_suites(base: str | None) -> list[Path]:

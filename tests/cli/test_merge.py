@@ -266,7 +266,7 @@ def test_a_folder_without_shards_is_refused(here: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("suffix", [".xml", ".llmeval"])
 def test_a_report_of_another_suffix_is_refused_in_a_line(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["merge", "parts", f"--report=x{suffix}"]) == 1
+    assert main(["merge", "parts", f"--report=x{suffix}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"--report: found suffix '{suffix}', expected one of ")
 

@@ -135,7 +135,7 @@ def test_a_bad_value_of_a_command_is_named_as_it_was_typed(
     command: str, spelling: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value, message = BAD[name]
-    assert main([*command.split(), *REQUIRED[command], f"{spelling}={value}"]) == 1
+    assert main([*command.split(), *REQUIRED[command], f"{spelling}={value}"]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith(f"{spelling}: {message}")
 

@@ -34,7 +34,10 @@ def test_every_code_is_that_of_a_fault_and_is_explained(here: Path, capsys: pyte
         assert main(["--json", "validate", f"{code}.eval.yaml"]) == 1
         printed = json.loads(capsys.readouterr().out)
         assert {each["code"] for each in printed["faults"]} == {code}
-        assert (printed["exit_code"], printed["command"]) == (1, "validate")
+        assert (printed["exit_code"], printed["command"], printed["output"]) == (1, "validate", [])
+        (suite,) = printed["result"]["suites"]
+        assert (suite["path"], suite["faults"]) == (f"{code}.eval.yaml", len(printed["faults"]))
+        assert all(each.keys() >= {"file", "line", "field", "message"} for each in printed["faults"])
         assert main(["explain", code]) == 0
         assert f"{code}: {CODES[code].title}" in capsys.readouterr().out
 
@@ -46,3 +49,37 @@ def test_text_of_a_user_does_not_decide_the_code() -> None:
 def test_json_has_errors_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--json", "validate"]) == 2
     assert "required: SUITE" in json.loads(capsys.readouterr().out)["errors"][-1]
+
+
+SUITE = """suite: cities
+evaluators: [text: {metrics: [f1]}]
+snapshot: true
+gates: [f1 >= 0.4]
+cases: [{id: peru, expected: Lima, prediction: Lima}, {id: chad, expected: a, prediction: b}]
+"""
+
+
+def test_commands_with_a_result_give_it_as_data_and_print_it_as_lines_otherwise(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "cities.eval.yaml").write_text(SUITE, encoding="utf-8")
+    assert main(["score", "cities.eval.yaml", "--report", "r.json"]) == 1
+    capsys.readouterr()
+    expected = {
+        "validate cities.eval.yaml": (0, {"suites"}, "no fault in 2 cases"),
+        "explain LE101": (0, {"codes"}, "unknown name"),
+        "evaluators text": (0, {"evaluators", "checks", "sources"}, "exact_match"),
+        "decide r.json cities.eval.yaml": (0, {"suites"}, "gate PASSED"),
+        "compare r.json --baseline r.json": (0, {"reports", "suites", "failed"}, "run r.json against baseline r.json"),
+        "mutate cities.eval.yaml": (0, {"suites"}, "cities"),
+        "gate r.json --gates f1>=0.4": (0, {"verdict", "suites"}, "passed"),
+    }
+    for line, (code, keys, text) in expected.items():
+        assert main(["--json", *line.split()]) == code, line
+        printed = json.loads(capsys.readouterr().out)
+        assert printed["result"].keys() >= keys, line
+        assert printed["output"] == []
+        assert main(line.split()) == code
+        assert text in capsys.readouterr().out, line
+    assert main(["--json", "inputs", "cities.eval.yaml"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] is None

@@ -297,3 +297,28 @@ def test_runs_of_one_agent_never_differ(capsys: pytest.CaptureFixture[str]) -> N
     assert "50 paired cases" in data["suites"][0]["gates"][0]["reason"]  # repeats are no cases
     assert data["notes"][0].startswith("power: a difference of 0.1 in reward needs ")
     assert "times as often" in data["notes"][0]
+
+
+def test_a_json_report_of_our_own_is_a_file_of_results(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, right in (("old", 36), ("new", 16)):
+        cases = [{"id": f"c{n}", "expected": {"a": 1}, "prediction": {"a": 1} if n < right else {}} for n in range(40)]
+        Path("s.eval.yaml").write_text(f"suite: s\nevaluators: [fields]\ncases: {json.dumps(cases)}\n", "utf-8")
+        assert main(["score", "s.eval.yaml", "--report", f"{name}.json"]) == 0
+    capsys.readouterr()
+    assert gate("old.json", "--baseline", "old.json") == 0
+    capsys.readouterr()
+    data = verdict(capsys, "new.json", "--baseline", "old.json")
+    gates = {each["gate"]: each["outcome"] for each in data["suites"][0]["gates"]}
+    assert (data["verdict"], data["suites"][0]["cases"]) == ("failed", 40)
+    assert gates["drop(missing_fields) <= 0"] == gates["drop(fields_exact) <= 0"] == "failed"
+    assert verdict(capsys, "old.json", "--baseline", "new.json")["verdict"] == "passed"
+    report = json.loads(Path("new.json").read_text(encoding="utf-8"))
+    report["suites"][0]["cases"][3] |= {"outcome": "errored", "reason": "rate limit"}
+    report["suites"][0]["cases"][4]["metrics"]["missing_fields"] = None
+    Path("errors.json").write_text(json.dumps(report), encoding="utf-8")
+    data = verdict(capsys, "errors.json", "--gates", "fields_exact >= 0.1", "--format", "llmeval")
+    assert (data["errored"], data["suites"][0]["metrics"]["fields_exact"]["value"]) == (1, 15 / 39)
+    report["suites"][0]["cases"][0]["metrics"]["missing_fields"] = "0"
+    Path("errors.json").write_text(json.dumps(report), encoding="utf-8")
+    assert gate("errors.json", "--gates", "fields_exact >= 0.1") == 2
+    assert "suites[0].cases[0].metrics.missing_fields" in capsys.readouterr().err
