@@ -152,14 +152,25 @@ def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
         worst = sorted((case for case in scores if scores[case] != best), key=lambda case: sign * scores[case])
         if worst:
             yield f"  worst cases: {', '.join(f'{case} {number(scores[case])}' for case in worst[:_WORST])}"
-        groups = [
-            (sign * value.value, -group.cases, f"{label}={name} {number(value.value)} ({counted(group.cases, 'case')})")
-            for label, values in suite.groups.items()
-            for name, group in values.items()
-            if (value := group.find(metric)) is not None and value.value is not None
-        ]
-        if len({place for place, _, _ in groups}) > 1 and " by " not in gate.gate:
-            yield f"  worst group: {min(groups)[2]}"
+        groups = [] if " by " in gate.gate else list(_groups(suite, metric, scores))
+        if len({value for value, _, _ in groups}) > 1:
+            value, cases, name = min(groups, key=lambda each: (sign * each[0], -each[1]))
+            yield f"  worst group: {name} {number(value)} ({counted(cases, 'case')})"
+
+
+def _groups(suite: SuiteReport, metric: str, scores: Mapping[str, float]) -> Iterator[tuple[float, int, str]]:
+    """Yield value, number of cases and name of each group; without ``group_by``, means of scores by label."""
+    for label, values in suite.groups.items():
+        for name, group in values.items():
+            if (value := group.find(metric)) is not None and value.value is not None:
+                yield value.value, group.cases, f"{label}={name}"
+    members: dict[tuple[str, str], list[float]] = {}
+    for case in suite.cases if not suite.groups else ():
+        for pair in case.labels.items() if case.id in scores else ():
+            members.setdefault(pair, []).append(scores[case.id])
+    for (label, name), own in members.items():
+        if len(own) > 1:
+            yield math.fsum(own) / len(own), len(own), f"{label}={name}, mean"
 
 
 def change_lines(suite: SuiteReport) -> Iterator[str]:
@@ -409,7 +420,7 @@ def _latency(percentiles: Mapping[str, float] | None) -> str:
 
 
 def money_lines(money: Money | None) -> Iterator[str]:
-    """Yield the cost of a run and its savings, as far as they are known; nothing if they are 0."""
+    """Yield the known cost and savings of a run; nothing if both are 0."""
     if money is None:
         return
     parts = {"judges": money.spent.judges, "simulated users": money.spent.users, "targets": money.spent.targets}

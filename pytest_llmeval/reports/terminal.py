@@ -79,8 +79,8 @@ def render(report: RunReport, *, verbosity: int, width: int, rerun: str = "") ->
 
     Args:
         report: The run.
-        verbosity: Below 0 only gates and snapshots that do not pass; 0 a line for each suite, and what failed, with
-            tables if it is one suite; 1 the tables of all suites; above 1 everything.
+        verbosity: Below 0: gates and snapshots that do not pass. 0 a line for each suite, and what failed. 1:
+            the tables of all suites. Above 1: everything.
         width: Of the terminal, in columns.
         rerun: What failed, as an argument of pytest; empty if that is not known.
     """

@@ -526,5 +526,6 @@ def _cost(suite: SuiteReport, baseline: RunReport | None) -> Iterator[tuple[str,
         return
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))
-    was = "n/a" if old is None else f"{number(old.cost_usd)} + {number(old.target_cost_usd)}"
+    known = [] if old is None else [each for each in (old.cost_usd, old.target_cost_usd) if each is not None]
+    was = " + ".join(map(number, known)) or "n/a"
     yield (text(suite.suite), str(min(usage.calls, MOST)), number(usage.cost_usd), number(usage.target_cost_usd), was)
