@@ -395,7 +395,7 @@ def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
 @pytest.fixture(scope="module")
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
-    listed = re.findall(r"^    ([a-z][a-z-]*)", run("llmeval --help", folder), re.MULTILINE)
+    listed = re.findall(r"^  ([a-z][a-z-]*) ", run("llmeval --help", folder), re.MULTILINE)
     nested = (
         "cache import",
         "cache prune",
