@@ -1,4 +1,4 @@
-"""Write docs/results-formats.md, the page of the formats of results: run it after a change of their tables."""
+"""Write the formats of results into docs/keep-your-runner.md: run it after a change of their tables."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pytest_llmeval.exchange.result_formats import FORMATS, ResultFormat, Scores
 
-PUBLISHED = Path(__file__).parents[1] / "docs/results-formats.md"
-_TOP = """# Formats of results
+PUBLISHED = Path(__file__).parents[1] / "docs/keep-your-runner.md"
+_BEGIN, _END = "<!-- begin: written by .ci/results_page.py -->\n", "<!-- end -->"
+_TOP = """## Formats of results
 
 Results of other runners are read as they are: files by their content, and objects in Python. Each table below says
 where a format has what a row of results needs. Paths have dots, `*` is each item of a list or object, and `$` is the
@@ -31,14 +32,15 @@ prints their schema.
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the page, with the formats between their markers."""
     parts = [_TOP]
     for name, table in FORMATS.items():
         rows = "".join(f"| {field} | {where} |\n" for field, where in _rows(table) if where)
         parts.append(
-            f"\n## {name}\n\n{table.written_by}. Made from: {table.read}.\n\n| row | file |\n|---|---|\n{rows}"
+            f"\n### {name}\n\n{table.written_by}. Made from: {table.read}.\n\n| row | file |\n|---|---|\n{rows}"
         )
-    return "".join(parts)
+    before, start, remaining = PUBLISHED.read_text(encoding="utf-8").partition(_BEGIN)
+    return f"{before}{start}\n{''.join(parts)}\n{_END}{remaining.partition(_END)[2]}"
 
 
 def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:

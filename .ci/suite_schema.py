@@ -34,7 +34,7 @@ def text() -> str:
 
 def page() -> str:
     """Return the page with the table of keys, and with the message that lists them; new keys follow the rows there."""
-    before, start, after = PAGE.read_text(encoding="utf-8").partition("## Top level\n\n")
+    before, start, after = PAGE.read_text(encoding="utf-8").partition("## All keys\n\n")
     table, end, rest = after.partition("\n\n")
     rows = [name for name in re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) if name in KEYS]
     keys = [(name, KEYS[name]) for name in dict.fromkeys([*rows, *KEYS])]

@@ -38,7 +38,7 @@ SKILL = ROOT / "skills" / "llmeval" / "SKILL.md"
 PAGES = sorted(
     [
         *ROOT.glob("docs/*.md"),
-        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md")),
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md")),
         SKILL,
     ],
     key=lambda path: path.name,
@@ -383,7 +383,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert not match["anchor"] or match["anchor"] in anchors(target), f"{page.name}: {match[0]}"
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "ARCHITECTURE.md"])
 def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
     named = set(re.findall(r"`([\w.]+/[\w./]*)`", (ROOT / name).read_text(encoding="utf-8")))
     assert named
@@ -479,7 +479,7 @@ EXPLAINED_SURVIVORS = {
     ("predictions.md", "costs.eval.yaml"): _ONE_THING,
     ("regressions.md", "limits.eval.yaml"): "f1 counts the words around an answer",
     ("reports.md", "capitals.eval.yaml"): "one of its answers is wrong, to be shown",
-    ("routing.md", "routing.eval.yaml"): "one of its answers is wrong, to be shown, which leaves two to change",
+    ("tool-calls.md", "routing.eval.yaml"): "one of its answers is wrong, to be shown, which leaves two to change",
     ("snapshots.md", "weather.eval.yaml"): _ONE_THING,
     ("traces.md", "production.eval.yaml"): "nobody knows what is right in production",
 }

@@ -47,7 +47,7 @@ class SuiteArguments(TypedDict, total=False):
     repeats: int | Mapping[str, Any] | None
     """how many times each case runs, 1 to 1000, or a mapping: Repeats"""
     judge: str | Mapping[str, Any] | Judgeable | NamedObject | None
-    """the model that judges, as `PROVIDER:NAME` or a mapping: Judge clients; or a cascade"""
+    """the model that judges, as `PROVIDER:NAME` or a mapping: Models; or a cascade"""
     judges: Sequence[str | Mapping[str, Any] | Judgeable | NamedObject] | None
     """several judges, a panel, in place of `judge`"""
     reduce: Literal["mean", "median", "majority", "unanimous"] | None

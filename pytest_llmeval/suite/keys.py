@@ -197,7 +197,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     judge: Annotated[
         JudgeSpec | PanelSpec,
         Key(
-            "the model that judges, as `PROVIDER:NAME` or a mapping: [Judge clients](judge-clients.md); "
+            "the model that judges, as `PROVIDER:NAME` or a mapping: [Models](judge-prompts.md#models-and-clients); "
             "or a [cascade](panels.md#cascades)",
             forms=(str, JudgeSpec, "cascade", None),
             python="str | Mapping[str, Any] | Judgeable | NamedObject",
