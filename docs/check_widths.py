@@ -1,5 +1,7 @@
 """Open each page of a built site in Chromium, on a desk and on a telephone, and name what scrolls sideways.
 
+On a telephone, blocks of code may.
+
 Run it as ``python docs/check_widths.py SITE``; without Chromium it says so, and passes unless ``CI`` is set.
 """
 
@@ -15,7 +17,8 @@ from selenium import webdriver
 
 SCREENS = ({"width": 1280, "mobile": False}, {"width": 360, "mobile": True})
 TOO_WIDE = """
-const scrolls = each => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX !== 'visible';
+const wide = each => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX !== 'visible';
+const scrolls = each => wide(each) && !(innerWidth < 700 && each.tagName === 'PRE');
 const found = [...document.querySelectorAll('article, article *')].filter(each => each.clientWidth && scrolls(each));
 const page = document.documentElement.scrollWidth > innerWidth ? ['the page'] : [];
 return page.concat(found.map(each => `${each.tagName.toLowerCase()}: ${each.innerText.slice(0, 60)}`));
@@ -47,7 +50,7 @@ def main() -> int:
     if program is None or server is None:
         sys.stderr.write("found no chromium and chromedriver: widths are not checked\n")
         return 1 if os.environ.get("CI") else 0
-    found = list(too_wide(Path(sys.argv[1]), program, server))
+    found = list(too_wide(Path(sys.argv[1]).resolve(), program, server))
     sys.stderr.writelines(f"{each}\n" for each in found)
     return 1 if found else 0
 
