@@ -26,6 +26,7 @@ html_theme = "furo"
 html_title = f"pytest-llmeval {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = "_static/scorer.js"
 
 
 def write_markdown(app: Any, _error: object) -> None:

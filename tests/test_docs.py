@@ -373,6 +373,12 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_every_block_ends() -> None:
+    """A block that does not end is neither run nor read as one."""
+    fences = {page.name: re.findall("^```", page.read_text(encoding="utf-8"), re.MULTILINE) for page in PAGES}
+    assert [name for name, found in fences.items() if len(found) % 2] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for match in LINK.finditer(FENCE.sub("", page.read_text(encoding="utf-8"))):
