@@ -83,8 +83,8 @@ class Basis(NamedTuple):
         apart: Why two runs cannot be compared by it; empty where they can.
         unknown: The share of the metric's range by which the value may be larger than it is: it takes what is not known
             to be at its lowest, and its interval reaches as far as that may be at its highest.
-        interval: Returns the interval of the value, if it has a closed form, of a confidence and the share of the cases
-            that are drawn independently: 1, or less where they are in clusters.
+        interval: Returns the interval of the value, if it has a closed form. Its arguments are a confidence, and the
+            share of the cases that are drawn independently: 1, or less where they are in clusters.
     """
 
     cases: float

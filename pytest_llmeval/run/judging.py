@@ -313,7 +313,7 @@ def _with_calibration(judged: JudgedSuite, suites: Sequence[JudgedSuite]) -> Jud
 
 
 def _identity(judge: Mapping[str, str]) -> tuple[str, str]:
-    """Return the model of a judge, and how it is asked, whatever levels its scores are compared in."""
+    """Return the model of a judge, and how it is asked, without the levels of a comparison with people."""
     return judge["model"], re.sub(r"^levels:[^|]*\|", "", judge["prompt"].partition("; ")[0])
 
 

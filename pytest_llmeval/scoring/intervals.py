@@ -339,8 +339,8 @@ def wilson_interval(successes: float, cases: float, confidence: float) -> tuple[
 def cases_for_bound(share: float, bound: float, other: float, limit: float, cases: int) -> int:
     """Return how many cases move a bound of Wilson's interval to a limit between it and the share; 0 for none.
 
-    A bound b is where ``(share - b)² = z² b (1 - b) / cases``, so bounds need cases in the proportion of
-    ``b (1 - b) / (share - b)²``, whatever the confidence is.
+    A bound b is where ``(share - b)² = z² b (1 - b) / cases``. So bounds need cases in the proportion of
+    ``b (1 - b) / (share - b)²`` at any confidence.
 
     Args:
         share: The value.

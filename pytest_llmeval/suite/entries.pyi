@@ -576,8 +576,8 @@ def judge(
     the judge over all cases plus the mean of what people add to it over those cases (prediction-powered inference,
     Angelopoulos et al. 2023). It may leave [0, 1], and exists for sets of cases only, with at least ten labels. Labels
     may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out. With
-    ``corrected: balanced``, labels are no random part of the cases, but some of either kind: the share of right answers
-    among the other cases is corrected by the rates at which the judge agrees with them (Lang and Reiczigel 2014).
+    ``corrected: balanced``, labels are no random part of the cases, but some of either kind. The share of right answers
+    among the other cases is then corrected by the rates at which the judge agrees with them (Lang and Reiczigel 2014).
 
     Args:
         mode: How to judge; ``auto``: by the label ``question_type``, ``abstention`` where the case's id ends in
@@ -667,8 +667,8 @@ def judge_agreement(
         pass_mark: The lowest level that is positive; default: that of the rubric, or the upper one of two.
 
     Raises:
-        ValueError: The levels are fewer than two, not different, or not finite; the pass mark is none of the levels
-            above the lowest; or ``corrected`` is given, which is for evaluator ``judge``.
+        ValueError: The levels are fewer than two, not different, or not finite. The pass mark is none of the levels
+            above the lowest. Or ``corrected`` is given, which is for evaluator ``judge``.
     """
 
 def narrative(

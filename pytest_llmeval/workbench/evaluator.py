@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
         "Write what will watch for a failure mode: a yes/no judge with the criterion and examples, and "
-        "a suite that compares it with people; or, with --check, say how well a check tells answers with the mode from "
+        "a suite that compares it with people. With --check, say how well a check tells answers with the mode from "
         "others. Noted answers are split once, by their content: into examples, answers for development, and a test "
         "that --final opens."
     )

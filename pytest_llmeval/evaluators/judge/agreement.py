@@ -78,8 +78,8 @@ class JudgeAgreement(Judge):
         pass_mark: The lowest level that is positive; default: that of the rubric, or the upper one of two.
 
     Raises:
-        ValueError: The levels are fewer than two, not different, or not finite; the pass mark is none of the levels
-            above the lowest; or ``corrected`` is given, which is for evaluator ``judge``.
+        ValueError: The levels are fewer than two, not different, or not finite. The pass mark is none of the levels
+            above the lowest. Or ``corrected`` is given, which is for evaluator ``judge``.
     """
 
     name = "judge_agreement"

@@ -1,6 +1,6 @@
 """Rates of a yes/no judge against people, the share of right answers that they correct, and intervals of both.
 
-An answer is positive if people take it for right. Several people may share an answer, and an answer may stand for
+An answer is positive if people take it for right. Several people may share an answer, and an answer may represent
 several: each counts as a part of a label, and labels of unequal weights are worth the square of their sum over the sum
 of their squares (Kish 1965).
 """
@@ -36,7 +36,7 @@ def rate_counts(judge: float, positive: float, weight: float = 1.0) -> dict[str,
     Args:
         judge: 1 if the judge takes it for right, else 0; of repeats, their mean.
         positive: The share of people who do.
-        weight: How many cases it stands for.
+        weight: How many cases it represents.
     """
     counts: dict[str, float] = {}
     for side, people, hit in (("positive", positive, judge), ("negative", 1 - positive, 1 - judge)):
