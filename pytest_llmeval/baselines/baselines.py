@@ -424,7 +424,7 @@ def _approved_drift(
 ) -> Iterator[GateEvidence]:
     """Yield the drift of a run that is being approved: what an approval accepts since the last one, it does not forget.
 
-    Otherwise runs that approve themselves, night by night, would never see a gate on drift fail.
+    If not, runs that approve themselves, night by night, would never see a gate on drift fail.
     """
     if pending is None or pending.approved is None:
         return

@@ -202,7 +202,7 @@ def _file(value: Any, folder: Path) -> Any:
     except ValueError:  # on another drive
         name = path.as_posix()
     try:
-        content = path.read_bytes().replace(b"\r\n", b"\n")  # whatever git made of line ends
+        content = path.read_bytes().replace(b"\r\n", b"\n")  # even if git changed line ends
         return f"{name} sha256:{sha256(content).hexdigest()[:_DIGITS]}"
     except OSError:  # a folder, such as that of a dictionary
         return name

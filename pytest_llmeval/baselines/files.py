@@ -175,7 +175,7 @@ def is_orphan(path: Path) -> bool:
     # The name of a file, nothing else: a forged path must not decide what is deleted.
     if not isinstance(owner, str) or Path(owner).name != owner or owner == "":
         return False
-    # A renamed file belongs to the suite that it is named after, whatever its content.
+    # A renamed file belongs to the suite that it is named after.
     named = path.name.startswith((f"{stem_of(owner)}.", f"{owner}."))
     return named and not (path.parent.parent / owner).exists()
 
@@ -197,7 +197,7 @@ def read_statistics(path: Path, scores: SuiteScores) -> str:
     digest = ""
     for each in (path, _waiting(path, scores.cases.statistics), path):  # once more: an approval may just have ended
         with suppress(FileNotFoundError):
-            text = each.read_text(encoding="utf-8")  # line ends are read as one character, whatever git made of them
+            text = each.read_text(encoding="utf-8")  # line ends are read as one character, even if git changed them
             digest = fingerprint(text)
             if digest == scores.cases.statistics:
                 return text

@@ -230,7 +230,7 @@ class MeasuredSuite:
 
     @cached_property
     def statistics(self) -> "CaseStatistics":
-        """Counts of its cases, as they are stored."""
+        """Counts of its cases, as stored."""
         from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 
         return CaseStatistics.from_records(self.records, digests=self.digests)

@@ -242,7 +242,7 @@ class SuiteScores:
             the baseline together with the last one; the latest last.
         anchors: Metric to the run below which it may not drift; without those for which that is the one approved last.
         bridges: Changes of judges across which it may be compared, and those of earlier approvals; the latest last.
-        limits: Metric to the gates and the tolerance that limited its fall; ``*`` stands for all metrics.
+        limits: Metric to the gates and the tolerance that limited its fall; ``*`` represents all metrics.
         chains: Name of a chain to what a metric moved from its anchor to the run approved last, if cases are others.
     """
 
@@ -390,7 +390,7 @@ def _line(value: Any) -> str:
 
 
 def _block(value: Any, indent: str) -> Iterator[str]:
-    """Yield the text of a value: a mapping of plain values on one line, an item of a list too."""
+    """Yield the text of a value: a mapping of plain values on one line, an item of a list."""
     deeper = indent + _INDENT
     if isinstance(value, Mapping) and any(isinstance(each, Mapping | tuple) for each in value.values()):
         yield "{\n"

@@ -281,7 +281,7 @@ class SuiteQuestion:
 
 @dataclass(frozen=True)
 class SuiteQuestions:
-    """All questions of a suite, as far as they are known: later ones may depend on replies that are not stored.
+    """All questions of a suite, as far as known: later ones may depend on replies that are not stored.
 
     Attributes:
         suite: The suite.

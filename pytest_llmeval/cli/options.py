@@ -166,9 +166,9 @@ OPTIONS = {
         ),
         Option(
             "report",
-            f"{_REPORT} for the Common Test Report Format, {EVERY_EVAL_EVER}; {SHARD_SUFFIX} keeps the results of a "
-            "shard for 'llmeval merge'; {suite} in a path writes a file for each suite; agent prints at most 40 lines "
-            "and nothing else; can be repeated",
+            f"{_REPORT} for the Common Test Report Format, {EVERY_EVAL_EVER}. {SHARD_SUFFIX} keeps the results of a "
+            "shard for 'llmeval merge'. {suite} in a path writes a file for each suite. agent prints at most 40 lines "
+            "and nothing else. Repeatable",
             "append",
             metavar="PATH",
             default=(),
@@ -205,7 +205,7 @@ OPTIONS = {
         Option(
             "stop",
             "decided: run the cases of each suite in random order, until its gates are decided; never: run all cases, "
-            "whatever suites say",
+            "ignoring `stop` in suites",
             choices=("decided", "never"),
         ),
         Option(
@@ -229,8 +229,8 @@ OPTIONS = {
         ),
         Option(
             "predictions-mode",
-            "auto: replay recorded predictions, call the target for the others; replay: never call it; record: call "
-            "it for every case; refresh: as record, and drop all other recordings of the suites that ran",
+            "auto: replay recorded predictions, and call the target for other cases. replay: never call it. record: "
+            "call it for every case. refresh: as record, and drop all other recordings of the suites that ran",
             choices=("auto", "replay", "record", "refresh"),
             default="auto",
         ),
@@ -243,8 +243,8 @@ OPTIONS = {
         ),
         Option(
             "family",
-            "gates with max_drop that are judged together, so that equally good runs fail no more often than by one of "
-            "them: those of a suite, or of all suites of the project (default: suite)",
+            "judge the gates with max_drop of a suite, or of all suites of the project, as one family (default: "
+            "suite). An equally good run fails no more often than with one gate",
             choices=("suite", "project"),
             setting=Setting(),
         ),
@@ -267,8 +267,8 @@ OPTIONS = {
         ),
         Option(
             "judge",
-            "auto: use stored verdicts, call the judge for the others; replay: use recordings only; record: as auto, "
-            "and record the verdicts; refresh: ignore stored verdicts and ask again; off: use no judge",
+            "auto: use stored verdicts, and call the judge for others. replay: use recordings only. record: as auto, "
+            "and record the verdicts. refresh: ignore stored verdicts and ask again. off: use no judge",
             choices=("auto", "replay", "record", "refresh", "off"),
             default="auto",
             setting=Setting(),

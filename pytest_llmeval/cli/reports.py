@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def add_approve(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Approve the failures of single cases, as a JSON report has them: from now on, such a case fails the run only "
-        "if it misses another limit or check, or cannot be scored. Its scores count as before. The suite's file "
-        "__llmeval__/NAME.failures.json keeps what is approved; commit it."
+        "Approve the failures of single cases in a JSON report. An approved case fails the run only if it misses "
+        "another limit or check, or cannot be scored. Its scores count as before. The suite's file "
+        "__llmeval__/NAME.failures.json stores what is approved: commit it."
     )
     parser.add_argument("report", type=Path, metavar="REPORT", help="a JSON report of the run")
     parser.add_argument("--case", action="append", required=True, metavar="ID", help="a failed case; repeatable")
@@ -90,7 +90,7 @@ def _named(name: str, suites: Sequence[SuiteReport]) -> Iterator[tuple[SuiteRepo
 _HTML = (
     "Write JSON reports as one HTML page, which opens from disk without network. The first report is the run that the "
     "page is about; it is compared with the baseline, or else with the second report. The exit code is 0 if the page "
-    "is written, whatever its content, and 2 if a file cannot be used."
+    "is written, and 2 if a file cannot be used."
 )
 
 

@@ -196,7 +196,7 @@ def _with_numbers(written: Any, value: Any) -> Any:
 
 
 _ABSENT: Final = frozenset({"NAType", "NaTType"})
-"""Types of pandas that stand for what is absent."""
+"""Types of pandas that represent what is absent."""
 
 _CONVERTED_BY: Final[Mapping[str, Callable[[Any], Any]]] = {
     "model_dump": lambda value: _with_numbers(value.model_dump(mode="json", fallback=normalized), value.model_dump()),

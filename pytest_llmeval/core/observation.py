@@ -38,7 +38,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
             as errored for that metric.
         malformed: Why the prediction is not what the evaluator can read; the case then fails with this text.
         abstained: Undefined metrics for which the case would have a value if the answer had said something else: the
-            answer makes no claim, or names nothing to compare. Other undefined metrics are so whatever is answered.
+            answer makes no claim, or names nothing to compare. Other undefined metrics are so for every answer.
     """
 
     counts: Mapping[str, JsonNumber]

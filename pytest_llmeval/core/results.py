@@ -169,7 +169,7 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         recordings: Its predictions as later runs replay them, where they are recorded.
         unmet: Limits and checks that it did not meet, by name.
         answered: Fingerprint of what judges judged: its prediction, or those of its repeats.
-        weight: How many cases it stands for, in means of all cases of a sample.
+        weight: How many cases it represents, in means of all cases of a sample.
         selection: How it came about in a run of affected cases; ``None`` in other runs.
     """
 
@@ -213,7 +213,7 @@ class MetricValue(Struct, frozen=True):
         low: Lower bound of the interval of `value`.
         high: Upper bound.
         scored: Cases with a value.
-        undefined: Cases measured that have none whatever is answered (ground truth absent).
+        undefined: Cases measured that have none with any answer (ground truth absent).
         errored: Cases that could not be measured.
         missing: Cases that did not run.
         signature: How the metric is computed.

@@ -116,7 +116,7 @@ class MetricTable(Struct, frozen=True):
     Attributes:
         title: The line above the table; empty for none.
         headers: Of all columns.
-        rows: The first cells of a row, as they are shown, and what fills the others: names of metrics, or counts.
+        rows: The first cells of a row, as shown, and what fills the others: names of metrics, or counts.
         above_one: The line below the table if a metric in it, or its interval, exceeds 1; empty for none.
     """
 
@@ -187,7 +187,7 @@ class ConfusionMatrix(Struct, frozen=True):
             raise ValueError(f"table {self.title!r}: found {self.metrics!r}, {expected}")
 
     def count(self, true: Label | None, predicted: Label | None) -> str:
-        """Return the name of a count, for observations; ``None`` stands for no label."""
+        """Return the name of a count, for observations; ``None`` represents no label."""
         return cell_name(label_key(true) or NO_LABEL, label_key(predicted) or NO_LABEL, self.counts)
 
 

@@ -68,7 +68,7 @@ class FunctionEvaluator(Evaluator):
 
         Raises:
             EvaluatorError: It returned something else than a score.
-            Exception: Whatever the function raises.
+            Exception: Any error of the function.
         """
         score = self._score(type(self).function(case))
         details = {name: text for name, text in (("reason", score.reason), ("label", score.label)) if text}

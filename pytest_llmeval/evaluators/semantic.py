@@ -417,7 +417,7 @@ def _rounded(score: float) -> float:
 
 
 def _transformers() -> str:
-    """Return the main version of the library that runs the models: version 5 splits some texts otherwise."""
+    """Return the main version of the library that runs the models: version 5 splits some texts differently."""
     try:
         return version("transformers").partition(".")[0]
     except PackageNotFoundError:

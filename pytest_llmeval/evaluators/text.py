@@ -79,7 +79,7 @@ class TextEvaluator(Evaluator):
     the value of a suite is the mean over its cases. A blank side scores 0 (exact match: two blank sides are equal).
 
     A metric whose tokenizer cannot see any reference that has text is undefined; a reference without token is left out
-    if others have some. A prediction without token scores 0, whatever its script: it shares no word with a reference.
+    if others have some. A prediction without token scores 0 with any script: it shares no word with a reference.
 
     Attributes:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.

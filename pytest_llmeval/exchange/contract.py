@@ -59,7 +59,7 @@ class Construct:
         fate: Its fate.
         text: Its meaning here; the differences; or why it is not imported and what to write instead.
         stub: Python to begin with, where code is needed.
-        differences: Answers that it judges otherwise; a construct with some is near.
+        differences: Answers that it judges differently; a construct with some is near.
     """
 
     file: str

@@ -20,12 +20,12 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class VerdictDifference:
-    """Answers that an imported check judges otherwise.
+    """Answers that an imported check judges differently.
 
     Attributes:
         text: The reason.
         direction: Stricter: such an answer can pass there and fail here.
-        example: An answer that decides otherwise, as JSON; empty if that depends on a judge, a model, a price or a
+        example: An answer that decides differently, as JSON; empty if that depends on a judge, a model, a price or a
             service.
     """
 

@@ -23,9 +23,9 @@ from pytest_llmeval.run.finishing import write_run
 
 _GATE: Final = (
     "Judge the results of any runner: files in the form that 'llmeval schema results' prints, or those of other tools. "
-    "Without gates, the question is whether anything is worse than the baseline, and whether that could have been "
-    "seen. The exit code is 0 if the results pass, 1 if they fail, and 2 if that cannot be told: a gate is undecided, "
-    "cases are missing or errored, or there is no result."
+    "Without gates, results fail if a metric is significantly worse than in the baseline. The exit code is 0 if the "
+    "results pass, 1 if they fail, and 2 if they are undecided: a gate is undecided, cases are missing or errored, or "
+    "there is no result."
 )
 _SETTINGS: Final = (".json", ".yaml", ".yml")
 
@@ -42,8 +42,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="GATE",
         default=(),
-        help="gates such as 'accuracy >= 0.8', 'drop(accuracy) <= 0.05' or 'lift(accuracy) >= 0.1'; or a YAML or JSON "
-        "file with a list of gates, or with keys of a suite file such as gates, group_by and cluster_by",
+        help="gates such as 'accuracy >= 0.8', 'drop(accuracy) <= 0.05' or 'lift(accuracy) >= 0.1', or a YAML or JSON "
+        "file. It has a list of gates, or keys of a suite file such as gates, group_by and cluster_by",
     )
     parser.add_argument(
         "--expect", type=Path, metavar="FILE", help="results, or a .txt with an id per line, whose cases must be there"

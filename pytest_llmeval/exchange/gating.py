@@ -371,12 +371,12 @@ def _next_step(missing: Sequence[str], errored: int) -> str:
         return "run what is missing, and judge all results together"
     if errored:
         return "run the cases that errored again"
-    return "add as many cases as the verdict says; --undecided pass accepts that it cannot be told"
+    return "add as many cases as the verdict says; --undecided pass accepts an undecided result"
 
 
 def _sentence(verdict: GateResult | SnapshotVerdict) -> str:
     if isinstance(verdict, GateResult):
-        # What cannot be told comes first; the numbers behind it are in the report.
+        # What is undecided comes first; the numbers behind it are in the report.
         reason = _NUMBERS.split(verdict.reason)[0] if verdict.outcome == "undecided" else verdict.headline
         return f"{verdict.gate}: {reason}"
     return f"snapshot {verdict.metric}: {verdict.reason}"

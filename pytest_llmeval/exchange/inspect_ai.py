@@ -207,7 +207,7 @@ class _LogReader:
             name = str(as_mapping(scorer).get("name", "")).rpartition("/")[2]
             if name in PATTERNS:
                 self.checks.append(name)
-                differences = [VerdictDifference("spaces and punctuation may count otherwise")]
+                differences = [VerdictDifference("spaces and punctuation may count differently")]
                 self.ledger.same(path, f"scorer {name}", f"check regex, {PATTERNS[name][1]}", differences)
             elif name in ("exact", "f1"):
                 differences = [

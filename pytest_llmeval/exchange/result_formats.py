@@ -238,7 +238,7 @@ def _skill_creator(item: FileResult) -> FileResult:
 
 
 def _vally(item: FileResult) -> FileResult | None:
-    """Leave out lines that are no trials; a trial that did not end well is an error, whatever its grade."""
+    """Leave out lines that are no trials; a trial that did not end well is an error with any grade."""
     if item.get("type") != "trial-result":
         return None
     status = item.get("status")

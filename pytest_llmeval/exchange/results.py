@@ -242,7 +242,7 @@ class ResultReader:
             line: Its place in the file, counted from 1; 0 if lines mean nothing there.
             column: Likewise.
             path: Of the row in the file, such as ``results[3]``.
-            paths: Field to the path of its value in the file, where a tool names it otherwise.
+            paths: Field to the path of its value in the file, where a tool names it differently.
         """
         before = self.log.count
         values: dict[str, Any] = {}

@@ -162,7 +162,7 @@ def code_stub(name: str, place: str, code: str, usage: str) -> str:
     return (
         f"# conftest.py; in the suite: checks: [{usage}]\n"
         f"def {name}(answer: str) -> bool:\n"
-        f'    """Stands for the code of {printable(place)}."""\n'
+        f'    """Replace the code of {printable(place)}."""\n'
         f"{comments}\n"
         f'    raise NotImplementedError("{name}")\n\n\n'
         "def pytest_llmeval_register(registry):\n"

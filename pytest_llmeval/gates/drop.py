@@ -215,7 +215,7 @@ class DropGate(ClaimGate):
 
 @gate_rule
 class DriftGate(DropGate):
-    """A gate on what is lost since the anchor: what `max_drift` of another gate stands for."""
+    """A gate on what is lost since the anchor: what `max_drift` of another gate represents."""
 
     @classmethod
     def from_gate(cls, gate: ChangeGate) -> "DriftGate":

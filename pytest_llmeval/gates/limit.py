@@ -117,7 +117,7 @@ def _value(text: str, metric: Metric | None = None) -> str:
 
 
 def _share(value: float, metric: Metric) -> float | None:
-    """Return the share that a percentage stands for; ``None`` for numbers that are no percentage of the metric."""
+    """Return the share that a percentage represents; ``None`` for numbers that are no percentage of the metric."""
     return value / _PERCENT if metric.high == 1 and 1 < value <= _PERCENT else None
 
 

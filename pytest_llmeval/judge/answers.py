@@ -347,7 +347,7 @@ def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_A
         what = (
             f"found {len(wrong)} question ids, such as {wrong[0]!r}, of {'several results' if several else 'no result'}"
         )
-        expected = "expected ids of one result each: qa.import_cache(old, results, new) copies what can be told apart"
+        expected = "expected ids of one result each: qa.import_cache(old, results, new) copies what is unambiguous"
         raise SuiteError([Fault(str(path), 0, 0, "", f"{what}; {expected}")])
     file.move({name: next(iter(keys)) for name, keys in matches.items()})
     _LOG.info("%d scores of %s were kept by question id; their keys are complete now", len(matches), path)

@@ -408,7 +408,7 @@ class Asking:
             each.extend(next(verdicts).verdict for _ in range(left))
 
     def is_known(self, judges: AsksJudges) -> bool:
-        """Return whether all questions are answered without a call; the rounds go on as far as they are."""
+        """Return whether all questions are answered without a call; the rounds continue until one is not."""
         while put := self.next():
             known = [judges.known(each) for each in put]
             if None in known:

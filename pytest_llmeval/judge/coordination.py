@@ -45,7 +45,7 @@ class Reservation(Struct, frozen=True):
     Attributes:
         run: Whose budget it is.
         number: Of the part that was set apart; ``None`` if none was.
-        exhausted: Whether none can be, even if calls under way use nothing; otherwise the caller can ask again.
+        exhausted: Whether none can be, even if calls under way use nothing; if not, the caller can ask again.
     """
 
     run: str

@@ -208,7 +208,7 @@ class RunStore:
         return None if self.mode == "refresh" and not fresh else _stored(question, entry, "cached", fresh=fresh)
 
     def _is_fresh_elsewhere(self, entry: StoredJudgement) -> bool:
-        """Return whether another process of the run asked for it, whose cost is the run's too."""
+        """Return whether another process of the run asked for it, whose cost is the run's."""
         if self.limit.shared is None:
             return False
         return self.working.get(_fresh_key(entry)) is not None
@@ -304,7 +304,7 @@ class RunStore:
         """Keep a verdict in the cache; return it, with what can be recorded.
 
         If this process was stopped for longer than its lease, another run may have asked the same. What that has kept
-        has been seen, so it counts here too.
+        has been seen, so it counts here.
         """
         other = self._cached(question)
         if other is not None and isinstance(other.verdict, Verdict):
@@ -444,7 +444,7 @@ class Heartbeat:
             self._task = asyncio.ensure_future(self._renew())
 
     async def aclose(self) -> None:
-        """Stop: the run is over, though the event loop may go on."""
+        """Stop: the run is over, though the event loop may continue."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

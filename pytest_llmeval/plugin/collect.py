@@ -409,7 +409,7 @@ def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabl
     Without ``--llmeval`` the test is skipped and the suite is not read.
 
     Args:
-        metafunc: The test function; it must take the fixture ``case``, which is ``eval_case`` too.
+        metafunc: The test function; it must take the fixture ``case``, which is ``eval_case``.
         named: The suite, or its file relative to the test's.
         enabled: Whether suites are collected.
 

@@ -377,7 +377,7 @@ class ControllerHooks:
     def pytest_report_teststatus(
         self, report: "pytest.CollectReport | pytest.TestReport"
     ) -> tuple[str, str, str] | None:
-        """Count gates and snapshots separately from cases, and print no letter for them; count known failures, too."""
+        """Count gates and snapshots separately from cases, and print no letter for them; count known failures."""
         category = self._category_of(report)
         if category in self._words:
             return category, *self._words[category]

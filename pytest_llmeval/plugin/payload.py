@@ -367,7 +367,7 @@ def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
 
 
 def _result(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> SuitePart | None:
-    """Return the results of an item; a case whose fixtures failed or skipped it is counted too."""
+    """Return the results of an item; a case whose fixtures failed or skipped it is counted."""
     if call.when == "call":
         part = item.stash.get(RESULT, None)
         if part is not None:

@@ -47,7 +47,7 @@ _IN_LOGS_S: Final = 60.0
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 
-# The line below the cursor is made first (IND, up), so that the saved position holds at the bottom of the screen too.
+# The line below the cursor is made first (IND, up), so that the saved position holds at the bottom of the screen.
 _BELOW: Final = "\x1bD\x1b[1A\x1b7\x1b[1B\r\x1b[2K"
 _BACK: Final = "\x1b8"
 _ERASE: Final = f"\x1b7\x1b[1B\r\x1b[2K{_BACK}"

@@ -59,7 +59,7 @@ def request_of(function: pytest.Function) -> pytest.FixtureRequest:
 
 
 def is_parameter(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Return whether a fixture stands for a value of ``parametrize``, which pytest does not mark in public."""
+    """Return whether a fixture represents a value of ``parametrize``, which pytest does not mark in public."""
     return defined.func.__module__ == "_pytest.python"
 
 

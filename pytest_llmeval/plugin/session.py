@@ -248,7 +248,7 @@ class Run:
             self.record.uncollected = True
 
     def allow_faulty_suites(self, session: pytest.Session) -> None:
-        """Let the run go on if it is only suites that could not be collected; it fails nevertheless."""
+        """Let the run continue if it is only suites that could not be collected; it fails nevertheless."""
         if session.testsfailed and session.testsfailed == self.loader.refused:
             session.config.option.continue_on_collection_errors = True
 

@@ -95,7 +95,7 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
 
     Args:
         report: The run.
-        paths: Of the files; the suffix determines the format. ``{suite}`` in one stands for the name of a suite: each
+        paths: Of the files; the suffix determines the format. ``{suite}`` in one represents the name of a suite: each
             suite has a file of its own.
     """
     from pytest_llmeval.core.errors import MissingExtraError

@@ -313,7 +313,7 @@ class SampleReport(Struct, frozen=True):
         cases: How many cases.
         total: How many cases the sample was drawn from.
         by: The label of the strata; ``None`` without strata.
-        weighted: Whether cases stand for different numbers of cases.
+        weighted: Whether cases represent different numbers of cases.
     """
 
     cases: int

@@ -150,7 +150,7 @@ def findings(survival: Survival, limit: float) -> Iterator[str]:
         yield f"no gate fails if every answer is {survival.constant!r}: try a gate on macro F1, or on each class"
     if survival.blind_cases:
         named = _named(survival.blind_cases)
-        yield f"cases that pass whatever the answer is: {named}: give them an expectation or checks"
+        yield f"cases that pass with every answer: {named}: give them an expectation or checks"
     if survival.idle_limits:
         yield f"thresholds that no broken answer misses: {_named(survival.idle_limits)}: raise them"
     for kind in survival.rewrites:

@@ -51,7 +51,7 @@ def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[
     Args:
         table: The table.
         width: Of the terminal, in columns.
-        everything: Whether dropped columns follow in further tables; otherwise they are counted.
+        everything: Whether dropped columns follow in further tables; if not, they are counted.
     """
     columns = [[printable(cell) for cell in column] for column in zip(table.headers, *table.rows, strict=True)]
     widths = [max(map(width_of, column)) for column in columns]
@@ -318,7 +318,7 @@ class Point:
         basis: ``data``, ``evaluator`` and ``judge``, which with the predictions determine the values, to their
             fingerprints, as far as known.
         approved: Whether its scores were approved.
-        noted: Whether the history of runs has it; otherwise only the score file does, with its day.
+        noted: Whether the history of runs has it; if not, only the score file does, with its day.
     """
 
     time: datetime

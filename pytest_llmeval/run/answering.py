@@ -166,7 +166,7 @@ class Answering:
             if cut_off is not None and answer.case.prediction is not MISSING:
                 cut_off.append(answer)
             raise
-        except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
+        except BaseException as error:  # noqa: BLE001 (an error of the target concerns this case only)
             answer.error = error
             self._conversations.add_spoken(job, answer)
             return answer
@@ -258,7 +258,7 @@ class Opponents:
         """Return the case with its own answer and those of its opponents, asked for at the same time.
 
         Raises:
-            BaseException: Whatever its own target raised.
+            BaseException: Any error of its own target.
         """
         if not job.opponents:
             return await ask(job)
@@ -294,7 +294,7 @@ class Opponents:
             return answer_to(job, await ask(job))
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
+        except BaseException as error:  # noqa: BLE001 (an error of the target concerns this case only)
             return error
 
     def own(self, job: Job) -> Case | None:

@@ -54,8 +54,8 @@ _TURNS_TO_START = 3
 """Turns of the event loop until a next case has called its target; scored before, a case would hold it up."""
 
 _NO_TARGET: Final = (
-    "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its source or of "
-    "llmeval score, or 'target' to the suite, or define llmeval_target in a conftest.py"
+    "no prediction and no target: add 'prediction' to the case or 'target' to the suite, or define llmeval_target in "
+    "a conftest.py"
 )
 _NOT_CALLED: Final = (
     "no prediction, and llmeval score calls no target: record predictions by pytest --llmeval "
@@ -106,7 +106,7 @@ class CaseRunner:
         signals: Exceptions that mean more than an error.
         in_turn: Whether nothing may be called early, because a debugger may stop the calls.
         may_stop: Whether the run may stop at a failure, so that calls for cases far ahead would be wasted.
-        explains_all: Whether evaluators say what is wrong with cases that pass, too: reports list the worst cases.
+        explains_all: Whether evaluators also say what is wrong with cases that pass: reports list the worst cases.
         approves: Whether the run approves scores, and failures where a suite says so.
         mutates: Whether the end of the run changes its answers, to see what suites do not notice.
         background: Where calls are made.
@@ -242,7 +242,7 @@ class CaseRunner:
         """Run cases of a suite on the running event loop, several at a time.
 
         If the waiting task is cancelled, no further call is made, those under way are cancelled, and the cases that
-        have their answers are yielded before the cancellation goes on, as are those that have some of what they need:
+        have their answers are yielded before the cancellation continues, as are those that have some of what they need:
         they did not run, and their cost counts. Evaluators run in one thread of their own.
 
         Yields:

@@ -248,7 +248,7 @@ class Conversations:
         """Return the transcript, or what the next link answers if the case is no conversation.
 
         Raises:
-            BaseException: Whatever the target raised, with its turn.
+            BaseException: Any error of the target, with its turn.
         """
         if not job.case.conversation:
             return await ask(job)
@@ -367,7 +367,7 @@ def _outside(dialogue: Dialogue) -> str:
 
 
 def turns_of(job: Job) -> str:
-    """Return where the replies of a conversation are kept as long as it goes on."""
+    """Return where the replies of a conversation are kept as long as it continues."""
     return f"turns {asker(job)} {job.case.id} {job.repeat} {input_digest([job.case.input, job.case.way])}"
 
 

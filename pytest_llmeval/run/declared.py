@@ -111,7 +111,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
     Attributes:
         name: Of the suite.
         path: Names it, and the files that belong to it.
-        is_tested: Whether a test function runs over its cases; otherwise its own target or predictions answer.
+        is_tested: Whether a test function runs over its cases; if not, its own target or predictions answer.
         last_result: The result of the last `run` or `arun`, also of one that was cut short; ``None`` before it. Cases
             that did not run have the outcome ``not_run``.
     """
@@ -452,7 +452,7 @@ def import_file(path: Path, name: str) -> ModuleType:
     """Import a Python file: as a part of the package that it lies in, or under a name.
 
     Raises:
-        Exception: Whatever the file raises.
+        Exception: Any error of the file.
     """
     packages: list[str] = []
     folder = path.parent

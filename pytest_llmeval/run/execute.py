@@ -90,7 +90,7 @@ def execute(
         suite: The case's suite.
         answer: Its prediction and what judges said, or why there is none.
         measure: Measures with an evaluator that needs no judge; default: the case alone.
-        explains_all: Whether evaluators say what is wrong with an answer that passes, too.
+        explains_all: Whether evaluators also say what is wrong with an answer that passes.
         started: When the case began, by `time.perf_counter`; default: how long it took is not recorded.
 
     Returns:
@@ -151,7 +151,7 @@ def unjudged_answer(suite: Suite, case: Case) -> "CaseAnswer":
             try:
                 views = suite.readings[label].views(case)
                 verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]
-            except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+            except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
                 failed[label] = error
     return CaseAnswer(case, verdicts=verdicts, failed=failed)
 

@@ -163,7 +163,7 @@ def _cascades(suite: Suite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]
 
 
 def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | None:
-    """Return what a suite spent and saved; what ran ahead before it stopped was paid for, too."""
+    """Return what a suite spent and saved; what ran ahead before it stopped was paid for."""
     panel, stop = judged.suite.judge, judged.collected.stop
     large = panel.names[-1] if isinstance(panel, PanelSpec) else ""
     if stop is None:
@@ -262,7 +262,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     Args:
         judged: The suite.
         compared: The metrics that comparisons are about.
-        cases: Whether to return the approved cases, too.
+        cases: Whether to also return the approved cases.
     """
     from pytest_llmeval.gates.statistics.compare import metric_changes
 
@@ -591,7 +591,7 @@ def _unsettled(judged: Judged) -> Iterator[str]:
 
 
 def _failures(judged: Judged) -> Iterator[str]:
-    """Yield what failed, which the exit code of a run that was told to end does not show."""
+    """Yield what failed, which the exit code of a run that was asked to end does not show."""
     records = [record for each in judged.suites for record in each.records]
     if failed := sum(record.outcome in ("failed", "errored") for record in records):
         yield f"{counted(failed, 'case')} failed before the run ended early"

@@ -115,7 +115,7 @@ def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[Suit
         try:
             verdicts = iter(judge_together([each for own in together for each in own.evidence], files))
             settled = [pair for each in together for pair in each.settled(list(islice(verdicts, len(each.evidence))))]
-        except Exception as error:  # noqa: BLE001 (numbers of one family, which cost no other)
+        except Exception as error:  # noqa: BLE001 (numbers of one family, which affects no other)
             fault = GateResult("gates on changes", "failed", None, None, f"not evaluated: {fault_of(error)}")
             settled = [(each.key, fault) for each in together]
         for key, verdict in settled:
@@ -153,7 +153,7 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
 
 
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
-    """Yield lines about suites that pass whatever they score, or not as their files say."""
+    """Yield lines about suites that pass with any scores, or not as their files say."""
     toothless = (
         f"{each.key.display_path}: {each.suite.cannot_fail}"
         for each in suites

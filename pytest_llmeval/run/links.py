@@ -128,7 +128,7 @@ class Batched:
 class Shared:
     """Answers in the working cache for the length of a run, so that only one of its processes asks.
 
-    A missing prediction, for example because of a time limit, is shared too. Other exceptions of the target stay in
+    A missing prediction, for example because of a time limit, is shared. Other exceptions of the target stay in
     its process, where its type and traceback are known: the process whose turn it is asks again.
 
     Attributes:
@@ -392,7 +392,7 @@ class AskTarget:
         """Return the answers of the target, as JSON data.
 
         Raises:
-            BaseException: Whatever the target raises.
+            BaseException: Any error of the target.
         """
         target, cases = job.target.load(), job.cases
         self.limit.activity.target_calls += 1

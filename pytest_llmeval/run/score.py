@@ -312,7 +312,7 @@ def measure_each(
     reading: Reading,
     faults: Mapping[int, PredictionError] = MappingProxyType({}),
 ) -> list[Observation | Exception]:
-    """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and costs no other.
+    """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and affects no other.
 
     Args:
         evaluator: Measures.
@@ -352,7 +352,7 @@ def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
         return _usable(evaluator.measure(case))
     except SystemExit as error:
         return EvaluatorError(f"evaluator {evaluator.name!r} called sys.exit({error.code!r})")
-    except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+    except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
         return error
 
 
@@ -401,7 +401,7 @@ def _measure_judged(
     off = next((each for each in seen if isinstance(each, JudgeOffError)), None)
     try:
         measured = _usable(evaluator.measure_judged(case, seen))
-    except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+    except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
         measured = error
     if off is None:
         return measured

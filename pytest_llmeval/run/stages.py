@@ -199,7 +199,7 @@ class Judged(Struct, frozen=True):
     Attributes:
         suites: Those that could be judged.
         verdicts: On suites, sorted by path, test and variant.
-        notes: Lines for people about suites that could not be judged, or that pass whatever they score.
+        notes: Lines for people about suites that could not be judged, or that pass with any scores.
     """
 
     suites: Sequence[JudgedSuite]

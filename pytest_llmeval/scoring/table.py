@@ -80,7 +80,7 @@ class Table:
     A case that fell weighs what it did `former` rows further on, if that is not 0.
 
     Attributes:
-        weights: How many cases each case stands for, by which its counts are multiplied; ``None`` if that is 1.
+        weights: How many cases each case represents, by which its counts are multiplied; ``None`` if that is 1.
     """
 
     def __init__(

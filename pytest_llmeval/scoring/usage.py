@@ -185,7 +185,7 @@ class CascadeUse(Struct, frozen=True):
     """Counts of the questions of one evaluator to a cascade of judges.
 
     Attributes:
-        audit: The share of sure verdicts that the large judge is asked for, too.
+        audit: The share of sure verdicts that the large judge is also asked for.
         verdicts: Of the cascade.
         unsure: Of them, those of which the small judge was unsure.
         audited: Of the others, those that the large judge was asked for nevertheless.

@@ -68,7 +68,7 @@ class Pending(Generic[_T]):
         """Wait for the result.
 
         Raises:
-            BaseException: Whatever the coroutine raised; `concurrent.futures.CancelledError` if it was cancelled.
+            BaseException: Any error of the coroutine; `concurrent.futures.CancelledError` if it was cancelled.
         """
         __tracebackhide__ = True
         self.ended()
@@ -126,7 +126,7 @@ class Background(Struct):
         """Run something to its end and return its result; a wait that is interrupted cancels it first.
 
         Raises:
-            BaseException: Whatever it raises, without the frames of the event loop.
+            BaseException: Any error of it, without the frames of the event loop.
         """
         __tracebackhide__ = True
         result: Pending[tuple[_T | None, BaseException | None]] = Pending()
@@ -244,14 +244,14 @@ class SharedTask(Generic[_T]):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was cancelled, or will be: whoever comes now needs another."""
+        """Whether it was cancelled, or will be: the next caller needs another."""
         return self.task.cancelled() or (not self.task.done() and self.task.cancelling() > 0)
 
     async def result(self) -> _T:
         """Return the result of the task.
 
         Raises:
-            BaseException: Whatever the task raises.
+            BaseException: Any error of the task.
         """
         import asyncio
 
@@ -278,7 +278,7 @@ class ThisThread:
         """Call a function in the waiting thread, or in another one if that waits no more: a run that ends tidies up.
 
         Raises:
-            BaseException: Whatever the function raises.
+            BaseException: Any error of the function.
         """
         call, done = _passed_on(work)
         with self._changes:
@@ -327,7 +327,7 @@ class OwnThread:
         """Call a function in this thread, after those that were given to it before.
 
         Raises:
-            BaseException: Whatever the function raises.
+            BaseException: Any error of the function.
         """
         import asyncio
 
@@ -369,7 +369,7 @@ def awaited_anywhere(work: Awaitable[_T]) -> _T:
     It is awaited on the event loop of the coroutine that waits for this thread, or else on the one of the process.
 
     Raises:
-        BaseException: Whatever it raises.
+        BaseException: Any error of it.
     """
     import asyncio
 
@@ -386,7 +386,7 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
     """Run a plain function in a daemon thread, which is left behind if it hangs: Python cannot stop it.
 
     Raises:
-        BaseException: Whatever the function raises.
+        BaseException: Any error of the function.
     """
     run, done = _passed_on(work)
     threading.Thread(target=copy_context().run, args=(run,), daemon=True, name=name).start()
@@ -485,7 +485,7 @@ class Activity(Struct):
         return Snapshot(self.total, self.done, self.in_flight, self.retries, self.cost_usd, waits, *calls)
 
     def spend(self, tokens: int, usd: float | None) -> None:
-        """Add a call of a judge: its tokens and cost, as far as they are known."""
+        """Add a call of a judge: its tokens and cost, as far as known."""
         self.judge_calls += 1
         self.judge_tokens += tokens
         if usd is not None:

@@ -30,7 +30,7 @@ class RefusedError(Exception):
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Serves a page, what it reads, and what it sends, to whoever knows the address.
+    """Serves a page, what it reads, and what it sends, to anyone who knows the address.
 
     The token in the address keeps other users of the machine out. Pages of other sites are kept out by the names of
     host and origin too, so that a name that is bound anew to this machine gains nothing.
@@ -116,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(HTTPStatus.OK, "saved")
 
     def _path(self) -> tuple[str, str] | None:
-        """Return path and query behind the token, after refusing whoever is not the page."""
+        """Return path and query behind the token, after refusing any other client."""
         hosts = {f"{name}:{self.server.server_port}" for name in (_HOST, "localhost")}
         if self.headers.get("Host") not in hosts:
             self._reply(HTTPStatus.FORBIDDEN, "found another host, expected the address that was printed")

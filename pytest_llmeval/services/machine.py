@@ -1,4 +1,4 @@
-"""Time and processes of this machine since it was started, whatever its clock does, and its limit of open files."""
+"""Time and processes of this machine since it was started, independent of its clock, and its limit of open files."""
 
 import hashlib
 import os
@@ -42,7 +42,7 @@ def calls_that_fit(calls: int) -> int:
 
 
 def ticks() -> float:
-    """Return seconds that go on while the machine sleeps, and that no clock setting changes.
+    """Return seconds that continue while the machine sleeps, and that no clock setting changes.
 
     Every boot counts from a start of its own, so that times of different boots lie far apart. Where a boot has no name,
     as on macOS and Windows, they are those of the clock: the time since a restart would lie before what it left.

@@ -38,7 +38,7 @@ class Refusals(Struct):
     """The refusals of a run.
 
     A refused key is refused for good. Access is taken as refused for good while no call has succeeded, and after five
-    refusals in a row: gateways refuse single texts that look hostile, too.
+    refusals in a row: gateways refuse single texts that look hostile.
 
     Attributes:
         shared: Where the other processes of the run read them; ``None`` where there is one process.

@@ -140,7 +140,7 @@ def without(text: str, secrets: Iterable[str]) -> str:
 
 
 def masked(value: Any, secrets: Collection[str]) -> Any:
-    """Return JSON data with ``***`` in place of secrets in all its texts, names of fields too; see `without`."""
+    """Return JSON data with ``***`` in place of secrets in all its texts, names of fields; see `without`."""
     match value:
         case str():
             return without(value, secrets)
@@ -379,4 +379,4 @@ def proxy_for(url: str) -> str | None:
 
     parts = urlsplit(url)
     proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
-    return f"http://{proxy}" if proxy and "//" not in proxy else proxy  # HOST:PORT alone is usual, too
+    return f"http://{proxy}" if proxy and "//" not in proxy else proxy  # HOST:PORT alone is also usual

@@ -41,7 +41,7 @@ class SuiteArguments(TypedDict, total=False):
     cluster_by: str | None
     """a label; cases with the same value belong together, for every interval and test: Clusters"""
     abstained: Literal["fell", "allowed"] | None
-    """in thresholds, and in comparisons with a baseline in which the case had a score, what an answer counts as that leaves nothing to score: `fell`, the worst value; `allowed`, nothing"""
+    """what an answer that leaves nothing to score counts as in thresholds, and where the baseline has a score: `fell`, the worst value; `allowed`, nothing"""
     mode: Literal["items", "bulk", "test"] | None
     """`items`: one test per case; `bulk`: one test for the whole suite: Large suites; `test`: none, since only Python tests run the cases"""
     repeats: int | Mapping[str, Any] | None
@@ -387,7 +387,7 @@ def emotion_cause(
     "1_some words"]`` in Subtask 1 (then ``input`` is the list of utterances) and ``["3_surprise", "1"]`` in Subtask
     2, or an official conversation object. ``prediction`` is a list of pairs, ``["3_surprise", "1_21_27"]`` or
     ``["3_surprise", "1"]``, or an object that has it as ``emotion-cause_pairs``. The spelling ``["U3_Surprise",
-    "U1_21_27"]`` is read, too. A predicted pair that cannot be read is malformed and counts nowhere; the others are
+    "U1_21_27"]`` is also read. A predicted pair that cannot be read is malformed and counts nowhere; the others are
     scored.
 
     Pairs are unique within a conversation; repeated ones count once. Pairs of neutral utterances count nowhere.
@@ -427,7 +427,7 @@ def emotion_cause(
             order, takes the first gold span left that it overlaps.
         utterances: Whether to report ``emotion_precision``, ``_recall`` and ``_f1``, over utterances that have an
             emotion, and ``cause_...``, over those that are causes, as `cal_prf` does. Objects may have a label for each
-            utterance as ``emotions`` and ``causes``, and then need no pairs; otherwise the pairs say it.
+            utterance as ``emotions`` and ``causes``, and then need no pairs; if not, the pairs say it.
 
     Raises:
         ValueError: An option is set in the other subtask.
@@ -709,7 +709,7 @@ def narrative(
         weights: Component to weight in `overall_score`; 1 where not given.
         components: More components: name to an evaluator, the name of a registered one, or ``package.module:Class``.
             Each gets the whole documents; its first metric, in [0, 1], is its score.
-        relationship_score: ``pairs``: ``relationship_f1``; ``labelled``: ``labelled_f1``, which needs the levels too.
+        relationship_score: ``pairs``: ``relationship_f1``; ``labelled``: ``labelled_f1``, which needs the levels.
         match: ``strict``: only main names count, no aliases.
         pairing: ``many``: relationships between the same characters are paired many-to-many.
         repair_spans: As in `narrative.text_span`.
@@ -717,7 +717,7 @@ def narrative(
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
         tolerance: As in `narrative.text_span`.
         relationship_taxonomy: File of your own with the labels of relationships; ``None``: the shipped one.
-        sentiment_taxonomy: The same for sentiments; their polarity is read there, too.
+        sentiment_taxonomy: The same for sentiments; their polarity is read there.
         action_taxonomy: The same for actions.
 
     Raises:
@@ -790,7 +790,7 @@ def narrative_relationships(
 
     With ``pairing: many`` every relationship between the same characters is found, however many there are of it.
 
-    * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage`` too;
+    * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage``;
     * ``labelled_*``: a pair counts if it has every level that gold gives;
     * ``level1_accuracy``, ``level2_accuracy``: over the pairs whose gold has the level; none predicted is wrong.
 
@@ -1091,7 +1091,7 @@ def text(
     the value of a suite is the mean over its cases. A blank side scores 0 (exact match: two blank sides are equal).
 
     A metric whose tokenizer cannot see any reference that has text is undefined; a reference without token is left out
-    if others have some. A prediction without token scores 0, whatever its script: it shares no word with a reference.
+    if others have some. A prediction without token scores 0 with any script: it shares no word with a reference.
 
     Args:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.
@@ -1156,7 +1156,7 @@ def tools(
         before: What must be approved before a tool is called: by a call of another tool, or by the user.
         says_did_not: Pattern of a tool to what claims, in a message, that it was called; found, unless it was.
         schemas: Name of a tool to the JSON Schema of its arguments.
-        schemas_file: File with these, or with definitions of tools as they are sent to models.
+        schemas_file: File with these, or with definitions of tools as sent to models.
     """
 
 def user_drift(

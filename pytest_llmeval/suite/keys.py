@@ -171,9 +171,8 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     abstained: Annotated[
         Abstention,
         Key(
-            "in thresholds, and in comparisons with a baseline in which the case had a score, what an answer counts as "
-            "that [leaves nothing to score](regressions.md#what-is-compared): `fell`, the worst value; `allowed`, "
-            "nothing",
+            "what an answer that [leaves nothing to score](regressions.md#what-is-compared) counts as in thresholds, "
+            "and where the baseline has a score: `fell`, the worst value; `allowed`, nothing",
             "`fell`",
         ),
     ] = "fell"

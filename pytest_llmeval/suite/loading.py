@@ -220,7 +220,7 @@ class _Loader(SettingsReader):
             self.fault(("reference",), unknown_name("system", entry.reference, names))
 
     def _top_level(self) -> SuiteEntry:
-        """Check the top level, and drop what is wrong there so that faults further down are reported too."""
+        """Check the top level, and drop what is wrong there so that faults further down are also reported."""
         data = self.document.data
         if not isinstance(data, Mapping):
             self.fault((), f"found {describe(data)}, expected a mapping with 'evaluators' and 'cases' or 'source'")

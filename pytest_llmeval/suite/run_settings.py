@@ -50,7 +50,7 @@ class CaseSample(Struct, frozen=True):
         cases: How many.
         total: Of how many.
         by: The label of the strata; ``None`` if there is only one.
-        weights: Case id to how many cases it stands for, in means of all; those that stand for as many as the mean of
+        weights: Case id to how many cases it represents, in means of all; those that represent as many as the mean of
             them are left out.
     """
 
@@ -92,7 +92,7 @@ def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str
 
     Within a stratum the cases with the smallest digests of seed and id are drawn. So the same file gives the same
     sample, and a case that is added takes the place of one other at most, besides those that move between strata with
-    their sizes. Cases that always run are in every sample, and stand for themselves.
+    their sizes. Cases that always run are in every sample, and represent themselves.
     """
     if len(cases) <= settings.cases:
         return None

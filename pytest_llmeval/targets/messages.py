@@ -151,7 +151,7 @@ def predictions_in(
         response: Where to find the predictions.
         count: How many inputs were sent.
         redactor: Makes parts of the reply fit for reasons.
-        listed: Whether they were sent as a list; otherwise there is one, and `response` names its prediction.
+        listed: Whether they were sent as a list; if not, there is one, and `response` names its prediction.
 
     Raises:
         WrongCountError: The results have no ids, and there are more or fewer than inputs.

@@ -43,11 +43,11 @@ async def call_target(
         value: The input.
         timeout: Seconds that the target may take; ``None`` waits for ever.
         run: Calls a plain target that has no time limit; default: in a thread of its own, which can be left behind.
-        can_be_left: Whether `run` calls in a thread that can be left behind, and so takes one with a time limit, too.
+        can_be_left: Whether `run` calls in a thread that can be left behind, and so takes one with a time limit.
 
     Raises:
         PredictionError: It took longer than the limit, called ``sys.exit``, or does not take the input alone.
-        BaseException: Whatever the target raises.
+        BaseException: Any error of the target.
     """
     import asyncio
 
@@ -457,7 +457,7 @@ async def within(world: World, work: Callable[[], Awaitable[_T]]) -> _T:
 
     Raises:
         PredictionError: The world cannot be set up or torn down.
-        BaseException: Whatever `work` raises.
+        BaseException: Any error of `work`.
     """
     try:
         await world.set_up()

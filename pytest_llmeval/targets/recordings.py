@@ -147,11 +147,11 @@ class Recordings:
         return Recordings(self.path, self.mode, None, rows)
 
     def rows_of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
-        """Yield all rows of a suite or of one variant of it, whatever the mode."""
+        """Yield all rows of a suite or of one variant of it in every mode."""
         yield from (row for place, row in self._rows.items() if place[:2] == (suite, variant))
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all rows, whatever the mode."""
+        """Yield all rows in every mode."""
         yield from self._rows.values()
 
     def keep(self, row: Mapping[str, Any]) -> None:

@@ -71,7 +71,7 @@ class WorkspaceSpec:
 
     Attributes:
         folder: A folder next to the suite that is copied; ``None`` for an empty one.
-        copy: Files and folders next to the suite that are copied, too, to their places in the workspace.
+        copy: Files and folders next to the suite that are also copied, to their places in the workspace.
         environment: Variables of the command.
         environment_from: Variables of this process that it has as well, such as one with a key.
         must_not_read: Files and folders next to the suite that the command must not read: an answer that shows their

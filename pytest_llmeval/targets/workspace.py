@@ -39,7 +39,7 @@ class WorkspaceTarget(BatchTarget):
     and write what the user can. All that it started is killed when it ends, on Linux also what has left its group.
 
     Args:
-        command: The program and its arguments; ``{input}`` stands for the input, which is on stdin otherwise.
+        command: The program and its arguments; ``{input}`` is the input, which is on stdin by default.
         spec: The workspace.
         folder: Of the suite file, to which paths are relative.
         timeout: Seconds of a case; ``None`` waits for ever.

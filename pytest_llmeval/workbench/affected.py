@@ -119,7 +119,7 @@ class Repository:
         return [f"origin/{name}"] if name else []
 
     def changed_approvals(self, commit: str) -> set[Path]:
-        """Return the files of approved runs that a commit does not have as they are now; ignored ones are none.
+        """Return the files of approved runs that a commit does not have in their current form; ignored ones are none.
 
         Raises:
             GitError: git has no answer: a run that took that for "none" would carry what was not approved.
@@ -318,7 +318,7 @@ class AffectedCases:
         return self.repository.last_change(name, self.commit) or "no commit of this branch"
 
     def _refused(self, key: SuiteKey, suite: Suite) -> str:
-        """Say why nothing of a suite can be carried over whatever has changed, or nothing."""
+        """Say why nothing of a suite can be carried over after any change, or nothing."""
         if key.test:
             return "a Python test answers"
         if self.terms.mutates:

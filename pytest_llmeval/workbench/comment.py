@@ -324,7 +324,7 @@ class _Sheet:
             lines: The first of them.
             noun: What is counted.
             total: How many there are of it; as many as lines, if ``None``.
-            counts: How many each line stands for; one each, if empty.
+            counts: How many each line represents; one each, if empty.
         """
         every = list(lines)
         fitting: list[str] = []

@@ -129,7 +129,7 @@ def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[
 
 
 def compare_runs(run: RunReport, baseline: RunReport) -> ReportComparison:
-    """Compare two runs over the cases that ran in both; failing cases of one alone got worse, too."""
+    """Compare two runs over the cases that ran in both; failing cases of one alone got worse."""
     comparison = ReportComparison()
     pairs, alone = pair_suites(run.suites, baseline.suites, named=False)
     for suites, where in zip(alone, ("this run", "the baseline"), strict=True):

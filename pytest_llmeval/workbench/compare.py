@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _COMPARE = (
     "Compare two runs over the cases that ran in both, by the metrics that the suite gates or names. The exit code is "
-    "1 if a drop larger than --max-drop is significant, and 2 if a report cannot be used, a metric is unknown, or a "
+    "1 if a drop larger than --max-drop is significant. It is 2 if a report cannot be used, a metric is unknown, or a "
     "suite has nothing to compare."
 )
 

@@ -201,8 +201,8 @@ def _remeasured(recorded: SuiteReport, suite: Suite) -> Iterator[tuple[str, str]
 
 _DECIDE = (
     "Apply the thresholds and gates of a suite file to the scores of a report, without running anything. The exit code "
-    "is 0 if all cases and gates pass, 1 if one fails, 2 if a file cannot be used, and 3 if nothing fails but the "
-    "report lacks data for some decisions: new metrics, other cases, or a baseline."
+    "is 0 if all cases and gates pass, 1 if one fails, and 2 if a file cannot be used. It is 3 if nothing fails but "
+    "the report lacks data for some decisions: new metrics, other cases, or a baseline."
 )
 _UNDECIDED = 3
 _MOST_LISTED = 20

@@ -89,7 +89,7 @@ def environment_findings() -> Iterator[Finding]:
     yield Finding("ok", f"{_OURS} {__version__}, Python {platform.python_version()}")
     foreign = _version(_FOREIGN)
     if foreign is not None:
-        text = f"the distribution {_FOREIGN} {foreign} is installed, too; both provide the package pytest_llmeval"
+        text = f"the distribution {_FOREIGN} {foreign} is also installed; both provide the package pytest_llmeval"
         fix = f"pip uninstall -y {_FOREIGN} && pip install --force-reinstall --no-deps {_OURS}"
         yield Finding("failing", text, [fix])
     yield from _dependencies()
@@ -249,7 +249,7 @@ _TARGET_FAULT: Final = "target cannot be loaded: "
 def pytest_collection_finish(session: Any) -> None:
     """Load the targets in Python that a run would call; a hook of the pytest that plans the run.
 
-    Only there do conftests and settings have told Python where modules are.
+    Only there do conftests and settings have shown Python where modules are.
     """
     from pytest_llmeval.plugin.plan import planned_cases
     from pytest_llmeval.targets.python import load_target

@@ -34,7 +34,7 @@ class AllowEntry:
     """One thing that may be asked less of.
 
     Attributes:
-        finding: ``FILE::SUBJECT`` as the command prints it; ``*`` and ``?`` stand for any characters.
+        finding: ``FILE::SUBJECT`` as the command prints it; ``*`` and ``?`` match any characters.
         reason: For readers of the pull request.
     """
 
@@ -73,10 +73,10 @@ class Ruling(NamedTuple):
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Compare the evaluations of the working tree with those of the commit that a branch left: thresholds and gates "
-        "lowered or removed, expected answers, labels and cases changed or deleted, checks weakened, skips and excuses "
-        "added, scores approved, judges changed, wrong answers no longer noticed. Suites are compared as they "
-        "are loaded; nothing is run, and no judge is asked. The exit code is 1 if there is a finding that is not "
+        "Report where the evaluations of the working tree are weaker than those of the commit that a branch left. "
+        "Examples: thresholds and gates lowered or removed, expected answers changed, cases deleted, checks weakened, "
+        "skips added, scores approved, judges changed. Suites are compared after loading; nothing is run, and no judge "
+        "is asked. The exit code is 1 if there is a finding that is not "
         "allowed, and 2 if the states cannot be compared."
     )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
@@ -142,8 +142,8 @@ def _allowed(path: Path, folder: Path, commit: str, base: Path) -> Sequence[Allo
             user = _NO_REPLY.match(author)
             if author.lower() not in owners and (user is None or f"@{user['user']}".lower() not in owners):
                 raise LlmevalError(
-                    f"{path}: found a change by {author}, expected one by an owner that CODEOWNERS of the base names: "
-                    "a mail address, or a user whose commits have a noreply address (teams cannot be looked up)"
+                    f"{path}: found a change by {author}, expected one by an owner in CODEOWNERS of the base: a mail "
+                    "address, or a user whose commits have a noreply address (teams cannot be looked up)"
                 )
     entries: Sequence[AllowEntry] = content.allow
     return entries

@@ -146,7 +146,7 @@ class ProjectInputs:
     def _unknown(
         self, suite: Suite, ways: Iterable[Suite], closure: Closure, declared: Iterable[Path]
     ) -> Iterator[str]:
-        """Yield what cannot be followed, unless the suite declares inputs that stand for it."""
+        """Yield what cannot be followed, unless the suite declares inputs that represent it."""
         declares_code = any(each.suffix == ".py" for each in declared)
         if not declares_code:
             yield from closure.unknown
@@ -186,7 +186,7 @@ class ProjectInputs:
     def _digest(self, path: Path) -> str:
         if path not in self._files:
             try:
-                content = path.read_bytes().replace(b"\r\n", b"\n")  # whatever git made of line ends
+                content = path.read_bytes().replace(b"\r\n", b"\n")  # even if git changed line ends
                 self._files[path] = sha256(content).hexdigest()[:16]
             except OSError as error:
                 self._files[path] = f"not read: {error.strerror}"

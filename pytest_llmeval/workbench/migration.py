@@ -93,7 +93,7 @@ class Migration:
         old: By the judge so far.
         new: By the judge to come.
         left_out: Case id to the reason why it is not compared.
-        calls: How often the new judge was called, about these cases, too.
+        calls: How often the new judge was called, about these cases.
         shifts: Evaluator label to metric, or statistic of it, to how far it moves.
     """
 
@@ -257,14 +257,14 @@ def measured_shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str,
 
 
 def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) -> Shift:
-    """Note where a metric is computed otherwise by the new judge: it writes the steps of criteria for itself."""
+    """Note where a metric is computed differently by the new judge: it writes the steps of criteria for itself."""
     if old is None or new is None or old.signature == new.signature:
         return shift
     return replace(shift, before=old.signature, after=new.signature)
 
 
 def _moved(pairing: RunPairing, names: Sequence[str], suite: Suite) -> dict[str, Shift]:
-    """Return how far metrics move, as far as that can be told: from two cases on, with a score from both judges."""
+    """Return how far metrics move, if known: from two cases on, with a score from both judges."""
     from pytest_llmeval.gates.statistics.compare import differences
 
     shifts: dict[str, Shift] = {}
@@ -326,7 +326,7 @@ def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement
 def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str]]:
     """Write what a migration measured into the score file.
 
-    The difference is measured on the approved answers alone: of others, the judges may differ otherwise.
+    The difference is measured on the approved answers alone: of others, the judges may differ.
 
     Returns:
         How messages name the file, and what to keep in mind.

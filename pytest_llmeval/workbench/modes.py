@@ -36,9 +36,9 @@ _WIDTH = 70
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Print the failure modes that people noted in a review: the share of the answers that have each, with its 95 % "
-        "interval by the probabilities of the draw, notes as examples, the shares by run, system or label, how far "
-        "people agree, and how surely a mode that nobody has noted would have been seen."
+        "Print the failure modes that people noted in a review: the share of answers that have each, its 95 % interval "
+        "and examples. The output also has the shares by run, system or label, the agreement of people, and the "
+        "probability that an unnoted mode would have been seen."
     )
     parser.add_argument(
         "files", type=Path, nargs="*", metavar="FILE", help=f"files of notes (default: {MODES_FILE})", default=None
@@ -106,7 +106,7 @@ class ModeShare(NamedTuple):
 def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], confidence: float = _CONFIDENCE) -> list[ModeShare]:
     """Return the share of each mode among the answers from which the notes were drawn.
 
-    An answer stands for as many as the inverse of its probability says (Hájek 1971); people who differ about it count
+    An answer represents as many as the inverse of its probability says (Hájek 1971); people who differ about it count
     with equal parts. The interval is Wilson's with as many answers as an even draw would need for the same variance.
 
     Args:

@@ -22,9 +22,9 @@ _CACHE = ".llmeval/mutants.sqlite3"
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Change the recorded answers of a suite in ways that make them wrong, score the mutants with the suite's own "
-        "evaluators, checks, thresholds and gates, and list which kinds it does not notice. Equivalent rewrites, which "
-        "must not fail, are tried as well. No target is asked, and no judge without --judges."
+        "Make recorded answers of a suite wrong, and score the mutants with its own evaluators, checks, thresholds and "
+        "gates. Kinds that it does not notice are listed. Equivalent rewrites, which must not fail, are also tried. No "
+        "target is asked, and no judge without --judges."
     )
     parser.add_argument(
         "suite", type=Path, nargs="?", metavar="SUITE", help="a suite file whose cases have predictions"

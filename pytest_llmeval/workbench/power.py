@@ -157,7 +157,7 @@ def _detectable(plan: "Plan", drop: float | None) -> str:
 
 
 def _within(plan: "Plan") -> "list[Plan]":
-    """Return the plan; of a gate that weighs many runs, with fewer of them too."""
+    """Return the plan; of a gate that weighs many runs, with fewer of them."""
     return [replace(plan, runs=each) for each in WATCHED_RUNS] if plan.runs else [plan]
 
 

@@ -53,7 +53,7 @@ class RagSuite(NamedTuple):
         cases: How many cases it has.
         approves: Whether its gates compare with an approved run.
         judge: The model that it asks; ``None`` if it asks none.
-        replays: Whether CI replays recorded verdicts; otherwise it asks the model, and has its key.
+        replays: Whether CI replays recorded verdicts; if not, it asks the model, and has its key.
     """
 
     path: str
@@ -342,7 +342,7 @@ def _evaluators(findings: _Findings) -> Iterator[str]:
         }
         yield from (f"    # {name}: {meaning[name]}" for name in claims)
     elif findings.has_passages:
-        yield "# With a judge, claims of the answer are held against the passages:"
+        yield "# With a judge, claims of the answer are checked against the passages:"
         yield "#   - claims: {metrics: [faithfulness]}"
         yield "# judge: {model: 'openai:MODEL', temperature: 0}"
 

@@ -153,7 +153,7 @@ class _ModuleReader(ast.NodeVisitor):
         self.module.imports.append(Import(node.module or "", names, node.level, bool(self._optional), node.lineno))
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """Leave the path that a name stands for to the places where the name is used."""
+        """Leave the path that a name represents to the places where the name is used."""
         if _name_of(node.targets[0]) in self.module.folders and self._is_path(node):
             self._visit_within(node.value)
         else:

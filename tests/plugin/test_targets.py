@@ -156,8 +156,8 @@ def test_a_target_that_cannot_be_had_is_one_clear_line_per_case(project: "Projec
     )
     no_import = "module {!r} cannot be imported: ModuleNotFoundError: No module named {!r}"
     no_target = (
-        "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its source or of "
-        "llmeval score, or 'target' to the suite, or define llmeval_target in a conftest.py"
+        "no prediction and no target: add 'prediction' to the case or 'target' to the suite, or define "
+        "llmeval_target in a conftest.py"
     )
     assert reasons == {
         "absent": (

@@ -217,7 +217,7 @@ def test_a_faulty_system_is_no_unknown_opponent(world: World) -> None:
 
 def test_names_that_mean_something_else_are_no_systems(world: World) -> None:
     text = SUITE.replace("small:", "reference:").replace("APP", world.app).replace("AGAINST", "reference")
-    with pytest.raises(Exception, match="'reference', which is a system of the suite too"):
+    with pytest.raises(Exception, match="'reference', which is also a system of the suite"):
         load_text(text, world.folder)
     without = "evaluators: [pairwise: {against: systems}]\ncases: [{id: one, input: one, prediction: x}]\n"
     with pytest.raises(Exception, match="unknown opponent 'systems'"):

@@ -191,7 +191,7 @@ def test_what_keeps_pytest_from_starting_is_named(doctor: Doctor, tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("pytest-llmeval", "the distribution pytest-llmeval 1.0 is installed, too"),
+        ("pytest-llmeval", "the distribution pytest-llmeval 1.0 is also installed"),
         ("pytest-snapshot", "the plugin pytest-snapshot 1.0: it defines --snapshot-update"),
     ],
 )

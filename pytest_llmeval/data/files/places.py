@@ -285,7 +285,7 @@ def input_files(folder: Path, pattern: str) -> list[Path]:
 def matching_files(folder: Path, pattern: str) -> list[Path]:
     """Return the files that a pattern matches, sorted.
 
-    ``**`` stands for any number of folders. Wildcards match no hidden names and do not follow links to folders.
+    ``**`` matches any number of folders. Wildcards match no hidden names and do not follow links to folders.
 
     Args:
         folder: What the pattern is relative to, if it is not absolute.

@@ -201,7 +201,7 @@ def rewrite(path: Path, make: Callable[[], str]) -> bool:
 
     Args:
         path: The file; its folder is made.
-        make: Reads the file, if it is there, and returns its new text; no text stands for no file. Called again under
+        make: Reads the file, if it is there, and returns its new text; no text represents no file. Called again under
             the lock where something changes.
 
     Returns:

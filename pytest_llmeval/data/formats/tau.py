@@ -21,7 +21,7 @@ _ANSWERS: Final = f'join(`"\\n"`, {_REPLIES} || [answer || @])'
 """All that the assistant said in a transcript; an answer without messages is all."""
 
 _RESPOND: Final = "respond"
-"""In tau-bench, what an agent says is an action, too."""
+"""In tau-bench, what an agent says is an action."""
 
 
 @dataclass(frozen=True)

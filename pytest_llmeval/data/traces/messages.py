@@ -362,7 +362,7 @@ def value_of(span: TraceSpan, which: Literal["input", "output"]) -> str:
 
 
 def _parsed(value: Any) -> Any:
-    """Return the data of JSON text; other values as they are."""
+    """Return the data of JSON text; other values unchanged."""
     if not isinstance(value, str) or value[:1] not in ("[", "{", '"'):
         return value
     try:

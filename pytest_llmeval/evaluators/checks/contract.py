@@ -126,7 +126,7 @@ class CheckKind:
         meaning: When it is met, in one line.
         argument: The type of its argument; ``None`` for a kind that takes none.
         prepare: Turns an argument into a test, once per suite; raises `ValueError` for one that cannot be used.
-        each: Whether a list stands for one check of each item.
+        each: Whether a list represents one check of each item.
         schema: Whether the argument is a JSON Schema, or the name of a file that holds one.
         optional: Whether the argument may be left out.
         on: What it looks at where the entry does not say; ``None`` for the answer.

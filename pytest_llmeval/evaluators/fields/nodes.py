@@ -348,7 +348,7 @@ class AnyValue(Plain):
 
 @dataclass(frozen=True)
 class Elements(FieldNode):
-    """A list whose elements are aligned, whatever their order, and compared.
+    """A list whose elements are aligned in any order, and compared.
 
     Without a key, the alignment is one of those in which the most fields agree. Elements that agree in no field are
     not aligned.

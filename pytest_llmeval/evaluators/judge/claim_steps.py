@@ -200,7 +200,7 @@ class Unknown:
 
     Attributes:
         reason: Why.
-        errored: Whether something failed; otherwise there is nothing to judge.
+        errored: Whether something failed; if not, there is nothing to judge.
         abstained: Whether it is the answer that leaves nothing to judge.
     """
 

@@ -300,10 +300,10 @@ _KEYS = {"reference", "human", _ANSWER}
 OTHER_ANSWER = "the scores of people are of another answer"
 
 _OVER, _OVER_SQUARE = "overweight", "overweight_square"
-"""Counts of labelled cases that stand for more than themselves: their weights and the squares of these, less 1 each."""
+"""Counts of labelled cases that represent more than themselves: their weights and the squares of these, less 1 each."""
 
 _STALE_OVER = "stale_overweight"
-"""Count of cases whose labels are of other answers, by how much they stand for more than themselves."""
+"""Count of cases whose labels are of other answers, by how much they represent more than themselves."""
 
 REVIEW_AGAIN = "llmeval review --again"
 
@@ -334,7 +334,7 @@ def without_people(case: Case) -> Case:
 
 
 def people_of(expected: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the scores of all people; one score stands for a list of it."""
+    """Return the scores of all people; one score represents a list of it."""
     human = expected.get("human")
     return human if isinstance(human, list) else [human]
 
@@ -355,9 +355,9 @@ class PeopleScores(NamedTuple):
 
     Attributes:
         scores: One per person, on the scale of the mode; empty where nobody scored this answer.
-        weight: How many cases it stands for: the inverse of the probability with which it was chosen.
+        weight: How many cases it represents: the inverse of the probability with which it was chosen.
         bound: Whether all of the scores name the answer.
-        stale: How many cases it stands for if all of its scores are of another answer; 0 if not.
+        stale: How many cases it represents if all of its scores are of another answer; 0 if not.
     """
 
     scores: Sequence[float] = ()
@@ -375,7 +375,7 @@ class PeopleScores(NamedTuple):
         return cls([float(score) for score in people_of(expected)], bound=expected.get(_ANSWER) is not None)
 
     def joined(self, other: "PeopleScores") -> "PeopleScores":
-        """Return the scores of both: a case that was chosen twice stands for as many as both together."""
+        """Return the scores of both: a case that was chosen twice represents as many as both together."""
         if self.scores and other.scores:
             scores = [*self.scores, *other.scores]
             return PeopleScores(scores, self.weight + other.weight, self.bound and other.bound)
@@ -453,17 +453,17 @@ class HumanLabels:
 
 
 def weight_counts(weight: float) -> dict[str, float]:
-    """Count by how much a case stands for more than itself; nothing where it does not."""
+    """Count by how much a case represents more than itself; nothing where it does not."""
     return {} if weight == 1 else {_OVER: weight - 1, _OVER_SQUARE: weight**2 - 1}
 
 
 def _labels_weight(sums: "Sums") -> "FloatArray":
-    """Return how many cases the labelled ones stand for."""
+    """Return how many cases the labelled ones represent."""
     return sums["labelled"] + sums[_OVER]
 
 
 def _missing_weight(sums: "Sums") -> "FloatArray":
-    """Return how many cases those stand for whose labels are of other answers."""
+    """Return how many cases those represent whose labels are of other answers."""
     return sums["stale"] + sums[_STALE_OVER]
 
 
@@ -498,7 +498,7 @@ def excess_counts(name: str, judge: float, people: float, weight: float = 1.0) -
         name: Of the counts.
         judge: The judge's score, from 0 to 1.
         people: That of people, from 0 to 1.
-        weight: How many cases the labelled one stands for.
+        weight: How many cases the labelled one represents.
     """
     excess = people - judge
     return {
@@ -516,7 +516,7 @@ def missing_counts(scores: Mapping[str, float], weight: float) -> dict[str, floa
 
     Args:
         scores: Name of the counts of `excess_counts` to the judge's score of this answer, from 0 to 1.
-        weight: How many cases it stands for.
+        weight: How many cases it represents.
     """
     over = {} if weight == 1 else {_STALE_OVER: weight - 1}
     return {"stale": 1, **over, **{f"{name}_missing_judge": weight * judge for name, judge in scores.items()}}

@@ -132,7 +132,7 @@ class Pairwise(JudgedEvaluator):
         """
         if ambiguous := {REFERENCE, APPROVED, SYSTEMS}.intersection(self._named, systems):
             name = min(ambiguous)
-            raise EvaluatorError(f"found {name!r}, which is a system of the suite too: give the system another name")
+            raise EvaluatorError(f"found {name!r}, which is also a system of the suite: give the system another name")
         known = [*systems, REFERENCE, APPROVED, *([SYSTEMS] if systems else [])]
         for name in self._named:
             if name not in known:

@@ -128,7 +128,7 @@ def average(margins: Margins, kind: str) -> "dict[str, FloatArray]":
 
     Returns:
         ``precision``, ``recall`` and ``f1``; NaN where no label takes part. Without gold, recall of ``micro``
-        and everything of ``weighted`` are NaN too.
+        and everything of ``weighted`` are also NaN.
     """
     import numpy as np
 
@@ -193,7 +193,7 @@ def matthews(margins: Margins) -> "FloatArray":
     import numpy as np
 
     # Gold and predictions have the same total; each is summed by itself, so that a single label leaves
-    # exactly 0 whatever the rounding of weighted counts.
+    # exactly 0 despite the rounding of weighted counts.
     gold, predicted = margins.gold.sum(axis=0), margins.predicted.sum(axis=0)
     covariance = margins.hits.sum(axis=0) * gold - (margins.gold * margins.predicted).sum(axis=0)
     spread = (gold**2 - (margins.gold**2).sum(axis=0)) * (predicted**2 - (margins.predicted**2).sum(axis=0))

@@ -248,7 +248,7 @@ _PARAMETERS = ("parameters", "input_schema", "inputSchema", "parameters_json_sch
 
 
 def read_schemas(path: Path) -> Mapping[str, Any]:
-    """Read a JSON or YAML file: tool to JSON Schema, or a list of definitions as they are sent to models.
+    """Read a JSON or YAML file: tool to JSON Schema, or a list of definitions as sent to models.
 
     Raises:
         EvaluatorError: The file cannot be read, or has another form.

@@ -140,7 +140,7 @@ def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
 
 
 def in_turns(case: Case, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    """Return the calls of a conversation, each with its turn; as they are where the messages do not say it."""
+    """Return the calls of a conversation, each with its turn; unchanged where the messages do not say it."""
     try:
         steps = read_steps(messages_of(case) or ())
     except (MissingTraceError, PredictionError):

@@ -76,7 +76,7 @@ class Tools(Evaluator):
         before: What must be approved before a tool is called: by a call of another tool, or by the user.
         says_did_not: Pattern of a tool to what claims, in a message, that it was called; found, unless it was.
         schemas: Name of a tool to the JSON Schema of its arguments.
-        schemas_file: File with these, or with definitions of tools as they are sent to models.
+        schemas_file: File with these, or with definitions of tools as sent to models.
     """
 
     name = "tools"

@@ -19,7 +19,7 @@ _ALWAYS: Final = {"any_of": [{"empty": True}, {"not_empty": True}]}
 
 
 class RefusedThereError(LeftOutError):
-    """promptfoo raises an error in place of a verdict, so the whole case fails, whatever its threshold."""
+    """promptfoo raises an error in place of a verdict, so the whole case fails with any threshold."""
 
 
 @dataclass
@@ -34,11 +34,11 @@ class Outcome:
         expected: Right answers that the metric compares with.
         judged: Whether a judge decides.
         members: Of a set: the outcomes of its assertions, each with its weight.
-        fails_case: Whether the case fails for it, whatever its threshold.
+        fails_case: Whether the case fails for it with any threshold.
         weightless: Whether its weight is 0, so that it decides nothing.
         fate: `Fate.SAME` or `Fate.NEAR`.
         text: Its meaning here.
-        differences: Answers that it judges otherwise.
+        differences: Answers that it judges differently.
     """
 
     entry: dict[str, Any] | None = None

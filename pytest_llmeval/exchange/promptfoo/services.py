@@ -63,7 +63,7 @@ class ImportedService:
         identifier: Name of the provider in the source.
         path: Its place.
         ledger: Of its file.
-        differences: Replies that are judged otherwise.
+        differences: Replies that are judged differently.
         prompts: Labels of its prompts; ``None`` for all.
     """
 
@@ -203,7 +203,7 @@ def _body(config: Mapping[str, Any]) -> Any:
 
 
 def _response(config: Mapping[str, Any]) -> tuple[str, list[VerdictDifference]]:
-    """Return the path of the answer in a reply, and the replies that are judged otherwise."""
+    """Return the path of the answer in a reply, and the replies that are judged differently."""
     code = config.get("transformResponse") or config.get("responseParser")
     if code is None:
         return "", [_STATUS, _NO_JSON]

@@ -333,7 +333,7 @@ class TestReader:
                 lost[name] = str(error)
         number = math.prod(map(len, values.values()))
         if number > _MOST_EXPANDED:
-            yield {}, {"vars": f"they stand for {number} cases, more than {_MOST_EXPANDED}"}
+            yield {}, {"vars": f"they expand to {number} cases, more than {_MOST_EXPANDED}"}
             return
         for combination in product(*values.values()):
             raw = dict(zip(values, combination, strict=True))

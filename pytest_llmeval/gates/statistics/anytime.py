@@ -1,7 +1,7 @@
 """Watching many runs against one baseline: evidence of a drop whose alarm is right whenever one looks.
 
 A run's drop has two parts of noise: its own, and that of the baseline, which all runs share. So each run tells how
-lucky the baseline was. Most commits change few answers, so neighbouring runs share noise, too: scores wander, and a
+lucky the baseline was. Most commits change few answers, so neighbouring runs share noise: scores wander, and a
 run of bad luck lasts. Runs that are as good as the baseline are modelled as an autoregressive process: `r` is the
 correlation of the noise of neighbouring runs, and the variance of their difference, by the differences of cases, is
 ``(1 - r) * s ** 2``, where `s` is the deviation of the drop between two independent runs. How much more than

@@ -528,7 +528,7 @@ def found_drop(evidence: Evidence, gate: TestedChange, metric: Metric, *, collap
         evidence: The evidence.
         gate: A gate with the rule ``significant_drop``.
         metric: Its metric.
-        collapses: Whether the gate fails by a collapse of half of the units, too.
+        collapses: Whether the gate also fails by a collapse of half of the units.
 
     Returns:
         ``None`` if no possible drop is found, or how much the difference scatters is not known.

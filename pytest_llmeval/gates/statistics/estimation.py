@@ -34,7 +34,7 @@ _APART = 11
 """Keeps noise apart from the draws of cases, which begin with the same seed."""
 
 MANY_UNITS = 5_000
-"""With more, what a few cases do to a difference is seen by resamples, too."""
+"""With more, what a few cases do to a difference is seen by resamples."""
 
 
 def _nothing() -> FloatArray:

@@ -48,7 +48,7 @@ class Shift:
         value: The difference.
         low: Lower bound.
         high: Upper bound.
-        before: How the old judge's metric is computed, if the new one's is computed otherwise: by other steps, say.
+        before: How the old judge's metric is computed, if the new one's is computed differently: by other steps, say.
         after: How the new judge's is.
         depends: How the difference depends on the score, so that it holds for no other scores; empty if it does not.
         rates: Of scores of 0 and 1: how many of the answers that the old judge passed the new one passes, how many

@@ -96,7 +96,7 @@ def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> 
     there = [name for name in readers if environment.get(name)]
     if len(there) != 1:
         text_of_shard = " and ".join(there) or f"none of {', '.join(readers)}"
-        raise ValueError(f"{text}: found {text_of_shard} in the environment, expected one of them; otherwise give I/N")
+        raise ValueError(f"{text}: found {text_of_shard} in the environment, expected one of them, or I/N")
     index, total = readers[there[0]](environment)
     if total is None and count is None:
         raise ValueError(f"{text}: found {there[0]} without the number of shards, expected auto/N")
@@ -114,7 +114,7 @@ def _slurm(environment: Mapping[str, str]) -> tuple[int, int | None]:
     if remainder:
         raise ValueError(
             f"auto: found {_SLURM}ID={task}, {_SLURM}MIN={first} and {_SLURM}STEP={step}, expected an array in even "
-            "steps, such as --array=1-5; otherwise give I/N"
+            "steps, such as --array=1-5, or I/N"
         )
     return position + 1, count
 
@@ -140,7 +140,7 @@ def groups_of(suite: Suite) -> Mapping[str, str]:
     """Return the id of each case with the name of its group: cases that one shard must have together.
 
     These are the cases of a cluster, and those that a service answers in one request. A group is named after the
-    cluster, or else the id, of its first case; a case that is added at the end leaves all other groups as they are.
+    cluster, or else the id, of its first case; a case that is added at the end leaves all other groups unchanged.
     """
     parts = [(each.cases, each.target) for each in suite.systems.values()] or [(suite.cases, suite.target)]
     cases = {case.id: case for cases, _ in parts for case in cases}

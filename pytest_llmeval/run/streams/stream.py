@@ -201,7 +201,7 @@ def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor 
         while pending:
             yield first()
     except (BrokenExecutor, KeyboardInterrupt) as error:
-        # A pool that breaks, as it does if its processes are interrupted too, stumbles over futures that are cancelled.
+        # A pool breaks if its processes are also interrupted, and then stumbles over cancelled futures.
         pending.clear()
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -298,7 +298,7 @@ def run_predicted(
         key: What results are gathered under.
         executor: Measures blocks; ``None`` for this process.
         recordings: Answers the cases that carry no prediction.
-        explains_all: Whether evaluators say what is wrong with cases that pass, too.
+        explains_all: Whether evaluators also say what is wrong with cases that pass.
 
     Raises:
         LlmevalError: An evaluator asks a judge, or the executor lost its workers.

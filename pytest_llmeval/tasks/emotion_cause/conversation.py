@@ -64,7 +64,7 @@ def gold_pair(
     """Read a gold pair, or a predicted one that quotes the words of its span.
 
     In Subtask 1 it has the words of the span, ``["3_surprise", "1_some words"]``, which `locate_span` finds in the
-    first utterance; or positions like a prediction. Otherwise it is as in `parse_pair`.
+    first utterance; or positions like a prediction. If not, it is as in `parse_pair`.
 
     Args:
         raw: The pair.

@@ -176,7 +176,7 @@ class EmotionCause(Evaluator):
     "1_some words"]`` in Subtask 1 (then ``input`` is the list of utterances) and ``["3_surprise", "1"]`` in Subtask
     2, or an official conversation object. ``prediction`` is a list of pairs, ``["3_surprise", "1_21_27"]`` or
     ``["3_surprise", "1"]``, or an object that has it as ``emotion-cause_pairs``. The spelling ``["U3_Surprise",
-    "U1_21_27"]`` is read, too. A predicted pair that cannot be read is malformed and counts nowhere; the others are
+    "U1_21_27"]`` is also read. A predicted pair that cannot be read is malformed and counts nowhere; the others are
     scored.
 
     Pairs are unique within a conversation; repeated ones count once. Pairs of neutral utterances count nowhere.
@@ -216,7 +216,7 @@ class EmotionCause(Evaluator):
             order, takes the first gold span left that it overlaps.
         utterances: Whether to report ``emotion_precision``, ``_recall`` and ``_f1``, over utterances that have an
             emotion, and ``cause_...``, over those that are causes, as `cal_prf` does. Objects may have a label for each
-            utterance as ``emotions`` and ``causes``, and then need no pairs; otherwise the pairs say it.
+            utterance as ``emotions`` and ``causes``, and then need no pairs; if not, the pairs say it.
 
     Raises:
         ValueError: An option is set in the other subtask.

@@ -358,7 +358,7 @@ def internal_text(pairs: Mapping[int, Sequence[Pair]], *, with_spans: bool = Fal
 
     Args:
         pairs: By conversation.
-        with_spans: Whether to write six numbers for a pair with a span; otherwise pairs that differ in their spans only
+        with_spans: Whether to write six numbers for a pair with a span; if not, pairs that differ in their spans only
             become one.
     """
     rows: list[tuple[int, ...]] = []
@@ -460,7 +460,7 @@ def _placed(file: PairFile, fault: SubmissionFault) -> Fault:
 
 
 def _respelled(pairs: Iterable[Any], subtask: Subtask) -> Iterator[str]:
-    """Yield a note if pairs are spelled otherwise than in official files: the official script may not read them."""
+    """Yield a note if pairs are spelled differently than in official files: the official script may not read them."""
     variants = []
     for raw in pairs:
         with suppress(PairFault):  # of a conversation without gold, which is not scored

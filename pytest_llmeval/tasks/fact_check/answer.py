@@ -42,7 +42,7 @@ def read_verdict(value: Any, *, strict: bool = True) -> str | None:
 
     Args:
         value: The value of the verdict.
-        strict: Whether only the labels themselves count, letter by letter. Otherwise their other names count as well,
+        strict: Whether only the labels themselves count, letter by letter. If not, their other names count as well,
             in any letter case and with any marks around them.
     """
     if not isinstance(value, str) or len(value) > _LONGEST:

@@ -63,7 +63,7 @@ def _trimmed(address: str) -> str:
 
 
 def is_unusual_address(text: str) -> bool:
-    """Return whether a text has a scheme, a host, and no white space, whatever characters follow."""
+    """Return whether a text has a scheme, a host, and no white space before any characters."""
     return _SCHEME.match(text) is not None and not re.search(r"\s", text) and canonical_address(text) is not None
 
 
@@ -151,7 +151,7 @@ _SHORT = 4
 _NARROW = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), 0xFF0E, 0xFF05, 0xFF0B, 0xFF0D)}
 """Full-width digits, point, percent and signs to their usual forms; no place moves."""
 _DIGITS = 40
-"""Longer numbers are compared as they are written."""
+"""Longer numbers are compared as written."""
 
 
 class Quantity(NamedTuple):

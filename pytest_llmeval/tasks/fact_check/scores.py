@@ -39,7 +39,7 @@ def verdict_scores(sums: "Sums", verdicts: Sequence[str]) -> "dict[str, FloatArr
     """Return accuracy, macro F1 over `verdicts`, accuracy by gold verdict, and the cells of the confusion matrix.
 
     A verdict that is neither gold nor predicted takes no part in the macro average. All cells of a gold verdict are
-    there, those that are 0 too, so that a gate can ask for 0; they are NaN where no claim has that verdict.
+    there, those that are also 0, so that a gate can ask for 0; they are NaN where no claim has that verdict.
     """
     import numpy as np
 

@@ -72,7 +72,7 @@ class SavedResults:
         earlier = Path(resume) if resume is not None else None
         path = Path(save) if save is not None else earlier
         if path is not None and path != earlier and path.exists():
-            raise FileExistsError(errno.EEXIST, f"{os.strerror(errno.EEXIST)}; resume= goes on with it", str(path))
+            raise FileExistsError(errno.EEXIST, f"{os.strerror(errno.EEXIST)}; resume= continues it", str(path))
         saved = cls(path)
         if earlier is not None and earlier.exists():
             data = earlier.read_bytes()

@@ -54,7 +54,7 @@ class NarrativeEvaluator(Evaluator):
     Attributes:
         metrics: The names of the metrics, unless a subclass describes them itself.
         normalize: Fold labels of both sides into those of the taxonomies: bilingual, long and short forms, and letter
-            case. Unknown labels stay as they are.
+            case. Unknown labels stay unchanged.
     """
 
     reads = Reads(own_keys=PARTS)

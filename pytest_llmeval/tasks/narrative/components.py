@@ -41,7 +41,7 @@ class Relationships(NarrativeEvaluator):
 
     With ``pairing: many`` every relationship between the same characters is found, however many there are of it.
 
-    * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage`` too;
+    * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage``;
     * ``labelled_*``: a pair counts if it has every level that gold gives;
     * ``level1_accuracy``, ``level2_accuracy``: over the pairs whose gold has the level; none predicted is wrong.
 

@@ -44,7 +44,7 @@ class OwnComponents:
     """Evaluators by the name of their component; the first metric of each is its score.
 
     Attributes:
-        options: Name to an evaluator, the name of a registered one (a conftest's too), or ``package.module:Class``.
+        options: Name to an evaluator, the name of a registered one (a conftest's), or ``package.module:Class``.
         reserved: Names of other components.
 
     Raises:
@@ -160,7 +160,7 @@ class Narrative(NarrativeEvaluator):
         weights: Component to weight in `overall_score`; 1 where not given.
         components: More components: name to an evaluator, the name of a registered one, or ``package.module:Class``.
             Each gets the whole documents; its first metric, in [0, 1], is its score.
-        relationship_score: ``pairs``: ``relationship_f1``; ``labelled``: ``labelled_f1``, which needs the levels too.
+        relationship_score: ``pairs``: ``relationship_f1``; ``labelled``: ``labelled_f1``, which needs the levels.
         match: ``strict``: only main names count, no aliases.
         pairing: ``many``: relationships between the same characters are paired many-to-many.
         repair_spans: As in `narrative.text_span`.
@@ -168,7 +168,7 @@ class Narrative(NarrativeEvaluator):
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
         tolerance: As in `narrative.text_span`.
         relationship_taxonomy: File of your own with the labels of relationships; ``None``: the shipped one.
-        sentiment_taxonomy: The same for sentiments; their polarity is read there, too.
+        sentiment_taxonomy: The same for sentiments; their polarity is read there.
         action_taxonomy: The same for actions.
 
     Raises:

@@ -95,7 +95,7 @@ def _values(value: Any) -> tuple[str, ...]:
 
 
 def _numeric(term: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a term with a number and true or false: the original subtracts months and compares flags as they are."""
+    """Return a term with a number and true or false: the original subtracts months and compares flags unchanged."""
     months, flags = TERM.read(dict(term))
     exact = int(months) if months is not None and months == int(months) else months
     known = dict(zip(("imprisonment", *TERM.flags), (exact, *flags), strict=True))

@@ -382,7 +382,7 @@ class Retrieval(Evaluator):
     def _undefined(
         self, number: int | None, gold: Mapping[str, Mapping[str, float]], *, attributes: bool
     ) -> dict[str, str]:
-        """Return the metrics without a value for a query whatever is retrieved, with reasons."""
+        """Return the metrics without a value for a query with any result, with reasons."""
         reasons: dict[str, str] = {}
         if number is None:
             for task in self._rules:

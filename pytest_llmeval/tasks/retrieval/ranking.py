@@ -40,7 +40,7 @@ def set_counts(
         positives: Number of positives; ``None`` if unknown.
 
     Returns:
-        Per k the hits, whether there is any, and recall and F1 of the query, as far as they are above 0. Recall is
+        Per k the hits, whether there is any, and recall and F1 of the query, if above 0. Recall is
         hits / positives, and 0 without positives; it exceeds 1 where more is relevant than was listed.
     """
     counts: dict[str, float] = {}
@@ -153,7 +153,7 @@ def ranked_counts(
     Returns:
         ``TASK_ndcg@k`` (gain / log2(rank + 1), summed, over the largest possible sum), ``TASK_map@k`` (precision at
         each relevant result within k, summed, over the number of relevant documents) and ``TASK_mrr`` (1 / first
-        relevant rank); all in [0, 1], as far as they are above 0. ``TASK_ranked`` counts the query. The result is
+        relevant rank); all in [0, 1], if above 0. ``TASK_ranked`` counts the query. The result is
         shared, and must not be changed.
     """
     counts: dict[str, float] = {f"{task}_ranked": 1}

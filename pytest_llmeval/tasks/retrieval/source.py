@@ -134,7 +134,7 @@ class _Line(NamedTuple):
 class TrecSource(Source):
     """Judgements in lines ``QUERY 0 DOCUMENT RELEVANCE``, and results in lines ``QUERY Q0 DOCUMENT RANK SCORE TAG``.
 
-    A case is a query, and its id is the query's; the input is that id, too. What is expected are the documents with a
+    A case is a query, and its id is the query's; the input is that id. What is expected are the documents with a
     relevance above 0, the most relevant first. As in trec_eval, results are ordered by score in single precision, equal
     ones by id of the document backwards, and ranks are ignored.
 

@@ -2,7 +2,7 @@
 
 A gate on a mean is a question about a total: of what the scores of all cases have beyond the limit, added up. Cases
 come in a random order, so those that have run are drawn without replacement from a list that is fixed, and what the
-next one adds on average follows from what the total would have to be. Whoever bets at these odds that the total is
+next one adds on average follows from what the total would have to be. Anyone who bets at these odds that the total is
 above 0, and never more than there is, has a capital that is a supermartingale if it is not: the probability that it
 ever reaches x is 1 / x at most, however often one looks (Ville 1939; Waudby-Smith and Ramdas 2020, "Confidence
 sequences for sampling without replacement", and 2023, "Estimating means of bounded random variables by betting").
@@ -53,9 +53,9 @@ def evidence_above(
         sizes: Number of cases of every unit, those to come included, in their order.
         reach: How far below 0 a single case may be, 0 or more.
         known: What is in the total besides the units: of cases that always run.
-        finite: Whether the total is that of the units listed; otherwise that of as many units that are drawn where
-            these were drawn, so that chance in the choice of the cases counts too.
-        inclusive: Whether the evidence may be for a total of 0, too.
+        finite: Whether the total is that of the units listed; if not, that of as many units that are drawn where
+            these were drawn, so that chance in the choice of the cases counts.
+        inclusive: Whether the evidence may be for a total of 0.
 
     Returns:
         The largest evidence up to each unit, from 1 on; infinite once the rest cannot make the total anything else.
@@ -216,7 +216,7 @@ class _Finding(NamedTuple):
         evidence: For the bound, and against it.
         needed: Likewise.
         side: What is to hold; ``None`` where nothing is known of it.
-        fault: Why it fails whatever its scores are.
+        fault: Why it fails with any scores.
     """
 
     group: str

@@ -172,7 +172,7 @@ class Mutation:
                 near = Neighbours(others, labels, self.most, self.suite.evaluators, seed)
                 try:
                     prediction = mutator.change(case, near)
-                except Exception as error:  # noqa: BLE001 (users register mutators: one that fails costs no other)
+                except Exception as error:  # noqa: BLE001 (users register mutators: one that fails affects no other)
                     self._faults.setdefault(mutator.name, []).append(f"case {case.id!r}: {format_error(error)}")
                     continue
                 if prediction is not None and prediction != case.prediction:

@@ -363,7 +363,7 @@ class _MutationResults:
         return any(name in off for name in (*self.deciding, *self.suite.limits(mutant.case), *checks))
 
     def _checks(self) -> Iterator[tuple[str, Any]]:
-        """Yield the evaluators of checks: an unmet one fails its case whatever limits there are."""
+        """Yield the evaluators of checks: an unmet one fails its case under any limits."""
         return ((label, each) for label, each in self.suite.evaluators.items() if each.asserts)
 
     def _unknown(self) -> "_OffMetrics":
@@ -373,7 +373,7 @@ class _MutationResults:
         return _OffMetrics(self.lacking.union(*(self._off(each).names for each in self.originals)))
 
     def _lacking(self) -> frozenset[str]:
-        """Return the metrics of judges that no recorded answer has, whatever the reason: nobody was asked."""
+        """Return the metrics of judges that no recorded answer has: nobody was asked."""
         if not self.is_judged:
             return frozenset()
         import numpy as np

@@ -166,7 +166,7 @@ class Planner:
         return tally
 
     def _add_target_calls(self, tally: _CallTally, job: Job, *, has_target: bool) -> None:
-        """Count the calls for an answer, which are made once, whoever needs it."""
+        """Count the calls for an answer, which are made once, anyone who needs it."""
         place = (job.key, job.case.id, job.repeat)
         if place in self._called:
             return
@@ -222,7 +222,7 @@ class Planner:
         return askings
 
     def _counted(self, tally: _CallTally, question: PanelQuestion) -> Judgement | None:
-        """Count one question, once for each juror; return what became of it if it needs no call, or stands for that."""
+        """Count one question, once for each juror; return what became of it if it needs no call, or represents that."""
         verdicts: dict[str, JurorVerdict] = {}
         while names := question.unanswered(verdicts):
             known = [self._counted_once(tally, question.jurors[name]) for name in names]
@@ -408,7 +408,7 @@ def _is_answered(suite: "Suite") -> bool:
 
 
 def _prediction_of(job: Job) -> Any:
-    """Return what stands for an answer: a text, with passages where these may be read from it, or in a conversation."""
+    """Return what represents an answer: a text, with passages where these may be read from it, or in a conversation."""
     text = _placeholder(job)
     if job.case.conversation:
         return text

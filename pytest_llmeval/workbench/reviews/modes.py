@@ -102,7 +102,7 @@ class ModeCreated(_BookLine, frozen=True, omit_defaults=True, tag="create"):
 
 
 class ModeRenamed(_BookLine, frozen=True, tag="rename"):
-    """A mode that is called otherwise from now on; one that has the name of another mode is merged with it."""
+    """A mode that is called differently from now on; one that has the name of another mode is merged with it."""
 
     mode: str
     name: str
