@@ -224,7 +224,7 @@ def _mcnemar(before: Array, after: Array, *, mid_p: bool) -> Array:
 
 @table(
     "comparisons",
-    "statistics.md",
+    "calibration.md",
     ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10"),
     simulations=SIMULATIONS,
     quick=120,
@@ -246,7 +246,7 @@ def comparisons(simulations: int, seed: int) -> Iterator[Row]:
 
 @table(
     "detectable",
-    "statistics.md",
+    "calibration.md",
     ("metric", "cases", "detectable drop", "found"),
     simulations=SIMULATIONS,
     quick=QUICK,
@@ -265,7 +265,7 @@ def detectable(simulations: int, seed: int) -> Iterator[Row]:
             yield (world.name, size, replace(mean(drops), value=drop), share(found, 2))
 
 
-@table("shares", "statistics.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))
+@table("shares", "calibration.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))
 def shares(_simulations: int, _seed: int) -> Iterator[Row]:
     """Coverage of Wilson's interval, computed without simulation."""
     for cases in (10, 30, 100, 1000):
@@ -308,7 +308,7 @@ VALUES = (
 
 @table(
     "values",
-    "statistics.md",
+    "calibration.md",
     ("metric", "cases", "coverage", "plain percentiles"),
     simulations=SIMULATIONS,
     quick=100,
@@ -334,7 +334,7 @@ def values(simulations: int, seed: int) -> Iterator[Row]:
             yield (name, size, share(inside), share(plain))
 
 
-@table("families", "statistics.md", ("gates", "share"), simulations=1_000, quick=200)
+@table("families", "calibration.md", ("gates", "share"), simulations=1_000, quick=200)
 def families(simulations: int, seed: int) -> Iterator[Row]:
     """How a gate fares next to 19 clean ones: a drop of 5 points of a bounded score of 200 cases."""
     worse = simulate(WORLDS[1], 200, 0.05, simulations, seed).p_values
@@ -347,7 +347,7 @@ def families(simulations: int, seed: int) -> Iterator[Row]:
 
 @table(
     "projects",
-    "statistics.md",
+    "calibration.md",
     ("files", "red, each a family", "red, one family", "drop found, each a family", "drop found, one family"),
     simulations=1_000,
     quick=100,
@@ -368,7 +368,7 @@ def adjusted(p_values: "list[float] | Array") -> list[float]:
     return [each[0] for each in adjusted_gates([[two_sided(each)] for each in p_values])]
 
 
-@table("tails", "statistics.md", ("level", "p-values below"), simulations=200_000, quick=20_000)
+@table("tails", "calibration.md", ("level", "p-values below"), simulations=200_000, quick=20_000)
 def tails(simulations: int, seed: int) -> Iterator[Row]:
     """How often p-values of equally good runs are below what resamples resolve."""
     rng = np.random.default_rng(seed)

@@ -127,7 +127,7 @@ WATCHED_DROPS = {50: (0.2, 0.3), 100: (0.15, 0.2), 200: (0.1, 0.15), 1000: (0.05
 
 @table(
     "anytime",
-    "statistics.md",
+    "calibration.md",
     ("cases", "true drop", "begins with run", "single test", "anytime: 1 run", "3 runs", "10 runs"),
     simulations=400,
     quick=40,
@@ -143,7 +143,7 @@ def anytime(simulations: int, seed: int) -> Iterator[Row]:
                 yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
 
 
-@table("watched", "statistics.md", ("cases", "single tests", "anytime"), simulations=400, quick=100)
+@table("watched", "calibration.md", ("cases", "single tests", "anytime"), simulations=400, quick=100)
 def watched(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm."""
     for size in (50, 100, 200, 1000):
@@ -156,7 +156,7 @@ COMMITTED_SIZES = (50, 100, 200)
 
 @table(
     "commits",
-    "statistics.md",
+    "calibration.md",
     (
         "answers that a commit changes",
         "single tests, 200 cases",

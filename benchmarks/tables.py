@@ -6,7 +6,7 @@ repeats each table with few simulations and prints the numbers on which page and
 To add a table, decorate a function in a module of `MODULES`, put both markers into the page (``<!-- table NAME -->``
 and ``<!-- end of table -->``), and run the command::
 
-    @table("few", "statistics.md", ("runs", "false alarms"), simulations=400, quick=100)
+    @table("few", "calibration.md", ("runs", "false alarms"), simulations=400, quick=100)
     def few(simulations: int, seed: int) -> Iterator[Row]:
         for size in (20, 50):
             rng = np.random.default_rng([seed, size])
