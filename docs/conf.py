@@ -26,7 +26,7 @@ html_theme = "furo"
 html_title = f"pytest-llmeval {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")  # Sphinx looks it up in the current folder
 
 
 def write_markdown(app: Any, _error: object) -> None:
