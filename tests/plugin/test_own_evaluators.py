@@ -70,7 +70,7 @@ def test_a_conftest_in_a_subfolder_registers_for_the_suites_below_it(project: "P
     assert ran.counts == {"passed": 6, "errors": 1}
     assert {name: suite["metrics"]["length"]["value"] for name, suite in ran.suites.items()} == {"s": 1.5, "t": 1.5}
     assert "outer.eval.yaml:" in ran.section("ERRORS")
-    assert "found evaluator 'length', expected one of " in ran.section("ERRORS")
+    assert "found evaluator 'length'" in ran.section("ERRORS")
 
 
 def test_a_source_of_a_conftest_gives_cases_to_the_suites_below_it(project: "Project") -> None:
