@@ -129,6 +129,24 @@ def _budget(text: str) -> Any:
     return parse_budget([text])
 
 
+def _judge_model(text: str) -> str:
+    from pytest_llmeval.judge.spec import model_fault
+
+    return _faultless(text, model_fault)
+
+
+def _judge_address(text: str) -> str:
+    from pytest_llmeval.judge.spec import url_fault
+
+    return _faultless(text, url_fault)
+
+
+def _faultless(text: str, fault_of: Callable[[str], str | None]) -> str:
+    if fault := fault_of(text):
+        raise ValueError(fault)
+    return text
+
+
 def _at_least_one(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ValueError(f"found {text!r}, expected a whole number of at least 1")
@@ -273,8 +291,20 @@ OPTIONS = {
             default="auto",
             setting=Setting(),
         ),
-        Option("judge-model", "override the suites' judge model", metavar="PROVIDER:NAME", setting=Setting()),
-        Option("judge-base-url", "override the address of the judge", metavar="URL", setting=Setting()),
+        Option(
+            "judge-model",
+            "override the suites' judge model",
+            metavar="PROVIDER:NAME",
+            read=_judge_model,
+            setting=Setting(),
+        ),
+        Option(
+            "judge-base-url",
+            "override the address of the judge",
+            metavar="URL",
+            read=_judge_address,
+            setting=Setting(),
+        ),
         Option(
             "concurrency",
             "maximum concurrent calls of judges and targets in all workers (default: 16)",

@@ -110,9 +110,9 @@ class JudgeSpec:
         return {name: parameters[name] for name in sorted(parameters)}
 
     def _faults(self) -> Iterator[tuple[str, str]]:
-        if self.model is not None and (fault := _model_fault(self.model)):
+        if self.model is not None and (fault := model_fault(self.model)):
             yield "model", fault
-        if self.base_url is not None and (fault := _url_fault(self.base_url)):
+        if self.base_url is not None and (fault := url_fault(self.base_url)):
             yield "base_url", fault
         yield from self._number_faults()
         for path, fault in _parameter_faults(self.parameters):
@@ -142,7 +142,8 @@ class JudgeSpec:
             yield "seed", f"found {self.seed}, expected none: the provider anthropic has no seed"
 
 
-def _model_fault(model: str) -> str | None:
+def model_fault(model: str) -> str | None:
+    """Return what is wrong with the name of a judge's model, if anything."""
     provider, colon, name = model.partition(":")
     if not colon:
         likely = "anthropic" if model.startswith("claude") else "openai"
@@ -155,7 +156,8 @@ def _model_fault(model: str) -> str | None:
     return None
 
 
-def _url_fault(url: str) -> str | None:
+def url_fault(url: str) -> str | None:
+    """Return what is wrong with the address of a judge, if anything."""
     if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
         return fault
     if "?" in url or "#" in url:

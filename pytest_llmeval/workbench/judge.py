@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.cli.suite_file import open_noted
-from pytest_llmeval.core.errors import FieldsError, LlmevalError, SuiteError
+from pytest_llmeval.core.errors import FieldsError, LlmevalError, OptionError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _former(model: str, juror: "JudgeSpec", approved: Mapping[str, str], place: 
 def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec":
     new = _spec_of("--to", options.to, judge, options.base_url)
     if new.provider == "fixture":
-        raise LlmevalError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
+        raise OptionError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
     if (old.model, old.request_parameters()) == (new.model, new.request_parameters()):
         raise LlmevalError(f"--to: found {options.to!r}, which judges already, expected another judge")
     return new
@@ -180,7 +180,7 @@ def _spec_of(option: str, model: str | None, judge: "JudgeSpec", base_url: str |
     """Return the judge that an option names, in place of one of the suite.
 
     Raises:
-        LlmevalError: It is none.
+        OptionError: It is none.
     """
     from pytest_llmeval.judge.options import JudgeOptions
 
@@ -189,7 +189,7 @@ def _spec_of(option: str, model: str | None, judge: "JudgeSpec", base_url: str |
     except FieldsError as error:
         options = {"model": option, "base_url": "--base-url"}
         faults = (f"{options.get(name, name)}: {fault}" for name, fault in error.faults)
-        raise LlmevalError("\n".join(faults)) from None
+        raise OptionError("\n".join(faults)) from None
 
 
 def _approved_judge(suite: "Suite", key: "SuiteKey") -> Mapping[str, str]:

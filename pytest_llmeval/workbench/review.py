@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from msgspec import Struct
 
 from pytest_llmeval.cli.console import count, refuse_input, say, write_text
+from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, listed, number
@@ -46,9 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="ANSWERS",
         help="a JSON report, written with --llmeval-texts=all; a file of traces; or a suite file of answered cases",
     )
-    parser.add_argument(
-        "--predictions", type=Path, metavar="FILE", help="recorded answers to the cases of a suite file"
-    )
+    add_options(parser, OPTIONS["predictions"]._replace(help="recorded answers to the cases of a suite file"))
     parser.add_argument("--pick", type=count, metavar="N", help="pick N answers (default: all)")
     parser.add_argument(
         "--draw",

@@ -91,24 +91,26 @@ def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (("--to", OLD), "which judges already, expected another judge"),
-        (("--to", "fixture:mine"), "expected a model: a fixture judges in pytest only"),
-        (("--to", "new"), "--to: found 'new', expected PROVIDER:NAME"),
-        (("--to", NEW, "--from", "old"), "--from: found 'old', expected PROVIDER:NAME"),
-        (("--to", NEW, "--base-url", "local"), "--base-url: found 'local', expected an address"),
-        (("--to", NEW, "--budget", "calls"), "--budget: found 'calls'"),
-        (("--to", NEW, "--concurrency", "0"), "--concurrency: found '0'"),
-        (("--to", NEW, "--cache", "s.eval.yaml"), "s.eval.yaml is not a judge cache"),
-        (("--to", NEW, "--from", "openai:third"), "found nothing to compare: JudgeError: case 'w00'"),
+        (("--to", OLD), 1, "which judges already, expected another judge"),
+        (("--to", "fixture:mine"), 2, "expected a model: a fixture judges in pytest only"),
+        (("--to", "new"), 2, "--to: found 'new', expected PROVIDER:NAME"),
+        (("--to", NEW, "--from", "old"), 2, "--from: found 'old', expected PROVIDER:NAME"),
+        (("--to", NEW, "--base-url", "local"), 2, "--base-url: found 'local', expected an address"),
+        (("--to", NEW, "--budget", "calls"), 2, "--budget: found 'calls'"),
+        (("--to", NEW, "--concurrency", "0"), 2, "--concurrency: found '0'"),
+        (("--to", NEW, "--cache", "s.eval.yaml"), 1, "s.eval.yaml is not a judge cache"),
+        (("--to", NEW, "--from", "openai:third"), 1, "found nothing to compare: JudgeError: case 'w00'"),
     ],
 )
-def test_a_migration_that_cannot_be_made_says_why(suites: Suites, arguments: tuple[str, ...], message: str) -> None:
+def test_a_migration_that_cannot_be_made_says_why(
+    suites: Suites, arguments: tuple[str, ...], code: int, message: str
+) -> None:
     suites.write([GOOD] * 2)
     suites.run(update=True)
-    code, told = suites.llmeval("judge", "migrate", suites.path.name, *arguments)
-    assert code == 1
+    found, told = suites.llmeval("judge", "migrate", suites.path.name, *arguments)
+    assert found == code
     assert message in told
     assert "--llmeval-cache" not in told
 

@@ -34,6 +34,7 @@ REQUIRED = {
     "judge migrate": ("s.eval.yaml", "--to", "openai:m"),
     "gate": ("results.jsonl",),
     "merge": ("shards",),
+    "modes": (),
     "mutate": ("s.eval.yaml",),
     "score": ("s.eval.yaml",),
 }

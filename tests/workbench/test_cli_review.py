@@ -141,5 +141,5 @@ def test_no_command_writes_over_what_it_reads(here: Path, capsys: pytest.Capture
         assert "found the file that is read, expected another one to write to" in capsys.readouterr().err
     assert (here / "run.json").read_bytes() == before
     assert suite.read_text(encoding="utf-8").startswith("checks")
-    assert main(["mutate", "s.eval.yaml", "--budget", "garbage"]) == 1
+    assert main(["mutate", "s.eval.yaml", "--budget", "garbage"]) == 2
     assert "--budget" in capsys.readouterr().err
