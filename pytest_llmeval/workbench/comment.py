@@ -526,6 +526,7 @@ def _cost(suite: SuiteReport, baseline: RunReport | None) -> Iterator[tuple[str,
         return
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))
-    known = [] if old is None else [each for each in (old.cost_usd, old.target_cost_usd) if each is not None]
-    was = " + ".join(map(number, known)) or "n/a"
+    parts = () if old is None else (old.cost_usd, old.target_cost_usd)
+    # Beside a known part an unknown one is named: the place says which is of judges.
+    was = "n/a" if set(parts) <= {None} else " + ".join(map(number, parts))
     yield (text(suite.suite), str(min(usage.calls, MOST)), number(usage.cost_usd), number(usage.target_cost_usd), was)
