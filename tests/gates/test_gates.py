@@ -299,9 +299,9 @@ def test_of_many_groups_the_worst_are_listed_and_the_others_counted() -> None:
     values = [0.01 * (100 - number) for number in range(30)]
     verdict = by(1.5).judge(result(values, {f"g{number:02}": [number] for number in range(30)}))
     assert verdict.reason.startswith("30 of 30 groups fail: g29: mean(f1) is 0.7100, expected >= 1.5; g28: ")
-    assert verdict.reason.endswith("g10: mean(f1) is 0.9000, expected >= 1.5 and 10 more")
+    assert verdict.reason.endswith("g10: mean(f1) is 0.9000, expected >= 1.5 (and 10 more)")
     small = by(0.1, min_cases=2).judge(result(values, {f"g{number:02}": [number] for number in range(30)}))
-    assert small.reason.endswith(", g18, g19 and 10 more")
+    assert small.reason.endswith(", g18, g19 (and 10 more)")
 
 
 def test_percentiles_of_a_group_read_its_own_cases() -> None:

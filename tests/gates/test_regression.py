@@ -337,4 +337,4 @@ def test_of_many_groups_the_largest_drops_are_listed_and_the_others_counted() ->
     here = run([int(case >= number) for number in range(25) for case in range(30)], kinds)
     found = judge(gate(by="talk", min_scored=31), here, run([1] * 750, kinds))
     assert found.reason.startswith("25 of 25 groups fail: g24: ")
-    assert found.reason.endswith("g05: 30 cases compared, expected at least 31 and 5 more")
+    assert found.reason.endswith("g05: 30 cases compared, expected at least 31 (and 5 more)")

@@ -173,9 +173,8 @@ def test_another_cascade_is_another_judge_and_is_not_migrated(
     cascade(judged, WORDS[:8], {"audit": 0, "when": {"score_between": [0.4, 0.8]}}, snapshot=True)
     changed = judged.project.run()
     assert changed.code == 1
-    assert (
-        "snapshot judge_score: not comparable: the judge's model of 'judge' is cascade (score_between" in changed.text
-    )
+    told = "snapshot FAILED  judge_score  (not comparable: the judge's model of 'judge' is cascade (score_between"
+    assert told in changed.text
     assert "llmeval judge migrate" not in changed.text
     capsys.readouterr()
     path = str(judged.project.path / "s.eval.yaml")

@@ -110,7 +110,7 @@ def test_scores_of_another_panel_are_not_comparable_with_approved_ones(judged: J
     changed = judged.project.run()
     assert changed.code == 1
     for metric in ("judge_score", "judge_panel_spread"):
-        assert f"snapshot {metric}: not comparable: the judge's model" in changed.text
+        assert f"snapshot FAILED  {metric}  (not comparable: the judge's model" in changed.text
 
 
 def test_a_budget_counts_every_juror_and_off_asks_none(judged: Judged) -> None:

@@ -224,10 +224,14 @@ def test_gold_ids_of_a_table_are_compared_with_those_of_an_answer(init: Command,
     options = {"k": 2, "metrics": ["recall", "mrr"], "separator": ";"}
     assert suite["evaluators"][1] == {"document_ids": options, True: "sources[].meta.uri"}  # YAML 1.1 reads on so
     assert suite["gates"][-1] == "recall@2 >= 0.5"
-    run = command(shop, "-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "tests/evals", "-v")
-    rows = {line.split()[0]: line.split()[1:] for line in run.splitlines() if line.startswith(("recall@2", "f1 "))}
-    assert (rows["recall@2"][0], rows["recall@2"][-4:]) == ("1.0000", ["6", "1", "0", "0"])
-    assert rows["f1"][-4:] == ["6", "1", "0", "0"]
+    command(shop, "-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "tests/evals", "--llmeval-report=run.json")
+    (ran,) = json.loads((shop / "run.json").read_text(encoding="utf-8"))["suites"]
+    counts = {
+        name: [ran["metrics"][name][count] for count in ("scored", "undefined", "errored", "missing")]
+        for name in ("recall@2", "f1")
+    }
+    assert ran["metrics"]["recall@2"]["value"] == 1.0
+    assert counts == {"recall@2": [6, 1, 0, 0], "f1": [6, 1, 0, 0]}
 
 
 WORKFLOW = ".github/workflows/evals.yml"
