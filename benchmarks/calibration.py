@@ -227,7 +227,7 @@ def _mcnemar(before: Array, after: Array, *, mid_p: bool) -> Array:
     "calibration.md",
     ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10"),
     simulations=SIMULATIONS,
-    quick=120,
+    quick=50,
 )
 def comparisons(simulations: int, seed: int) -> Iterator[Row]:
     """Comparisons: false alarms, coverage of a drop of 5 points, and which drops are found, by an oracle as well."""
@@ -311,7 +311,7 @@ VALUES = (
     "calibration.md",
     ("metric", "cases", "coverage", "plain percentiles"),
     simulations=SIMULATIONS,
-    quick=100,
+    quick=40,
 )
 def values(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage of the intervals of values, next to that of plain percentiles."""
@@ -350,7 +350,7 @@ def families(simulations: int, seed: int) -> Iterator[Row]:
     "calibration.md",
     ("files", "red, each a family", "red, one family", "drop found, each a family", "drop found, one family"),
     simulations=1_000,
-    quick=100,
+    quick=60,
 )
 def projects(simulations: int, seed: int) -> Iterator[Row]:
     """How often equally good runs of files with a gate each are red, and how often a drop in one of them is found."""

@@ -94,7 +94,7 @@ SITUATIONS: tuple[tuple[str, Callable[[np.random.Generator, float], Pair], str |
 )
 
 
-@table("situations", "calibration.md", ("runs", "false alarms", "drops of 10 points found"), simulations=400, quick=40)
+@table("situations", "calibration.md", ("runs", "false alarms", "drops of 10 points found"), simulations=400, quick=20)
 def situations(simulations: int, seed: int) -> Iterator[Row]:
     """How comparisons fare where the runs are not alike, or cases are not independent."""
     for number, (name, make, cluster_by) in enumerate(SITUATIONS):

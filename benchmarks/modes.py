@@ -85,7 +85,7 @@ def notes_of(answers: Answers, places: list[int], probabilities: list[float]) ->
     "modes.md",
     ("draw", "true share", "coverage", "mean error"),
     simulations=500,
-    quick=20,
+    quick=12,
 )
 def mode_share_table(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage and error of the intervals of shares; 0.95 is promised."""

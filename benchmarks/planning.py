@@ -26,7 +26,7 @@ Array = np.ndarray
     "planning.md",
     ("drop", "repeats", "true variances: cases", "found", "pilots: cases on average", "found"),
     simulations=100,
-    quick=20,
+    quick=12,
 )
 def plans(simulations: int, seed: int) -> Iterator[Row]:
     """Plan from a pilot of two runs, then run what it says, and see how many of the drops are found."""
@@ -130,7 +130,7 @@ WATCHED_DROPS = {50: (0.2, 0.3), 100: (0.15, 0.2), 200: (0.1, 0.15), 1000: (0.05
     "calibration.md",
     ("cases", "true drop", "begins with run", "single test", "anytime: 1 run", "3 runs", "10 runs"),
     simulations=400,
-    quick=40,
+    quick=20,
 )
 def anytime(simulations: int, seed: int) -> Iterator[Row]:
     """Drops that begin with some run: found by the single test of the first bad run, and by rule anytime."""
@@ -143,7 +143,7 @@ def anytime(simulations: int, seed: int) -> Iterator[Row]:
                 yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
 
 
-@table("watched", "calibration.md", ("cases", "single tests", "anytime"), simulations=400, quick=100)
+@table("watched", "calibration.md", ("cases", "single tests", "anytime"), simulations=400, quick=50)
 def watched(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm."""
     for size in (50, 100, 200, 1000):
@@ -163,7 +163,7 @@ COMMITTED_SIZES = (50, 100, 200)
         *(f"anytime, {size} cases" for size in COMMITTED_SIZES),
     ),
     simulations=400,
-    quick=30,
+    quick=15,
 )
 def commits(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm, where most answers stay what they were in the run before."""
@@ -232,7 +232,7 @@ class _Verdicts(Evaluator):
     "judge-cache.md",
     ("cases", "true drop", "scores mixed", "across the bridge", "one judge for both runs"),
     simulations=60,
-    quick=20,
+    quick=12,
 )
 def bridged(simulations: int, seed: int) -> Iterator[Row]:
     """Change to a milder judge: how often does a gate fail, by mixed scores, across the bridge, with one judge?"""

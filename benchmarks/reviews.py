@@ -135,7 +135,7 @@ WAYS: Mapping[str, Mapping[str, bool]] = {
     "review.md",
     ("judge", "labels", "coverage", "mean error", "width", "mistakes seen"),
     simulations=1_000,
-    quick=100,
+    quick=40,
 )
 def reviews(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage, error and width of the intervals of corrected scores; 0.95 is promised."""
@@ -196,7 +196,7 @@ def covers(found: MetricValue, true: float) -> bool:
     "review.md",
     ("judge", "answers changed", "labels renewed", "coverage", "width", "width of labels alone"),
     simulations=1_000,
-    quick=40,
+    quick=16,
 )
 def changed_answers(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage and width of the intervals of corrected scores when answers have changed since people labelled 40."""

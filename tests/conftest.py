@@ -12,15 +12,19 @@ import pytest
 from hypothesis import settings
 from running import changed_at_start
 from strategies import as_one
+from threadpoolctl import threadpool_limits
 
 # Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere. Before a
 # release, `--hypothesis-profile=long` looks for others.
-settings.register_profile("steady", deadline=None, derandomize=True, max_examples=20)
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
 # What collection makes lives as long as the run: the garbage collector would look at all of it again and again.
 gc.disable()
+
+# Workers of xdist have a core each.
+threadpool_limits(1, "blas")
 
 # A shell ignores Ctrl-C for what it starts with '&', and every process that the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

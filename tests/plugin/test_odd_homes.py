@@ -82,14 +82,14 @@ def test_a_terminal_of_another_encoding_loses_nothing_but_the_look_of_letters(
     project: "Project", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(project)
-    for encoding in ("ascii", "cp1252"):
+    for encoding, count in (("cp1252", 1), ("ascii", 4)):
         monkeypatch.setenv("PYTHONIOENCODING", encoding)
         for arguments, code in (
             (("-m", "pytest", "--llmeval", "-v", *RECORD), 0),
             (("-m", "pytest_llmeval", "history", "s.eval.yaml"), 0),
             (("-m", "pytest_llmeval", "evaluators", "text"), 0),
             (("-m", "pytest_llmeval", "validate", "猫.eval.yaml"), 1),
-        ):
+        )[:count]:
             ran = run_as((), *arguments)
             assert (ran.returncode, "Traceback" in ran.stdout + ran.stderr) == (code, False), (encoding, arguments)
     assert "\\u732b.eval.yaml" in ran.stdout + ran.stderr

@@ -74,7 +74,7 @@ def test_runs_are_compared_by_the_clusters_of_the_run() -> None:
 
 def test_with_their_clusters_equally_good_runs_of_copied_cases_seldom_alarm() -> None:
     alarms = {None: 0, "talk": 0}
-    for seed in range(30):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         here, there = (duplicated(list(rng.random(40) < 0.8), confidence=None) for _ in range(2))
         kept = (CaseStatistics.exact(each.records) for each in (here, there))
@@ -82,5 +82,5 @@ def test_with_their_clusters_equally_good_runs_of_copied_cases_seldom_alarm() ->
         for cluster_by in alarms:
             tested = DropGate("exact_match", 0.0, cluster_by=cluster_by)
             alarms[cluster_by] += judge_together([tested.examine(pairs)])[0].outcome == "failed"
-    assert alarms[None] >= 5
-    assert alarms["talk"] <= 2
+    assert alarms[None] >= 2
+    assert alarms["talk"] <= 1

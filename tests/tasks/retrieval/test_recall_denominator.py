@@ -49,7 +49,7 @@ def test_no_score_is_above_the_bound_that_its_metric_declares(by: str, denominat
     ]
     bounds = {each.name: each.high for each in evaluator.describe()}
     values = [*score(evaluator, every, confidence=None).cases]
-    pooled = [score(evaluator, [every[0], each], confidence=None).metrics for each in every[::8]]
+    pooled = [score(evaluator, [every[0], each], confidence=None).metrics for each in every[::16]]
     highest = {
         name: max([case.metrics[name] or 0.0 for case in values] + [each[name].value or 0.0 for each in pooled])
         for name in bounds
