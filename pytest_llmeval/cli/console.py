@@ -15,7 +15,7 @@ from pytest_llmeval.core.codes import code_of
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import LogWriter, printable
 from pytest_llmeval.data.files import writing
-from pytest_llmeval.data.files.places import with_sources
+from pytest_llmeval.services.secrets import with_sources
 
 
 class CommandResult(NamedTuple):

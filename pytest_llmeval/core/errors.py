@@ -90,10 +90,16 @@ class LlmevalError(Exception):
 
 
 class SuiteError(LlmevalError):
-    """A suite file, or a file that it names, has faults; all of them are listed."""
+    """A suite file, or a file that it names, has faults; all of them are listed.
+
+    Attributes:
+        faults: The faults.
+        texts: What was read of files, by their names in faults, where it is known.
+    """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
+        self.texts: dict[str, str] = {}
         super().__init__("\n".join(map(str, self.faults)))
 
 

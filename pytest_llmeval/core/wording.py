@@ -143,7 +143,7 @@ def expected_name(name: str, known: Iterable[str]) -> str:
     >>> expected_name("f2", ["f1", "exact_match"])
     " (did you mean 'f1'?), expected one of f1, exact_match"
     >>> expected_name("gate", ["cases", "checks", "gates", "mode", "parts", "stop", "suite"])
-    " (did you mean 'gates'?), expected one of gates, parts, cases, mode, suite and 2 more"
+    " (did you mean 'gates'?), expected one of gates, cases, parts, suite, mode and 2 more"
     """
     options = list(dict.fromkeys(known))
     more = len(options) - _MOST_NEAR
@@ -292,7 +292,7 @@ def listed(items: Iterable[str], most: int = _MOST) -> str:
     """Write the first few of some things, and how many were left out.
 
     >>> listed(["a", "b", "c"], 2)
-    'a, b and 1 more'
+    'a, b (and 1 more)'
     """
     names = list(items)
     more = f" (and {len(names) - most} more)" if len(names) > most else ""

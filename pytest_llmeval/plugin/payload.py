@@ -11,14 +11,14 @@ from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import BudgetError, PredictionError, SuiteError, format_error, users_only
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.data.files.places import IN_MODULE, display_path, with_sources
+from pytest_llmeval.data.files.places import IN_MODULE, display_path
 from pytest_llmeval.plugin.pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import RunRecord, SuitePart
-from pytest_llmeval.services.secrets import presentable
+from pytest_llmeval.services.secrets import presentable, with_sources
 from pytest_llmeval.suite import looks_like_suite, naming_hint
 from pytest_llmeval.suite.loading import SuiteMemo, load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
@@ -133,7 +133,8 @@ class SuiteLoader(Struct):
     def refuse(self, why: object) -> pytest.Collector.CollectError:
         """Return the error of a collector that cannot be collected because of a suite."""
         self.refused += 1
-        lines = with_sources(why.faults if isinstance(why, SuiteError) else [why], self.config.rootpath)
+        faults, texts = (why.faults, why.texts) if isinstance(why, SuiteError) else ([why], {})
+        lines = with_sources(faults, self.config.rootpath, texts)
         return pytest.Collector.CollectError(presentable("\n".join(lines)))
 
     def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:

@@ -14,7 +14,7 @@ from msgspec import structs
 from pytest_llmeval.baselines.runs import SELECTING, SnapshotMode
 from pytest_llmeval.cli.options import SHARD_SUFFIX
 from pytest_llmeval.core.errors import MissingExtraError
-from pytest_llmeval.data.files.places import SOURCE_MARK, display_path
+from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import is_suite_file, run_terms, shard_of_run
@@ -35,7 +35,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.finishing import finish_run, write_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.run.stages import Reported, Suites, judges_of
-from pytest_llmeval.services.secrets import redacted_url
+from pytest_llmeval.services.secrets import SOURCE_MARK, redacted_url
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

@@ -58,10 +58,11 @@ STATUSES = ("stable pass", "flaky", "stable fail", "error")
 def count_text(count: int, outcome: str) -> str:
     """Return how many cases or verdicts have an outcome, such as ``2 not run``.
 
-    >>> count_text(2, "not_run"), count_text(2, "known_failure")
-    ('2 not run', '2 known failures')
+    >>> count_text(2, "not_run"), count_text(2, "known_failure"), count_text(1, "not_judged")
+    ('2 not run', '2 known failures', '1 not evaluated')
     """
-    return f"{count} {outcome.replace('_', ' ')}{'s' if outcome == 'known_failure' and count != 1 else ''}"
+    word = "not evaluated" if outcome == "not_judged" else outcome.replace("_", " ")
+    return f"{count} {word}{'s' if outcome == 'known_failure' and count != 1 else ''}"
 
 
 def gated_metrics(gates: Iterable[str]) -> list[str]:

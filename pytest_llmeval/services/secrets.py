@@ -1,4 +1,4 @@
-"""Redaction of foreign text and of addresses: without keys, printable, short."""
+"""Redaction of foreign text, of lines with faults and of addresses: without keys, printable, short."""
 
 import base64
 import hashlib
@@ -8,11 +8,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
-from pytest_llmeval.core.errors import format_error
-from pytest_llmeval.core.wording import excerpt, printable, quotation
+from pytest_llmeval.core.errors import Fault, format_error
+from pytest_llmeval.core.wording import excerpt, printable, quotation, width_of
 
 MASK: Final = "***"
 SHORTEST_PART: Final = 8
@@ -276,6 +277,67 @@ def _without_beginning(text: str, secret: str) -> str:
 def _common(text: str, other: str) -> int:
     """Return how many characters two texts begin with alike."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+
+
+SOURCE_MARK: Final = "    | "
+"""Beginning of the lines that show the source of a fault."""
+
+_MOST_SOURCES = 10
+_SOURCE_WIDTH = 100
+_LARGEST_SOURCE = 1 << 23
+_AROUND = 2000
+_LINE_BREAK = re.compile(r"\r\n?|\n")
+_NAME = re.compile(r"[A-Za-z][\w-]*")
+_OPEN = re.compile(r"\s*-|.*[:|>][-+\d]*\s*$")
+"""A line whose value may be in the next one: an item of a list, or a key without value."""
+
+
+def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield messages; below the first faults, their lines in their files, with a caret under the column.
+
+    A line that has a secret, the name of one, or an address with a query is not shown.
+
+    Args:
+        faults: Faults, and other messages.
+        folder: The folder to which names of files are relative.
+        texts: What was read of files, by their names in faults; others are read.
+    """
+    known = {name: _LINE_BREAK.split(text) for name, text in (texts or {}).items()}
+    redactor = Redactor()
+    sources = 0
+    for each in faults:
+        yield str(each)
+        if not isinstance(each, Fault) or each.line < 1 or sources == _MOST_SOURCES:
+            continue
+        if each.file not in known:
+            known[each.file] = _lines_of(folder / each.file)
+        lines = known[each.file]
+        if each.line > len(lines):
+            continue
+        line, before = lines[each.line - 1], lines[each.line - 2][-_AROUND:] if each.line > 1 else ""
+        start = max(0, min(each.column - 1 - _SOURCE_WIDTH // 2, len(line) - _SOURCE_WIDTH))
+        around = line[max(0, start - _AROUND) : start + _SOURCE_WIDTH + _AROUND]
+        context = f"{each.path} {before if _OPEN.match(before) else ''} {around}"
+        if not line.strip() or redactor.redacted(around) != around or _names_secret(context):
+            continue
+        sources += 1
+        yield f"{SOURCE_MARK}{excerpt(line[start:], _SOURCE_WIDTH)}"
+        yield f"{SOURCE_MARK}{' ' * width_of(printable(line[start : max(0, each.column - 1)]))}^"
+
+
+def _names_secret(text: str) -> bool:
+    """Return whether a text names a secret, or has an address with a query, which may hold one."""
+    in_address = any("://" in word and ("?" in word or "#" in word) for word in text.split())
+    return in_address or bool(_TELLING.search(text.upper())) or any(map(is_secret_name, _NAME.findall(text)))
+
+
+def _lines_of(path: Path) -> list[str]:
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
+            return []
+        return path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
+    except (OSError, ValueError):
+        return []
 
 
 def without_key(text: str, key: str) -> str:

@@ -62,7 +62,13 @@ def load_suite(
     Raises:
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
-    return _Loader(path, registry, document or read_document(path, display_path or str(path)), root).load(source)
+    document = document or read_document(path, display_path or str(path))
+    try:
+        return _Loader(path, registry, document, root).load(source)
+    except SuiteError as error:
+        if document.text:
+            error.texts[document.file] = document.text
+        raise
 
 
 class SuiteMemo:

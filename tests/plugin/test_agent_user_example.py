@@ -70,7 +70,7 @@ WRONG = {
     "talks for ever": (
         ("    last, all_of_it", '    return "Let me see."\n    last, all_of_it'),
         "book",
-        ["turns              6.0000    <= 4", "6 turns, ended by max_turns"],
+        ["turns 6.0000, limit <= 4", "6 turns, ended by max_turns"],
     ),
     "crashes in turn 3": (
         ('        ticket = call("book"', '        raise RuntimeError("no paper")\n        ticket = call("book"'),

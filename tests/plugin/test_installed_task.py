@@ -140,7 +140,7 @@ def test_llmeval_runs_its_command_and_knows_its_names(installed: "Project") -> N
 def test_faults_of_its_files_and_options_are_told_as_those_of_shipped_sources(installed: "Project") -> None:
     installed.write("may.txt", "rent 800 800\nfood 120\n")
     assert llmeval(installed, "validate", "s.eval.yaml").stdout == (
-        "may.txt:2:1  found 1 amounts, expected 2\n1 fault\n"
+        "may.txt:2:1  found 1 amounts, expected 2\n    | food 120\n    | ^\n1 fault\n"
     )
     installed.write("s.eval.yaml", SUITE.replace("currency", "curency"))
     assert "found the unknown key 'curency'" in (out := llmeval(installed, "validate", "s.eval.yaml").stdout)

@@ -76,7 +76,7 @@ def test_a_gate_that_is_missed_fails_the_run_early(project: "Project") -> None:
     ran = project.run("--llmeval-stop=decided")
     assert ran.code == pytest.ExitCode.TESTS_FAILED
     assert ran.suites["s"]["stop"]["not_needed"] > CASES / 2
-    assert "gate exact_match >= 0.9: exact_match is" in ran.text
+    assert "gate FAILED  exact_match >= 0.9  (exact_match is" in ran.text
     assert "over all of them it misses >= 0.9" in ran.text
 
 

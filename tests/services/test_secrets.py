@@ -2,9 +2,11 @@
 
 import base64
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.services.secrets import (
     MASK,
     Redactor,
@@ -14,6 +16,7 @@ from pytest_llmeval.services.secrets import (
     secret_values,
     spelt,
     variable_fault,
+    with_sources,
     without,
     without_key,
 )
@@ -183,3 +186,49 @@ def test_foreign_text_is_presented_without_secrets_and_escape_codes(monkeypatch:
 def test_a_short_key_is_masked_in_a_reply_unless_it_is_a_word() -> None:
     assert without_key('{"said": "k\\"12345"}', 'k"12345') == '{"said": "***"}'
     assert without_key("yes, ollama", "ollama") == "yes, ollama"
+
+
+def sources(folder: Path, text: str, line: int = 1, column: int = 1, path: str = "") -> list[str]:
+    (folder / "s.yaml").write_bytes(text.encode())
+    return list(with_sources([Fault("s.yaml", line, column, path, "found it")], folder))[1:]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("model: sk-abcdefghijklmnop1234", ""),
+        (f"model: {KEY}", ""),
+        ("base_url: http://me:hunter@localhost/v1", "judge.base_url"),
+        ("base_url: http://localhost/v1?sig=abc", ""),
+        ("parameters: {X-Api-Key: hunter, n: 1}", "judge.parameters"),
+        ("command: [app, --token, hunter]", "target.command"),
+        ("- hunter", "secrets[0]"),
+        ("{" + " " * 900 + "authorization: x" + " " * 900 + "hunter", ""),
+    ],
+)
+def test_a_line_with_a_secret_or_the_name_of_one_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, path: str
+) -> None:
+    monkeypatch.setenv("LOCAL_KEY", KEY)
+    assert sources(tmp_path, text, column=len(text), path=path) == []
+    assert sources(tmp_path, f"model: m\n{text}\nn: 1\n", line=3) == ["    | n: 1", "    | ^"]
+
+
+@pytest.mark.parametrize("before", ["password:", "password: >-", "- --password"])
+def test_a_line_below_the_name_of_a_secret_is_not_shown(tmp_path: Path, before: str) -> None:
+    assert sources(tmp_path, f"{before}\n  hunter\n", line=2) == []
+
+
+def test_lines_with_faults_are_cut_and_escaped(tmp_path: Path) -> None:
+    assert sources(tmp_path, "a: \x1b[31m\u202ex", column=9) == [
+        "    | a: \\x1b[31m\\u202ex",
+        "    | " + " " * 11 + "^",
+    ]
+    shown, caret = sources(tmp_path, "a\u2028b\r\n" + "x" * 5000 + "!" + "y" * 5000, line=2, column=5001)
+    assert (len(shown), shown[caret.index("^")], shown[-3:]) == (109, "!", "...")
+    assert sources(tmp_path, "a: 1\n", line=5) == []
+
+
+def test_what_was_read_is_shown_and_not_read_again(tmp_path: Path) -> None:
+    fault = Fault("gone.yaml", 2, 1, "", "found it")
+    assert list(with_sources([fault], tmp_path, {"gone.yaml": "a: 1\rb: 2"}))[1:] == ["    | b: 2", "    | ^"]

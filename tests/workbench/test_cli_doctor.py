@@ -265,7 +265,10 @@ def test_targets_that_cannot_be_loaded_or_started_are_failing(doctor: Doctor, tm
     write(tmp_path, {**PLAIN, "suite": "systems", "cases": [case], "systems": systems}, "systems.eval.json")
     code, text = doctor()
     assert code == 1
-    missing = "ModuleNotFoundError: No module named 'bots'"
+    missing = (
+        "ModuleNotFoundError: No module named 'bots' (did you mean 'bot'?); searched ., lib: add bots.py there, or its "
+        "folder to 'pythonpath' in pytest's settings"
+    )
     failing = [line.removeprefix("failing   ") for line in text.splitlines() if line.startswith("failing")]
     assert failing == [
         f"gone.eval.json: target 'bots:answer': module 'bots' cannot be imported: {missing}",

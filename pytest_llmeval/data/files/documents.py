@@ -217,13 +217,14 @@ class Document:
     Attributes:
         file: The file as shown to the user.
         data: Plain data: what JSON can carry.
+        text: What was read, if faults quote it.
         objects: Names in the data to what they mean, where Python passes it by value.
     """
 
     file: str
     data: Any
     _find_places: Callable[[], FilePlace | None] = field(default=_nowhere, repr=False, compare=False)
-    _text: str = field(default="", repr=False, compare=False)
+    text: str = field(default="", repr=False, compare=False)
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -263,7 +264,7 @@ class Document:
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> Fault:
         """Return a fault of one character of the text at `path`, if the file shows it as it is; else of the whole."""
         fault = self.fault(path, message)
-        lines = self._text.splitlines()
+        lines = self.text.splitlines()
         written = lines[fault.line - 1][fault.column - 1 :] if 0 < fault.line <= len(lines) else ""
         before = int(written[:1] in ("'", '"'))
         if not written.startswith(value[:offset], before):
@@ -282,8 +283,16 @@ def read_document(path: Path, display_path: str) -> Document:
         SuiteError: The file cannot be read, or it has faults; all that could be found are listed.
     """
     text = read_text(path, display_path, _SUITE, MAX_SUITE_BYTES, _SUITE_ADVICE)
-    if path.suffix.lower() == ".json":
-        return _json_document(text, display_path, MAX_DEPTH)
+    try:
+        if path.suffix.lower() == ".json":
+            return _json_document(text, display_path, MAX_DEPTH)
+        return _yaml_document(text, display_path)
+    except SuiteError as error:
+        error.texts[display_path] = text
+        raise
+
+
+def _yaml_document(text: str, display_path: str) -> Document:
     from pytest_llmeval.data.files.yaml import load_yaml
 
     faults = FaultLog(display_path)

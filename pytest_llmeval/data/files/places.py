@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import printable, width_of
 
 MAX_DEPTH = 100
 """Deepest nesting that is read; everything that walks the data later may recurse."""
@@ -27,48 +26,6 @@ TOO_DEEP = f"found more than {MAX_DEPTH} levels of nesting, expected fewer"
 HALF_PAIR = "found half of a surrogate pair, expected a whole character"
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
-
-
-SOURCE_MARK = "    | "
-"""Beginning of the lines that show the source of a fault."""
-
-_MOST_SOURCES = 10
-_SOURCE_WIDTH = 100
-_LARGEST_SOURCE = 1 << 23
-
-
-def with_sources(faults: Iterable[object], folder: Path) -> Iterator[str]:
-    """Yield messages; below the first faults, their lines in their files, with a caret under the column.
-
-    Args:
-        faults: Faults, and other messages.
-        folder: The folder to which names of files are relative.
-    """
-    texts: dict[str, list[str]] = {}
-    sources = 0
-    for each in faults:
-        yield str(each)
-        if not isinstance(each, Fault) or each.line < 1 or sources == _MOST_SOURCES:
-            continue
-        if each.file not in texts:
-            texts[each.file] = _lines_of(folder / each.file)
-        lines = texts[each.file]
-        if each.line <= len(lines) and (line := lines[each.line - 1]).strip():
-            sources += 1
-            start = max(0, min(each.column - 1 - _SOURCE_WIDTH // 2, len(line) - _SOURCE_WIDTH))
-            before = width_of(printable(line[start : max(0, each.column - 1)]))
-            window = line[start : start + _SOURCE_WIDTH]
-            yield f"{SOURCE_MARK}{window}"
-            yield f"{SOURCE_MARK}{' ' * before}^"
-
-
-def _lines_of(path: Path) -> list[str]:
-    try:
-        if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
-            return []
-        return path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    except (OSError, ValueError):
-        return []
 
 
 def display_path(path: Path, root: Path) -> str:

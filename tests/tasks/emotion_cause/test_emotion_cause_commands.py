@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from project import CONFORMANCE, ROOT, write
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.services.secrets import SOURCE_MARK
 from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS
 
 RECORDED = CONFORMANCE / "emotion_cause"
@@ -35,10 +36,10 @@ def official(number: Any, *pairs: Any) -> dict[str, Any]:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, list[str]]:
-    """Return exit code, output, and lines of errors."""
+    """Return exit code, output, and lines of errors without those of files."""
     code = main(arguments)
     captured = capsys.readouterr()
-    return code, captured.out, captured.err.splitlines()
+    return code, captured.out, [line for line in captured.err.splitlines() if not line.startswith(SOURCE_MARK)]
 
 
 def convert(

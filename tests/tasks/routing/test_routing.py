@@ -141,7 +141,7 @@ def test_rows_name_tools_that_exist(here: Path) -> None:
     ]
     assert cases[0].input["tools"] == [{"name": "refund", "description": "Pay back", "parameters": SCHEMA}]
     assert [each.partition("  ")[2][:45] for each in faults] == [
-        "nott: found the unknown key 'nott', expected ",
+        "nott: found the unknown key 'nott' (did you m",
         "ask: found an empty text, expected a request",
         "expect: found the unknown tool 'refnd', expec",
         "not: found 'refund', which is expected, expec",
