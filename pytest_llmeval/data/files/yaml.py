@@ -138,9 +138,10 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> N
         and opened.line < len(lines)
         and lines[opened.line][opened.column :]
     ):
-        # The end of the file is far from what is not closed.
-        excerpt = quotation(lines[opened.line][opened.column :], 20)
-        message = f"found {excerpt}, which is not closed, expected valid YAML ({error.problem})"
+        # The end of the file is far from what is not closed, which may be a key: only its first character is told.
+        message = (
+            f"found {lines[opened.line][opened.column]!r}, which is not closed, expected valid YAML ({error.problem})"
+        )
         faults.add(opened.line + 1, opened.column + 1, "", message)
         return
     text_there = lines[mark.line][mark.column :] if mark.line < len(lines) else ""

@@ -152,8 +152,8 @@ def test_faults_have_their_position(text: str, faults: list[str]) -> None:
     ("text", "fault"),
     [
         ("a: 1\n  b: 2", ":2:4  found ': 2', expected valid YAML (mapping values are not allowed in this context)"),
-        ("a: 'x\n", ':1:4  found "\'x", which is not closed, expected valid YAML (found unexpected end of stream)'),
-        ("a: 'x\n\nb", ':1:4  found "\'x", which is not closed, expected valid YAML (found unexpected end of stream)'),
+        ("a: 'x\n", ':1:4  found "\'", which is not closed, expected valid YAML (found unexpected end of stream)'),
+        ("a: 'x\n\nb", ':1:4  found "\'", which is not closed, expected valid YAML (found unexpected end of stream)'),
         ("a: [1\nb: 2", ":2:2  found ': 2', expected valid YAML (while parsing a flow sequence that begins at 1:4, "),
         ("a: @x", ":1:4  found '@x', expected valid YAML (while scanning for the next token"),
         ("%FOO\na: 1", ":1:5  found the end of the line, expected valid YAML (while scanning a directive"),
