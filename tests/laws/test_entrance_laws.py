@@ -22,7 +22,7 @@ from pytest_llmeval.core.codec import normalized
 from pytest_llmeval.data.formats.frames import rows_of
 from pytest_llmeval.run.execute import json_like
 
-ROUNDS: Final = 12
+ROUNDS: Final = 8
 
 
 def _enum(value: str) -> Enum:
