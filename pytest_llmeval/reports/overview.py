@@ -518,9 +518,8 @@ def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> Text
 
 
 _LEGEND = {
-    "undefined": "undef: no value whatever is answered",
-    "errored": "err: could not be measured",
-    "missing": "miss: did not run",
+    "undefined": "no score: no value whatever is answered",
+    "errored": "errors: could not be measured",
 }
 """Counts of cases to what their column says."""
 

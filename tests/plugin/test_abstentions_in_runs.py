@@ -58,7 +58,7 @@ def test_answers_that_claim_nothing_any_more_do_not_pass(judged: Judged, abstain
     snapshot = next(each for each in suite["snapshot"] if each["metric"] == "faithfulness")
     assert "20 cases abstained" in suite["gates"][0]["reason"]
     columns, values = ran.text[ran.text.index("\nmetric ") :].splitlines()[1:3]
-    assert (columns.split()[-2:], values.split()[-2:]) == (["scored", "abst"], ["20", "20"])
+    assert (columns.split()[-2:], values.split()[-2:]) == (["scored", "abstained"], ["20", "20"])
     if abstained == "allowed":
         assert (ran.code, outcomes) == (0, ["passed"] * 3)
         return

@@ -163,10 +163,10 @@ suites/capitals.eval.yaml: 5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pa
 <details>
 <summary><code>capitals</code>: metrics, groups, kinds of errors, worst cases</summary>
 
-| metric       | value   | 95% interval   | mean   | scored   | err   | miss   |
-|--------------|---------|----------------|--------|----------|-------|--------|
-| exact\_match | 0.0000  | 0.0000..0.6576 | 0.0000 | 2        | 1     | 1      |
-| f1           | 0.7500  | 0.0000..1.0000 | 0.7500 | 2        | 1     | 1      |
+| metric       | value   | 95% interval   | mean   | scored   | errors   | not run   |
+|--------------|---------|----------------|--------|----------|----------|-----------|
+| exact\_match | 0.0000  | 0.0000..0.6576 | 0.0000 | 2        | 1        | 1         |
+| f1           | 0.7500  | 0.0000..1.0000 | 0.7500 | 2        | 1        | 1         |
 
 ### By kind
 
@@ -275,10 +275,10 @@ def test_the_terminal_shows_metrics_and_gates() -> None:
     assert lines(SMALL) == [
         "capitals  (suites/capitals.eval.yaml)",
         "5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pass rate 0.3333",
-        "metric        value    95% interval    mean  scored  err  miss",
-        "exact_match  0.0000  0.0000..0.6576  0.0000       2    1     1",
-        "f1           0.7500  0.0000..1.0000  0.7500       2    1     1",
-        "err: could not be measured; miss: did not run",
+        "metric        value    95% interval    mean  scored  errors  not run",
+        "exact_match  0.0000  0.0000..0.6576  0.0000       2       1        1",
+        "f1           0.7500  0.0000..1.0000  0.7500       2       1        1",
+        "errors: could not be measured",
         "gate FAILED  f1 >= 0.7  (1 case errored)",
         "  errored cases: 東京",
         "gate FAILED  f1 >= 0.7 by kind  (1 of 2 groups fail: easy: f1 is 0.5000, expected >= 0.7; 1 case not run)",

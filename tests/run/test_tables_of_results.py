@@ -170,7 +170,7 @@ def test_a_printed_result_is_a_bounded_table_with_gates() -> None:
     result = run(gates=["f1 >= 0.9"])
     text = str(result)
     assert text.splitlines()[:2] == ["capitals", "3 cases: 2 passed, 1 errored; pass rate 0.6667"]
-    assert text.splitlines()[2].split() == ["metric", "value", "interval", "mean", "scored", "undef", "err"]
+    assert text.splitlines()[2].split() == ["metric", "value", "interval", "mean", "scored", "no", "score", "errors"]
     assert "errored b: RuntimeError: no <b>answer</b>" in text
     assert "gate FAILED" in text
 
