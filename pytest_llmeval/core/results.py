@@ -442,13 +442,8 @@ class Result:
 _FIGURES = ("latency_s", "tokens", "cost_usd")
 _CASE_COLUMNS = ("id", "system", "repeat", "outcome", "reason", "input", "expected", "prediction", *_FIGURES)
 _SCORE_COLUMNS = ("case", "outcome", "system", "repeat", "metric", "value", "reason", *_FIGURES)
-_COUNTS = {
-    "scored": "scored",
-    "abstained": "abstained",
-    "undefined": "no score",
-    "errored": "errors",
-    "missing": "not run",
-}
+_COUNTS = {"scored": "scored", "abstained": "abstained"}
+_COUNTS |= {"undefined": "no score", "errored": "errors", "missing": "not run"}
 """Counts of cases to the headers of their columns."""
 _MOST_IN_REPR = 3
 _MOST_METRICS = 24

@@ -122,6 +122,7 @@ def server(tmp_path: Path, found: Review) -> Iterator[LoopbackServer]:
 def opened(browser: Browser, server: LoopbackServer, annotator: str) -> None:
     browser.driver.get(server.address)
     browser.until("document.body.dataset.ready === 'true'")
+    browser.until("document.querySelector('.status').textContent !== 'Saving.'")  # what is saved is kept again
     browser.run("localStorage.clear()")
     browser.driver.get(server.address)
     browser.until("document.body.dataset.ready === 'true'")
