@@ -440,9 +440,9 @@ class World:
             if not self._is_plain:
                 await self._manager.__aexit__(None, None, None)
             elif self.thread is None or self.thread.is_free:
-                await _to_its_end(self._run(self._leave))
+                await self._run(self._leave)
             else:  # a target that took too long still has the thread
-                await _to_its_end(in_thread(self._leave, _THREAD))
+                await in_thread(self._leave, _THREAD)
         except (Exception, SystemExit) as error:
             raise PredictionError(f"the world cannot be torn down: {_described(error)}") from error
 
@@ -477,18 +477,6 @@ async def within(world: World, work: Callable[[], Awaitable[_T]]) -> _T:
         return done
     finally:
         world.end()
-
-
-async def _to_its_end(work: Awaitable[None]) -> None:
-    """Do something to its end, and take a cancellation that comes meanwhile afterwards: what is done is not lost."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await task
-        if (waiting := asyncio.current_task()) is not None:
-            waiting.uncancel()
-            waiting.cancel()
 
 
 def _described(error: BaseException) -> str:
