@@ -5,8 +5,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_llmeval.baselines.runs import (
     CollectedSuite,
@@ -58,7 +60,7 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
         claims += _left_out(scope, {each.key.path for each in examined})
     gates = _judge_claims(claims, scope.terms.family)
     suites = [replace(each, gates=[*each.gates, *gates.get(each.key, ())]) for each in examined]
-    suites = [_with_calibration(each, suites) for each in suites]
+    suites = _with_calibration(suites)
     verdicts: list[SuiteVerdict] = [
         (key, GateResult("summary", "failed", None, None, f"not evaluated: {why}")) for key, why in failures.items()
     ]
@@ -287,8 +289,28 @@ _BY_LABELS = ("agreement", "corrected(judge_score)")
 """Metrics that exist where people labelled answers."""
 
 
-def _with_calibration(judged: JudgedSuite, suites: Sequence[JudgedSuite]) -> JudgedSuite:
-    """Return a suite with the limited metrics whose judge no labels confirm: its own, of the run, or approved ones."""
+_Judges: TypeAlias = "set[tuple[str, str]]"
+"""Judges that labels confirm: the model of each, and how it is asked."""
+
+
+def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
+    """Return the suites with the limited metrics whose judge no labels confirm: of the run, or approved in the folder.
+
+    Labels of the run, and the files of a folder, are looked at once, and only if a suite needs them.
+    """
+    of_run = cache(lambda: {pair for each in suites for pair in _confirmed(each)})
+    approved = cache(_approved_judges)
+
+    def confirmed(key: SuiteKey) -> _Judges:
+        from pytest_llmeval.baselines.files import score_file
+
+        return of_run() | approved(score_file(key).parent)
+
+    return [_calibrated(each, confirmed) for each in suites]
+
+
+def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -> JudgedSuite:
+    """Return a suite with the limited metrics whose judge is not among the confirmed ones."""
     suite, judges = judged.suite, judged.collected.judges
     if suite.uncalibrated == "allow" or judged.incomplete or judged.off or not judges:
         return judged
@@ -303,8 +325,8 @@ def _with_calibration(judged: JudgedSuite, suites: Sequence[JudgedSuite]) -> Jud
         if each.label in judges and suite.evaluators[each.label].calibrated_by == ""
     ]
     if missing:
-        confirmed = {pair for other in suites for pair in _confirmed(other)} | _approved_judges(judged.key)
-        missing = [name for name in missing if _identity(judges[owned[name].label]) not in confirmed]
+        known = confirmed(judged.key)
+        missing = [name for name in missing if _identity(judges[owned[name].label]) not in known]
     if not missing or suite.uncalibrated == "report":
         return replace(judged, uncalibrated=missing) if missing else judged
     reason = f"uncalibrated: no human labels confirm the judge of {', '.join(missing)}"
@@ -332,13 +354,13 @@ def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
     return metric.value is not None and (not metric.scored or metric.scored >= _LEAST_LABELS)
 
 
-def _approved_judges(key: SuiteKey) -> set[tuple[str, str]]:
-    """Return the judges that labels of suites in the same folder confirmed when their scores were approved."""
-    from pytest_llmeval.baselines.files import SCORES, read_if_there, score_file
+def _approved_judges(folder: Path) -> _Judges:
+    """Return the judges that labels of the suites of a folder confirmed when their scores were approved."""
+    from pytest_llmeval.baselines.files import SCORES, read_if_there
     from pytest_llmeval.baselines.scores import SuiteScores
 
     judges = set()
-    for path in sorted(score_file(key).parent.glob(f"*.{SCORES}")):
+    for path in sorted(folder.glob(f"*.{SCORES}")):
         with suppress(LlmevalError):  # its own suite reports a damaged file
             if (scores := read_if_there(path, path.name, SuiteScores)) is None:
                 continue

@@ -19,6 +19,19 @@ import pytest
 def judge_client():
     return lambda request: "yes" if "right" in str(request.messages[-1]) else "no"
 """
+COUNTING = """
+from pathlib import Path
+from pytest_llmeval.baselines import files
+
+read = files.read_if_there
+
+def counted(path, *args):
+    with Path("read.txt").open("a") as file:
+        print(path.name, file=file)
+    return read(path, *args)
+
+files.read_if_there = counted
+"""
 MODE = {"mode": "default_binary"}
 COMMAND = "label answers with llmeval review REPORT.json --pick 40"
 
@@ -54,6 +67,8 @@ def test_a_judge_is_uncalibrated_until_labels_of_the_run_or_an_approved_suite_co
     project.suite("check.eval.json", people, **labelled)
     together = project.run("--snapshot-update")
     assert "uncalibrated:" not in together.text
-    confirmed = project.run("strict.eval.json")
+    project.write("conftest.py", CONFTEST + COUNTING)
+    confirmed = project.run("strict.eval.json", "qa.eval.json")
+    assert (project.path / "read.txt").read_text().splitlines().count("check.scores.json") == 1
     assert "uncalibrated:" not in confirmed.text
     assert json.loads((project.path / "report.json").read_text())["suites"][0]["gates"][0]["outcome"] == "passed"
