@@ -473,7 +473,14 @@ async def within(world: World, work: Callable[[], Awaitable[_T]]) -> _T:
             with suppress(Exception):
                 await world.tear_down()
             raise
-        await world.tear_down()
+        try:
+            await world.tear_down()
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None:
+                raise
+            # What is done is not lost: the cancellation comes again, at the next wait.
+            task.uncancel()
+            task.cancel()
         return done
     finally:
         world.end()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -161,3 +162,31 @@ def test_an_interrupt_of_the_user_keeps_what_had_run(kind: str, tmp_path: Path) 
 
 async def _count_of_tasks() -> int:
     return len(asyncio.all_tasks() - {asyncio.current_task()})
+
+
+def test_a_run_cancelled_while_a_world_is_torn_down_keeps_the_answer(tmp_path: Path) -> None:
+    leaving, may_leave = threading.Event(), threading.Event()
+
+    @contextmanager
+    def world(_case: Any) -> Iterator[None]:
+        yield
+        leaving.set()
+        assert may_leave.wait(60)
+
+    async def target(question: str) -> str:
+        return f"Paris {question}"
+
+    async def script() -> None:
+        keys: dict[str, Any] = {"evaluators": [ev.text(metrics=["f1"])], "target": {"python": target, "world": world}}
+        suite = ev.suite("capitals", cases=CASES[:1], **keys)
+        task = asyncio.ensure_future(suite.arun(record=tmp_path / "answers.jsonl", progress=False))
+        assert await asyncio.to_thread(leaving.wait, 60)
+        task.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        may_leave.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(script())
+    assert "Paris q0" in (tmp_path / "answers.jsonl").read_text(encoding="utf-8")
