@@ -11,23 +11,20 @@ PUBLISHED = Path(__file__).parents[1] / "docs/keep-your-runner.md"
 _BEGIN, _END = "<!-- begin: written by .ci/results_page.py -->\n", "<!-- end -->"
 _TOP = """## Formats of results
 
-Results of other runners are read as they are: files by their content, and objects in Python. Each table below says
-where a format has what a row of results needs. Paths have dots, `*` is each item of a list or object, and `$` is the
-whole file; of several paths, the first that is present counts.
+Each list has the paths of what a row of results needs. Paths have dots, `*` is each item of a list or object, and `$`
+is the whole file; of several paths, the first that is present counts. Fields of the [form of
+results](#the-form-of-results) that a list leaves out are absent.
 
-The rules are the same for all formats:
+- **A case has the id of the file.** A name that the tool made of a position, such as `test_case_3` or `Case 4`, is no
+  id: the content names the case. A file with neither is refused.
+- **Repeats** are results of the same case and system, in the order of the file.
+- **Errors** have no score, even if the tool writes 0. A score that is null or not finite is an error, unless the list
+  has another rule.
+- **Types are strict.** A text, a list or `true` in place of a number is a fault with its line and path, and the file
+  is refused.
 
-- **A case is what the file calls it.** A name that the tool made of a position, such as `test_case_3` or `Case 4`, is
-  no id: the case is named by its content. A file with neither is refused.
-- **Repeats are not cases.** Results of the same case and system are its repeats, in the order of the file.
-- **Errors are not scores.** A result with an error has no score, even if the tool writes 0. A score that is null or not
-  finite is an error, unless the table says otherwise.
-- **Nothing is guessed.** A text, a list or `true` where a number belongs is a fault with its line and path, and the
-  file is refused. A file of no known format is refused with the list of formats.
-
-JSON reports of `--llmeval-report` are read, too, as format `llmeval`: a case has its value over all repeats, and it is
-known which metrics are better if lower. Results in a form of your own can be written as rows: `llmeval schema results`
-prints their schema.
+JSON reports of `--llmeval-report` are read as format `llmeval`: a case has its value over all repeats, and the
+direction of each metric is known.
 """
 
 
@@ -35,10 +32,8 @@ def text() -> str:
     """Return the page, with the formats between their markers."""
     parts = [_TOP]
     for name, table in FORMATS.items():
-        rows = "".join(f"| {field} | {where} |\n" for field, where in _rows(table) if where)
-        parts.append(
-            f"\n### {name}\n\n{table.written_by}. Made from: {table.read}.\n\n| row | file |\n|---|---|\n{rows}"
-        )
+        rows = "".join(f"- {field}: {where}\n" for field, where in _rows(table) if where)
+        parts.append(f"\n### {name}\n\n{table.written_by}. Made from: {table.read}.\n\n{rows}")
     before, start, remaining = PUBLISHED.read_text(encoding="utf-8").partition(_BEGIN)
     return f"{before}{start}\n{''.join(parts)}\n{_END}{remaining.partition(_END)[2]}"
 
@@ -61,15 +56,15 @@ def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
     yield "null", "abstained" if table.null == "abstained" else ""
     yield "not finite", "abstained" if table.nan == "abstained" else ""
     yield "error", _paths(table.error)
-    yield "cost", _paths(table.cost)
-    yield "latency", _paths(table.latency) + (" in milliseconds" if table.latency and table.unit < 1 else "")
-    yield "labels", _paths(table.labels)
-    code = (
-        (table.adapt.__doc__ or "").split("\n\n")[0].replace("\n", " ").replace("``", "`").strip()
-        if table.adapt is not None
-        else ""
-    )
-    yield "besides", code
+    figures = {
+        "cost": _paths(table.cost),
+        "latency": _paths(table.latency) + (" in milliseconds" if table.latency and table.unit < 1 else ""),
+        "labels": _paths(table.labels),
+    }
+    present = {name: where for name, where in figures.items() if where}
+    yield ", ".join(present), ", ".join(present.values())
+    rule = table.adapt.__doc__ if table.adapt is not None else None
+    yield "reader", (rule or "").split("\n\n")[0].replace("\n", " ").replace("``", "`").strip()
 
 
 def _score(scores: Scores) -> str:

@@ -28,16 +28,16 @@ def _tables() -> Iterator[str]:
     for tool, (data, _) in tools.items():
         counts = [data["tried"].get(fate, 0) for fate in ("equal", "documented", "different")]
         yield f"| {tool} | {data['version']} | {sum(counts):,} | {' | '.join(f'{each:,}' for each in counts)} |"
-    yield from ("", "| tool | constructs | fate |", "|---|---|---|")
-    same: dict[tuple[str, str], list[str]] = {}
-    for tool, kind, fate in _fates(tools):
-        same.setdefault((tool, fate), []).append(f"`{kind}`")
-    for (tool, fate), kinds in same.items():
-        yield f"| {tool} | {', '.join(kinds)} | {fate} |"
+    yield from ("", "| tool | group | constructs |", "|---|---|---|")
+    alike: dict[tuple[str, str], list[str]] = {}
+    for tool, kind, imports in _kinds(tools):
+        alike.setdefault((tool, _fate(imports)), []).append(f"`{kind}`")
+    for (tool, fate), kinds in sorted(alike.items()):
+        yield f"| {tool} | {fate} | {', '.join(kinds)} |"
 
 
-def _fates(tools: dict[str, tuple[Any, list[Imported]]]) -> Iterator[tuple[str, str, str]]:
-    """Yield the tool, the kind and the fate of each construct."""
+def _kinds(tools: dict[str, tuple[Any, list[Imported]]]) -> Iterator[tuple[str, str, list[Imported]]]:
+    """Yield the tool, the kind and the imports of each kind of construct."""
     for tool, (data, imports) in tools.items():
         untried = UNTRIED.get(tool, [])
         constructs = [*(construct for construct, *_ in data["rows"]), *untried]
@@ -45,20 +45,16 @@ def _fates(tools: dict[str, tuple[Any, list[Imported]]]) -> Iterator[tuple[str, 
         for construct, each in zip(constructs, [*imports, *IMPORTED[tool](untried)], strict=True):
             by_kind.setdefault(kind_of(construct).removeprefix("not-"), []).append(each)
         for kind, listed in sorted(by_kind.items()):
-            yield tool, kind, _fate(listed)
+            yield tool, kind, listed
     left_out = [{"type": kind} for kind in sorted(TYPES - KINDS.keys())]
     for construct, each in zip(left_out, IMPORTED["promptfoo"](left_out), strict=True):
-        yield "promptfoo", construct["type"], _fate([each])
+        yield "promptfoo", construct["type"], [each]
 
 
 def _fate(imports: list[Imported]) -> str:
-    """Return the fates of constructs of one kind, with the reasons of those that are near."""
+    """Return the group of constructs of one kind."""
     known = {each.fate for each in imports}
-    reasons = sorted({reason.text for each in imports for made in each.constructs for reason in made.differences})
-    texts = ["same"] * (Fate.SAME in known)
-    if Fate.NEAR in known:
-        texts.append(f"near: {', or '.join(reasons)}")
-    return "; ".join(texts) or f"not imported: {imports[0].constructs[0].text.removeprefix('there is no such check; ')}"
+    return " or ".join(fate.value for fate in (Fate.SAME, Fate.NEAR) if fate in known) or "not imported"
 
 
 if __name__ == "__main__":
