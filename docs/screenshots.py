@@ -47,11 +47,6 @@ WRONG = {
 SHARES = {"billing": 0.15, "shipping": 0.04, "returns": 0.05, "account": 0.04}
 """How many answers are wrong before the change that the page is about."""
 
-
-REGRESSED = "billing-040"
-"""A case that the change broke."""
-
-
 TALK = "broken-lamp"
 """A conversation one of whose repeats is wrong."""
 DESK = """\
@@ -91,10 +86,7 @@ SHOTS = (
     Shot("html-report", "", 1280, 940),
     Shot("html-report-dark", "", 1280, 940, "dark"),
     Shot("html-report-narrow", "", 390, 940),
-    Shot("html-report-case", f"view=cases&case=0/{REGRESSED}", 1280, 1080),
-    Shot("html-report-case-dark", f"view=cases&case=0/{REGRESSED}", 1280, 1080, "dark"),
     Shot("html-report-transcript", f"view=cases&suite=1&case=1/{TALK}", 1280, 1500),
-    Shot("html-report-cases", "view=cases&outcome=failed&sort=f1", 1280, 780),
 )
 
 
