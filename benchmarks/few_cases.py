@@ -15,8 +15,8 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.judged_case import excess_counts
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import DropGate, SafeGate, judge_together
-from pytest_llmeval.gates.gain import GainGate
+from pytest_llmeval.gates.drop import DropGate, GainGate, SafeGate
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import estimate
 from pytest_llmeval.gates.statistics.inference import FEW_CHANGED, Bootstrap, FarChanges, least_tail

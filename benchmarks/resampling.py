@@ -15,7 +15,8 @@ from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.drop import DropGate, judge_together
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.intervals import Resampled, resampled_interval

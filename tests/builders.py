@@ -39,8 +39,7 @@ from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.drop import judge_together
-from pytest_llmeval.gates.rules import RULES, read_gate
+from pytest_llmeval.gates.rules import RULES, judge_together, read_gate
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.judge.contract import JudgeRequest, Message, Mode, Question, Usage, Verdict

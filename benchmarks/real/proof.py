@@ -28,7 +28,8 @@ from real.pictures import PICTURES, svg  # noqa: E402
 from stopping import early  # noqa: E402
 from tables import DOCS, Row, mean, published_tables, share, table, write_or_check  # noqa: E402
 
-from pytest_llmeval.gates.drop import AnytimeGate, DropGate, SafeGate, judge_together  # noqa: E402
+from pytest_llmeval.gates.drop import AnytimeGate, DropGate, SafeGate  # noqa: E402
+from pytest_llmeval.gates.rules import judge_together  # noqa: E402
 from pytest_llmeval.gates.statistics.pairing import RunPairing  # noqa: E402
 from pytest_llmeval.workbench.early.evidence import CaseUnits  # noqa: E402
 

@@ -1,13 +1,13 @@
-"""Rules on the drop or the gain between two runs, and the verdicts on gates that are judged together."""
+"""Rules on the drop between two runs, and on the gain of one system over another."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several
-from pytest_llmeval.gates.change import Adjusted, ChangeGate, ExaminedChange, GateEvidence
+from pytest_llmeval.core.wording import counted, limit, number
+from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import (
     BY,
     MIN_CASES,
@@ -16,7 +16,6 @@ from pytest_llmeval.gates.contract import (
     Alternative,
     GateKey,
     GateOutcome,
-    GateResult,
     SignificanceTest,
     Undecided,
     gate_rule,
@@ -376,105 +375,114 @@ def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int
     yield from (f"{gate}: {why}" for gate in gates if (why := gate.never_decides(units)))
 
 
-def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) -> list[GateResult]:
-    """Judge gates on changes together: those of a suite, or those of all suites of a run.
+@gate_rule
+class GainGate(ClaimGate):
+    """A gate that fails unless a gain over another system is significant."""
 
-    The p-values of claims are adjusted, so that the chance that a run without any drop beyond what is allowed
-    fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a gate,
-    which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. So are those
-    of gains over another system, each of which is a claim of its own. Those of drops that are to be ruled out are not
-    adjusted: such a run passes only if all of them hold, which is no more likely than that one does.
+    max_drop: float = owned(kw_only=False, min_gain=GateKey(float, "the gain over another system that is required"))
 
-    Args:
-        findings: Of gates that are a family.
-        files: The suite file of each, if they are of several. Claims that are not evaluated then count as tests without
-            any evidence: a suite that did not run makes no verdict on another one bolder.
+    tags: ClassVar = ("min_gain",)
+    needs: ClassVar = {"against": "a gain is one over another system"}
+    rule: ClassVar = "non_inferiority"
+    former: ClassVar = "proven_safe"
+    meaning: ClassVar = "fail unless the gain is significant"
+    title: ClassVar = "a gate with min_gain"
+    proves_safety: ClassVar = True
+    noun: ClassVar = "gain"
+    worst: ClassVar = "smallest gain"
 
-    Returns:
-        One verdict per finding.
-    """
-    from pytest_llmeval.gates.statistics.inference import adjusted_gates, benjamini_hochberg, hochberg
+    @property
+    def condition(self) -> str:
+        return f"gain({self.subject}) >= {limit(self.allowed)}"
 
-    adjusted: dict[int, Adjusted] = {}
-    for primary in (True, False):
-        places = [n for n, each in enumerate(findings) if each.gate.claims and each.gate.primary is primary]
-        tests = [[each for each in findings[place].examined if not each.fault] for place in places]
-        tests = [group for group in tests if group]
-        among = {files[place] for place in places if files}
-        unjudged = sum(is_unjudged_claim(findings[place]) for place in places) if len(among) > 1 else 0
-        within = [
-            (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([each.p_value for each in group])
-            for group in tests
-        ] + [[1.0]] * unjudged
-        adjusted |= {
-            id(each): Adjusted(p_value, len(group), len(within), len(among), unjudged)
-            for group, p_values in zip(tests, adjusted_gates(within), strict=False)
-            for each, p_value in zip(group, p_values, strict=True)
-        }
-    far = {
-        id(each): (far, 1 - finding.gate.confidence)
-        for finding in findings
-        if isinstance(finding.gate, DropGate) and finding.gate.counts_collapses
-        for each in finding.examined
-        if (far := each.far) is not None
-    }
-    for key, (changes, level) in far.items():
-        if changes.is_collapse([other for at, (other, _) in far.items() if at != key], level):
-            adjusted[key] = replace(adjusted[key], collapsed=True)
-    return [_judged(finding, adjusted) for finding in findings]
+    @property
+    def allowed(self) -> float:
+        return abs(self.max_drop)
 
+    @classmethod
+    def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().arguments(values), "max_drop": -float(values["min_gain"])}
 
-def is_unjudged_claim(finding: GateEvidence) -> bool:
-    """Return whether a claim that is adjusted for others has no test, since a part of its suite did not run."""
-    return finding.gate.claims and not finding.examined and finding.outcome == "not_judged"
+    def change_of(self, drop: float | None) -> float | None:
+        return None if drop is None else -drop
+
+    def change_bounds(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+        return None if bounds is None else (-bounds[1], -bounds[0])
+
+    def claimed(self, whose: str = "") -> str:
+        return f"a gain{whose} above {limit(self.allowed)}"
+
+    @property
+    def contrary(self) -> str:
+        return f"no more than {limit(self.allowed)}"
+
+    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
+        from pytest_llmeval.gates.statistics.drop_tests import detectable_gain
+
+        return detectable_gain(evidence, self, metric, tests)
 
 
-def _judged(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
-    verdict = _verdict(finding, adjusted)
-    return replace(verdict, reason=f"{verdict.reason}; {finding.doubt}") if finding.doubt else verdict
+@gate_rule
+class GainLackGate(GainGate):
+    """A gate that fails if the gain over another system that is required is ruled out."""
+
+    rule: ClassVar = "significant_drop"
+    former: ClassVar = "proven_drop"
+    label: ClassVar = "significant_drop"
+    meaning: ClassVar = "fail if the gain is ruled out"
+    title: ClassVar = "a gate with min_gain and rule significant_drop"
+    refutes: ClassVar = True
+    proves_safety: ClassVar = False
+    proof: ClassVar = "ruled out"
+
+    def claimed(self, whose: str = "") -> str:
+        return f"a gain{whose} of {limit(self.allowed)}"
+
+    @property
+    def contrary(self) -> str:
+        return f"at least {limit(self.allowed)}"
 
 
-def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
-    gate = finding.gate
-    if not finding.examined:
-        return gate.result(finding.outcome, finding.value, finding.reason)
-    among = [adjusted.get(id(each), Adjusted(each.p_value)) for each in finding.examined]
-    verdicts = [(each.group, *each.verdict(own)) for each, own in zip(finding.examined, among, strict=True)]
-    undecided = any(each.undecided for each in finding.examined)
-    if gate.by is None:
-        _, outcome, drop, reason = verdicts[0]
-        evidence = finding.examined[0].evidence
-        low, high = (evidence is not None and gate.change_bounds(evidence.interval)) or (None, None)
-        verdict = replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
-        return _with_cause(verdict, zip(finding.examined, among, strict=True))
-    small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {several(finding.small)}"
-    note = small if finding.small else ""
-    failed = [each for each in verdicts if each[1] == "failed"]
-    worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])
-    group, outcome, drop, reason = worst_first[0]
-    if failed:
-        ordered = worst_first if len(failed) > MOST_LISTED else failed
-        listed = several([f"{each[0]}: {each[3]}" for each in ordered], "; ")
-        text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
-    else:
-        open_ = [each for each in verdicts if each[1] == "undecided"]
-        outcome = "undecided" if open_ else outcome
-        groups = counted(len(verdicts), "group")
-        of_all = f"{len(open_)} of {groups} undecided" if open_ else f"all {groups} pass"
-        text = f"{of_all}, {gate.worst} {group}: {reason}{note}"
-    falls = [
-        pair for pair, each in zip(zip(finding.examined, among, strict=True), verdicts, strict=True) if each in failed
-    ]
-    return _with_cause(replace(gate.result(outcome, drop, text), undecided=undecided), falls)
+@gate_rule
+class LiftGate(GainGate):
+    """A gate that passes if the gain is significant, fails if it is ruled out, and else cannot tell."""
 
+    rule: ClassVar = "decided"
+    meaning: ClassVar = "pass if the gain is significant, fail if it is ruled out, else undecided"
+    title: ClassVar = "a gate with min_gain and rule decided"
+    proves_safety: ClassVar = False
+    noun: ClassVar = "lift"
 
-def _with_cause(verdict: GateResult, falls: "Iterable[tuple[ExaminedChange, Adjusted]]") -> GateResult:
-    """Return the verdict on a gate with the cause of the falls that failed it, of each group if it has any."""
-    if verdict.outcome != "failed":
-        return verdict
-    causes, fallen = list[str](), list[str]()
-    for each, adjusted in falls:
-        if cause := each.cause(adjusted.p_value):
-            causes.append(f"{each.group}: {cause}" if each.group else cause)
-            fallen += each.worsened.ids if each.worsened is not None else ()
-    return replace(verdict, cause=several(causes, " "), fallen=tuple(fallen))
+    @property
+    def condition(self) -> str:
+        return f"lift({self.subject}) >= {limit(self.allowed)}"
+
+    def verdict(
+        self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
+    ) -> tuple[GateOutcome, str]:
+        del collapsed
+        if proven:
+            return "passed", ""
+        beyond = evidence.drop is not None and evidence.drop > self.max_drop
+        if beyond and evidence.tails is not None and self.sides * evidence.tails.above <= 1 - self.confidence:
+            return "failed", f"a gain of {limit(self.allowed)} is ruled out"
+        return "undecided", self._cannot_tell(evidence, metric)
+
+    def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
+        del metric
+        tails = evidence.tails
+        return tails is None or self.sides * min(tails.below, tails.above) > 1 - self.confidence
+
+    def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
+        from pytest_llmeval.gates.statistics.drop_tests import units_of, units_to_gain
+
+        data = evidence.estimate
+        text = f"cannot tell: {units_of(data)}"
+        observed = 0.0 if evidence.drop is None else -evidence.drop
+        if observed <= self.allowed:
+            return f"{text}, and the gain that is observed is not above {limit(self.allowed)}"
+        needed = units_to_gain(observed, evidence, self, metric)
+        if needed is None or needed <= data.units:
+            return text
+        clusters = " clusters" if data.units < data.cases else ""
+        return f"{text}. {needed - data.units} more{clusters} would make the observed gain significant, if it is true"

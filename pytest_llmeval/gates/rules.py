@@ -1,15 +1,16 @@
-"""The table of rules, and what comes from the keys that they own: the reader, the JSON Schema, lists of keys."""
+"""The rules of gates as a whole: their table, what comes from their keys, and the verdicts on gates judged together."""
 
+import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import field, make_dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, make_dataclass, replace
 from typing import Any
 
-from pytest_llmeval.core.wording import expected_name, suggest, without_links
+from pytest_llmeval.core.wording import MOST_LISTED, counted, expected_name, several, suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
-from pytest_llmeval.gates.contract import Gate, GateKey
-from pytest_llmeval.gates.drop import AnytimeGate, DropGate, SafeGate
-from pytest_llmeval.gates.gain import GainGate, GainLackGate, LiftGate
+from pytest_llmeval.gates.change import Adjusted, ExaminedChange, GateEvidence
+from pytest_llmeval.gates.contract import Gate, GateKey, GateResult
+from pytest_llmeval.gates.drop import AnytimeGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates.limit import LimitGate
 
 RULES: tuple[type[Gate], ...] = (LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate)
@@ -160,3 +161,107 @@ def _property(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
     published = {name: value for name, value in schema.items() if name not in ("title", "default")}
     least = {} if key.least is None else {"minimum": key.least}
     return {**published, "description": without_links(key.meaning), **least}
+
+
+def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) -> list[GateResult]:
+    """Judge gates on changes together: those of a suite, or those of all suites of a run.
+
+    The p-values of claims are adjusted, so that the chance that a run without any drop beyond what is allowed
+    fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a gate,
+    which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. So are those
+    of gains over another system, each of which is a claim of its own. Those of drops that are to be ruled out are not
+    adjusted: such a run passes only if all of them hold, which is no more likely than that one does.
+
+    Args:
+        findings: Of gates that are a family.
+        files: The suite file of each, if they are of several. Claims that are not evaluated then count as tests without
+            any evidence: a suite that did not run makes no verdict on another one bolder.
+
+    Returns:
+        One verdict per finding.
+    """
+    from pytest_llmeval.gates.statistics.inference import adjusted_gates, benjamini_hochberg, hochberg
+
+    adjusted: dict[int, Adjusted] = {}
+    for primary in (True, False):
+        places = [n for n, each in enumerate(findings) if each.gate.claims and each.gate.primary is primary]
+        tests = [[each for each in findings[place].examined if not each.fault] for place in places]
+        tests = [group for group in tests if group]
+        among = {files[place] for place in places if files}
+        unjudged = sum(is_unjudged_claim(findings[place]) for place in places) if len(among) > 1 else 0
+        within = [
+            (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([each.p_value for each in group])
+            for group in tests
+        ] + [[1.0]] * unjudged
+        adjusted |= {
+            id(each): Adjusted(p_value, len(group), len(within), len(among), unjudged)
+            for group, p_values in zip(tests, adjusted_gates(within), strict=False)
+            for each, p_value in zip(group, p_values, strict=True)
+        }
+    far = {
+        id(each): (far, 1 - finding.gate.confidence)
+        for finding in findings
+        if isinstance(finding.gate, DropGate) and finding.gate.counts_collapses
+        for each in finding.examined
+        if (far := each.far) is not None
+    }
+    for key, (changes, level) in far.items():
+        if changes.is_collapse([other for at, (other, _) in far.items() if at != key], level):
+            adjusted[key] = replace(adjusted[key], collapsed=True)
+    return [_judged(finding, adjusted) for finding in findings]
+
+
+def is_unjudged_claim(finding: GateEvidence) -> bool:
+    """Return whether a claim that is adjusted for others has no test, since a part of its suite did not run."""
+    return finding.gate.claims and not finding.examined and finding.outcome == "not_judged"
+
+
+def _judged(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
+    verdict = _verdict(finding, adjusted)
+    return replace(verdict, reason=f"{verdict.reason}; {finding.doubt}") if finding.doubt else verdict
+
+
+def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
+    gate = finding.gate
+    if not finding.examined:
+        return gate.result(finding.outcome, finding.value, finding.reason)
+    among = [adjusted.get(id(each), Adjusted(each.p_value)) for each in finding.examined]
+    verdicts = [(each.group, *each.verdict(own)) for each, own in zip(finding.examined, among, strict=True)]
+    undecided = any(each.undecided for each in finding.examined)
+    if gate.by is None:
+        _, outcome, drop, reason = verdicts[0]
+        evidence = finding.examined[0].evidence
+        low, high = (evidence is not None and gate.change_bounds(evidence.interval)) or (None, None)
+        verdict = replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
+        return _with_cause(verdict, zip(finding.examined, among, strict=True))
+    small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {several(finding.small)}"
+    note = small if finding.small else ""
+    failed = [each for each in verdicts if each[1] == "failed"]
+    worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])
+    group, outcome, drop, reason = worst_first[0]
+    if failed:
+        ordered = worst_first if len(failed) > MOST_LISTED else failed
+        listed = several([f"{each[0]}: {each[3]}" for each in ordered], "; ")
+        text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
+    else:
+        open_ = [each for each in verdicts if each[1] == "undecided"]
+        outcome = "undecided" if open_ else outcome
+        groups = counted(len(verdicts), "group")
+        of_all = f"{len(open_)} of {groups} undecided" if open_ else f"all {groups} pass"
+        text = f"{of_all}, {gate.worst} {group}: {reason}{note}"
+    falls = [
+        pair for pair, each in zip(zip(finding.examined, among, strict=True), verdicts, strict=True) if each in failed
+    ]
+    return _with_cause(replace(gate.result(outcome, drop, text), undecided=undecided), falls)
+
+
+def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjusted]]) -> GateResult:
+    """Return the verdict on a gate with the cause of the falls that failed it, of each group if it has any."""
+    if verdict.outcome != "failed":
+        return verdict
+    causes, fallen = list[str](), list[str]()
+    for each, adjusted in falls:
+        if cause := each.cause(adjusted.p_value):
+            causes.append(f"{each.group}: {cause}" if each.group else cause)
+            fallen += each.worsened.ids if each.worsened is not None else ()
+    return replace(verdict, cause=several(causes, " "), fallen=tuple(fallen))

@@ -108,7 +108,7 @@ def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[Suit
     """Return the verdicts on gates that are judged together, by suite."""
     if not claims:
         return {}
-    from pytest_llmeval.gates.drop import judge_together
+    from pytest_llmeval.gates.rules import judge_together
 
     gates: dict[SuiteKey, list[GateResult]] = {}
     families = [claims] if family == "project" else [[each] for each in claims]

@@ -54,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _compare(options: Namespace) -> CommandResult:
     from pytest_llmeval.cli.paired import pair_suites
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.gates.drop import judge_together
+    from pytest_llmeval.gates.rules import judge_together
 
     if (options.baseline is None) == (options.second is None):
         named = "one" if options.baseline is None else "three"

@@ -91,7 +91,7 @@ class RepeatedScores:
 
     def outcome(self, now: "FloatArray", before: "FloatArray", clusters: "Sequence[int]") -> tuple[bool, "GateOutcome"]:
         """Return whether the mean is worse, and what the gate says."""
-        from pytest_llmeval.gates.drop import judge_together
+        from pytest_llmeval.gates.rules import judge_together
 
         drop = float((before - now).mean()) * (1 if self.evaluator.describe()[0].higher_is_better else -1)
         pairing = self._pairing(now, before, clusters)

@@ -9,7 +9,8 @@ from scipy import stats
 from pytest_llmeval import Metric
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import Gate, GateResult
-from pytest_llmeval.gates.drop import DropGate, judge_together
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.significance import mcnemar_tails
 
 

@@ -10,7 +10,8 @@ from scipy import stats
 
 from pytest_llmeval import Case, Result, get_evaluator, score
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import DropGate, SafeGate, judge_together
+from pytest_llmeval.gates.drop import DropGate, SafeGate
+from pytest_llmeval.gates.rules import judge_together
 
 
 def test_a_rule_keeps_its_former_name_in_the_text_of_the_gate() -> None:

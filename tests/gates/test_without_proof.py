@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from builders import binary, gate, judge, noisy, pairing, run
 
-from pytest_llmeval.gates.drop import judge_together
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.inference import FarChanges
 from pytest_llmeval.gates.statistics.significance import net_fall_tail
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.drop import judge_together
+from pytest_llmeval.gates.rules import judge_together
 
 cases = st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0]))
 runs = st.lists(cases, min_size=1, max_size=14)

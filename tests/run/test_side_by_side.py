@@ -11,7 +11,7 @@ from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, MeasuredS
 from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.drop import judge_together
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.run.finishing import compare_variants

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, Result, compare, get_evaluator, score
-from pytest_llmeval.gates.drop import DropGate, judge_together
+from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.resample import design_effect

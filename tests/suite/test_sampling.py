@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.text import TextEvaluator
-from pytest_llmeval.gates.drop import judge_together
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.scoring.table import summarize

@@ -13,8 +13,9 @@ from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.judged_case import OTHER_ANSWER
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.drop import DropGate, judge_together
+from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.judge.contract import Verdict

@@ -28,8 +28,8 @@ from pytest_llmeval import (
 from pytest_llmeval.cli.paired import paired_scores
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.drop import judge_together
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, pooled
 from pytest_llmeval.gates.statistics.compare import compare_systems, differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing

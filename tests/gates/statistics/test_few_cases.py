@@ -6,8 +6,8 @@ from builders import binary, gate, judge, noisy, pairing, run
 
 from pytest_llmeval import Metric
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import judge_together
-from pytest_llmeval.gates.gain import GainGate
+from pytest_llmeval.gates.drop import GainGate
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.compare import compare
 from pytest_llmeval.gates.statistics.drop_tests import DropQuestion, Evidence, drop_evidence, drop_power
 from pytest_llmeval.gates.statistics.significance import (

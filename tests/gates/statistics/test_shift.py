@@ -7,7 +7,7 @@ from builders import gate, noisy, pairing, run
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.gates.drop import judge_together
+from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.compare import Difference, differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift, dependence
 
