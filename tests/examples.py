@@ -27,7 +27,7 @@ from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.tasks.retrieval.rules import GoldList
+from pytest_llmeval.tasks.retrieval.ranking import GoldList
 
 
 class Example(NamedTuple):

@@ -1,6 +1,6 @@
 """Fact checks: verdict, cited evidence and explanation.
 
-`answer` reads the claim and the reply, `mentions` and `citations` find sources in texts, `evidence` matches them,
+`answer` reads the claim and the reply, `mentions` finds sources in texts, `evidence` matches them,
 `scores` counts, and `evaluator` puts them together.
 """
 

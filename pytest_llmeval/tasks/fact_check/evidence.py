@@ -7,25 +7,106 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
+from pytest_llmeval.data.labels import load_taxonomy
 from pytest_llmeval.evaluators.measures.spans import EvidenceSource, as_sources
-from pytest_llmeval.tasks.fact_check.citations import (
-    OriginalPiece,
-    Tokenizer,
-    find_names,
-    original_citations,
-    paired_words,
-    split_words,
-)
+from pytest_llmeval.evaluators.measures.tokens import is_east_asian, separate_east_asian
 from pytest_llmeval.tasks.fact_check.mentions import (
     Quantity,
     canonical_address,
     find_addresses,
     find_attributions,
+    find_citations,
+    find_names,
     find_quantities,
     is_unusual_address,
     readings,
     site_name,
 )
+
+Tokenizer: TypeAlias = Literal["auto", "words"]
+
+
+_WORD = re.compile(r"\w+")
+_FUNCTION_WORDS = "a an and are as at but by for from in is of on or the to was were with"
+_STOP_WORDS = frozenset([*_FUNCTION_WORDS.split(), "according", "based", "reported", "said", "stated"])
+_EAST_ASIAN_STOP_WORDS = _STOP_WORDS | frozenset("的了和与及或在是为于由从对等也并而其该此这那有年月日据称说")
+
+
+def split_words(lower: str, tokenizer: Tokenizer) -> list[str]:
+    """Return the words of a text in small letters; with ``auto`` every East Asian character is one."""
+    if tokenizer == "words" or lower.isascii():
+        return _WORD.findall(lower)
+    return _WORD.findall(separate_east_asian(lower, keep_marks=False))
+
+
+def content_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
+    """Return the words without stop words."""
+    return frozenset(words) - (_STOP_WORDS if tokenizer == "words" else _EAST_ASIAN_STOP_WORDS)
+
+
+def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
+    """Return the words without stop words, with each two neighbouring East Asian characters as one.
+
+    Single characters are shared by unlike names: 新华社 and 新浪 have a third of theirs in common.
+    """
+    if tokenizer == "words":
+        return content_words(words, tokenizer)
+    terms: set[str] = set()
+    before = after = False
+    for place, word in enumerate(words):
+        before, alone = after, not is_east_asian(word)
+        after = place + 1 < len(words) and not alone and is_east_asian(words[place + 1])
+        if after:
+            terms.add(word + words[place + 1])
+        elif not before:
+            terms.add(word)
+    return frozenset(terms) - _EAST_ASIAN_STOP_WORDS - frozenset(load_taxonomy("citations")["zh"]["stop_words"])
+
+
+_SCHEME = re.compile(r"https?://(?!/|\Z)")
+
+
+def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
+    """Yield the citations of a text that are not among the listed sources."""
+    known = {each for source in listed for each in (source.text, *source.urls)}
+    return (each.text for each in find_citations(text) if each.text not in known)
+
+
+class OriginalPiece:
+    """A piece of evidence, with the values needed to compare it."""
+
+    def __init__(self, source: EvidenceSource, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.source = source
+        self.lower = source.text.lower()
+        self.host = _host(source.text)
+        # A plain citation has no addresses: that the text of a source is one is the business of `host`.
+        self.addresses = frozenset(source.urls)
+
+    @cached_property
+    def hosts(self) -> frozenset[str | None]:
+        """The hosts of all addresses."""
+        return frozenset({self.host, *map(_host, self.addresses)})
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words without stop words."""
+        return content_words(split_words(self.lower, self._tokenizer), self._tokenizer)
+
+    def reason(self, gold: "OriginalPiece") -> str:
+        """Return why this citation matches a source regardless of its words; empty if the words decide."""
+        if self.lower in gold.lower or gold.lower in self.lower:
+            return "contains"
+        if not self.addresses.isdisjoint(gold.addresses):
+            return "address"
+        listed = gold.source.text in gold.addresses
+        return "host" if gold.host is not None and gold.host in (self.hosts if listed else {self.host}) else ""
+
+
+def _host(text: str) -> str | None:
+    scheme = _SCHEME.search(text)
+    return text[scheme.end() :].partition("/")[0] if scheme else None
+
 
 _BLANK = ";"
 """Stands for an address: no pattern of a name or a number reads on behind it."""

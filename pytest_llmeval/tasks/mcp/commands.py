@@ -16,7 +16,7 @@ from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.services.secrets import has_secret
 from pytest_llmeval.tasks.mcp.lint import KINDS, OVERLAP, lint
 from pytest_llmeval.tasks.mcp.server import Connection, McpServer
-from pytest_llmeval.tasks.routing.catalogue import ListedTool, read_catalogue
+from pytest_llmeval.tasks.routing.source import ListedTool, read_catalogue
 
 _FILE: Final = Path("tools.json")
 _FILES: Final = (".json", ".yaml", ".yml")

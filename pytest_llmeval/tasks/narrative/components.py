@@ -9,15 +9,17 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, EventPair, NameMatch, Pairing, RelationshipPair
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, rates, read_gold
-from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Event, Relationship
-from pytest_llmeval.tasks.narrative.explaining import (
+from pytest_llmeval.tasks.narrative.base import (
+    NarrativeEvaluator,
     action_lines,
     character_lines,
     gap_counts,
     gap_details,
+    rates,
+    read_gold,
     relationship_lines,
 )
+from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Event, Relationship
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -19,7 +19,14 @@ from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.suite.registry import get_evaluator
 from pytest_llmeval.tasks.narrative import report
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, mean_of_present
+from pytest_llmeval.tasks.narrative.base import (
+    GAPS,
+    NarrativeEvaluator,
+    event_lines,
+    gaps_table,
+    label_lines,
+    mean_of_present,
+)
 from pytest_llmeval.tasks.narrative.components import (
     ActionLayer,
     Characters,
@@ -28,7 +35,6 @@ from pytest_llmeval.tasks.narrative.components import (
     observe_events,
     summarize_events,
 )
-from pytest_llmeval.tasks.narrative.explaining import GAPS, event_lines, gaps_table, label_lines
 from pytest_llmeval.tasks.narrative.labelling import check_labels
 from pytest_llmeval.tasks.narrative.text_span import Sentiment, TextSpan
 

@@ -21,9 +21,15 @@ from pytest_llmeval.evaluators.measures.spans import (
 )
 from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_boundaries, summarize_boundaries
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing, RelationshipPair
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, rates
+from pytest_llmeval.tasks.narrative.base import (
+    NarrativeEvaluator,
+    gap_counts,
+    gap_details,
+    rates,
+    sentiment_lines,
+    span_lines,
+)
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
-from pytest_llmeval.tasks.narrative.explaining import gap_counts, gap_details, sentiment_lines, span_lines
 from pytest_llmeval.tasks.narrative.labelling import describe_drift, drifted_spans
 from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 

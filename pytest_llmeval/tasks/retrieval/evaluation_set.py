@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats.base import case_id, id_fault
-from pytest_llmeval.tasks.retrieval.rules import Measured, Near, listed_values
+from pytest_llmeval.tasks.retrieval.ranking import Measured, Near, listed_values
 
 TERM = Near("near", "term_of_imprisonment", number="imprisonment", flags=("death_penalty", "life_imprisonment"))
 """The comparison of terms, without tolerances."""

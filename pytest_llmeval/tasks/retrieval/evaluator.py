@@ -24,9 +24,16 @@ from pytest_llmeval.tasks.retrieval.items import (
     positive_faults,
 )
 from pytest_llmeval.tasks.retrieval.ranking import (
+    LEGAL,
     LISTED_MEASURES,
     RANKED_MEASURES,
     SET_MEASURES,
+    GoldList,
+    Near,
+    Relevance,
+    Rule,
+    SameSet,
+    Tasks,
     ranked_counts,
     ranked_scores,
     relevant_gains,
@@ -36,7 +43,6 @@ from pytest_llmeval.tasks.retrieval.ranking import (
     size_counts,
     unknown_counts,
 )
-from pytest_llmeval.tasks.retrieval.rules import LEGAL, GoldList, Near, Relevance, Rule, SameSet, Tasks
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

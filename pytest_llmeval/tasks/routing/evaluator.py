@@ -29,7 +29,7 @@ from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, r
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
-    from pytest_llmeval.tasks.routing.catalogue import ListedTool
+    from pytest_llmeval.tasks.routing.source import ListedTool
 
 _ALPHA: Final = 0.05
 _FIRED: Final = "fired"
@@ -88,7 +88,7 @@ class Routing(Evaluator):
 
     @cached_property
     def _catalogue(self) -> "Mapping[str, ListedTool] | None":
-        from pytest_llmeval.tasks.routing.catalogue import read_catalogue
+        from pytest_llmeval.tasks.routing.source import read_catalogue
 
         return None if self.tools is None else read_catalogue(Path(self.tools))
 
