@@ -11,7 +11,7 @@ import numpy as np
 from tables import Row, mean, share, table
 
 from pytest_llmeval.core.observation import Sums
-from pytest_llmeval.evaluators.measures.rates import rates_basis, share_basis, share_by_rates
+from pytest_llmeval.evaluators.measures.confusion import rates_basis, share_basis, share_by_rates
 
 _CASES = 200
 _SHARES = (0.3, 0.8)

@@ -10,7 +10,7 @@ from msgspec import structs
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.evaluators.recorded import RecordedScores
+from pytest_llmeval.evaluators.functions import RecordedScores
 from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing, matched_by_content

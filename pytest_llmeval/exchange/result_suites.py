@@ -16,7 +16,7 @@ from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.formats.base import CaseFile, FileSource, Source
-from pytest_llmeval.evaluators.recorded import ABSTAINED, ERROR, RUNS
+from pytest_llmeval.evaluators.functions import ABSTAINED, ERROR, RUNS
 from pytest_llmeval.exchange.readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.gates.contract import split_statistic

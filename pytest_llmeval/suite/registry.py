@@ -37,7 +37,7 @@ _SHIPPED = {
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
     "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
-    "recorded": "pytest_llmeval.evaluators.recorded:RecordedScores",
+    "recorded": "pytest_llmeval.evaluators.functions:RecordedScores",
     "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",

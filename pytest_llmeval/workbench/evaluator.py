@@ -245,7 +245,7 @@ def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:
         LlmevalError: The text is no check.
     """
     from pytest_llmeval.core.observation import Observation, Totals
-    from pytest_llmeval.evaluators.measures.rates import rate_counts, rates, rates_basis
+    from pytest_llmeval.evaluators.measures.confusion import rate_counts, rates, rates_basis
     from pytest_llmeval.run.score import score
     from pytest_llmeval.suite.registry import get_checks
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.evaluators.recorded import RecordedScores
+    from pytest_llmeval.evaluators.functions import RecordedScores
     from pytest_llmeval.gates.contract import GateOutcome
     from pytest_llmeval.gates.drop import DropGate
     from pytest_llmeval.gates.statistics.pairing import RunPairing
@@ -191,7 +191,7 @@ def _repeated(runs: "Sequence[SuiteReport]", name: str, options: Namespace) -> R
 
     from pytest_llmeval.cli.paired import with_ids_of
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.evaluators.recorded import RecordedScores
+    from pytest_llmeval.evaluators.functions import RecordedScores
     from pytest_llmeval.gates.drop import DropGate
 
     by_run = []

@@ -29,14 +29,18 @@ from pytest_llmeval.evaluators.judge.judged_case import (
 )
 from pytest_llmeval.evaluators.measures import confusion
 from pytest_llmeval.evaluators.measures.confusion import (
+    RATES,
     krippendorff_alpha,
     level_of,
+    missing_rates,
     pair_moments,
     pearson,
+    rate_counts,
+    rates,
+    rates_basis,
     unit_moments,
     weighted_kappa,
 )
-from pytest_llmeval.evaluators.measures.rates import RATES, missing_rates, rate_counts, rates, rates_basis
 from pytest_llmeval.judge.contract import Question, Verdict
 
 if TYPE_CHECKING:

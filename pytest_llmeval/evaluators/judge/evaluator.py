@@ -36,7 +36,7 @@ from pytest_llmeval.evaluators.judge.judged_case import (
     weight_counts,
     without_people,
 )
-from pytest_llmeval.evaluators.measures.rates import rate_counts, share_basis, share_by_rates
+from pytest_llmeval.evaluators.measures.confusion import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.modes import (

@@ -173,8 +173,7 @@ def connect_embeddings(
         sleep: As for `connect`.
         calls: As for `connect`.
     """
-    from pytest_llmeval.judge.clients.embeddings import EmbeddingJudge, OpenAIEmbeddings
-    from pytest_llmeval.judge.clients.http import HttpJudge
+    from pytest_llmeval.judge.clients.http import EmbeddingJudge, HttpJudge, OpenAIEmbeddings
 
     patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
     return EmbeddingJudge(spec, HttpJudge(spec, OpenAIEmbeddings(), patience))
