@@ -1,4 +1,4 @@
-"""Lists of tools and skills as they are published, and rows about the tool that each request should reach."""
+"""Lists of tools and skills in their published forms, and rows about the tool that each request should reach."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
