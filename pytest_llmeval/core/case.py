@@ -3,7 +3,7 @@
 __all__ = ("MISSING", "Case", "Missing")
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -351,6 +351,27 @@ def describe_prediction(prediction: Any) -> str:
     return f"the prediction is {'null' if prediction is None else kinds.get(type(prediction), 'no object')}"
 
 
+UNLABELLED = "(none)"
+"""The group of the cases that lack the label."""
+
+MODES = "modes"
+"""The label of a case that came from failures: its failure modes, with `MODE_MARK` between them."""
+
+MODE_MARK = "; "
+
+
+def groups_of_case(labels: Mapping[str, str], label: str) -> Sequence[str]:
+    """Return the groups of a case by a label: one, or one for each of its failure modes.
+
+    >>> groups_of_case({"topic": "a; b", "modes": "rude; late"}, "topic")
+    ['a; b']
+    >>> groups_of_case({"topic": "a; b", "modes": "rude; late"}, "modes")
+    ['rude', 'late']
+    """
+    value = labels.get(label, UNLABELLED)
+    return list(dict.fromkeys(value.split(MODE_MARK))) if label == MODES else [value]
+
+
 @dataclass(frozen=True, slots=True)
 class Case(Generic[Input_co, Expected_co]):
     """One evaluation case; ``Case[Ask, Reply]`` has an input and an expectation of these types.
@@ -360,7 +381,7 @@ class Case(Generic[Input_co, Expected_co]):
         input: What the target receives; any JSON value.
         expected: The ground truth; any JSON value, ``None`` where it is absent.
         prediction: What was answered; any JSON value, or `MISSING` until the target has answered.
-        labels: What ``group_by`` and judges read, such as ``question_type``.
+        labels: What ``group_by`` and judges read, such as ``question_type``; ``modes`` may have several values.
         tags: Become pytest marks.
         thresholds: Metric name to limits; they replace the suite's limit of the same metric.
         line: Line of the case in its file, counted from 1; 0 where it has none.

@@ -38,9 +38,6 @@ IntervalMethod: TypeAlias = Literal["wilson", "closed_form", "bootstrap", "delta
 PASS_RATE = "pass_rate"  # noqa: S105 (a metric, no password)
 """The metric that every suite has: cases that passed among those that ran."""
 
-UNLABELLED = "(none)"
-"""The group of the cases that lack the label."""
-
 
 class TargetUsage(NamedTuple):
     """The tokens and the cost of one prediction.

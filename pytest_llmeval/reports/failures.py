@@ -3,15 +3,16 @@
 import difflib
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.case import MISSING, Case, Parts
+from pytest_llmeval.core.case import MISSING, MODES, Case, Parts, groups_of_case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, printable, width_of
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
+from pytest_llmeval.reports.overview import BAD
 
 _NAMED = re.compile(r"turn (\d+)\b")
 _MOST_WRONG = 3
@@ -283,6 +284,8 @@ def repeats_line(repeats: Mapping[str, Any]) -> str:
 
 
 SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
+CaseEnd: TypeAlias = CaseReport | CaseRecord
+_NOT_RUN = ("skipped", "not_run")
 _TEXTS = ("answer", "question", "text")
 MOST = 10**12
 """Largest count to display: a forged one can have thousands of digits."""
@@ -308,6 +311,29 @@ class FailureCause(NamedTuple):
     def __str__(self) -> str:
         among = f"in {counted(self.cases, 'case')}{f' x {self.systems} systems' if self.systems > 1 else ''}"
         return f"{among}, {self.shared} of them {self.label}" if self.label else among
+
+
+def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterator[str]:
+    """Yield each failure mode whose cases all passed before, and of which some fail now.
+
+    Args:
+        now: Cases of a run.
+        before: Cases of an earlier run, with the ids of now.
+
+    Yields:
+        The mode with how many of its cases fail, such as ``rude: back in 3 of 11``.
+    """
+    earlier = {each.id: each.outcome for each in before if each.outcome not in _NOT_RUN}
+    cases: dict[str, list[CaseEnd]] = {}
+    for each in now:
+        if each.outcome not in _NOT_RUN and MODES in each.labels:
+            for mode in groups_of_case(each.labels, MODES):
+                cases.setdefault(mode, []).append(each)
+    for mode, some in cases.items():
+        failing = [each for each in some if each.outcome in BAD]
+        known = {earlier[each.id] for each in some if each.id in earlier}
+        if known == {"passed"} and any(each.id in earlier for each in failing):
+            yield f"{mode}: back in {len(failing)} of {len(some)}"
 
 
 def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> FailureCause:

@@ -352,6 +352,7 @@ class Changes(Struct, frozen=True):
         metrics: Metric name to its change, for the metrics that comparisons are about.
         confidence: Of intervals and verdicts.
         notes: Reasons why the runs may not be comparable, and what only one of them has.
+        returned: Failure modes whose cases all passed in the other run and of which some fail, each in words.
         cases: Cases of the other run with their scores and answers, if a report shows them.
     """
 
@@ -359,6 +360,7 @@ class Changes(Struct, frozen=True):
     metrics: Mapping[str, MetricChange]
     confidence: float = 0.95
     notes: Sequence[str] = ()
+    returned: Annotated[Sequence[str], WrittenField.IF_KNOWN] = ()
     cases: Sequence[CaseReport] = field(name="(cases)", default=())
 
     def named(self, *verdicts: ChangeVerdict) -> dict[str, MetricChange]:

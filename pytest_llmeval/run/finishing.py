@@ -23,6 +23,7 @@ from pytest_llmeval.data.files.places import OWN_FOLDER, WORKING_FOLDER, display
 from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.spec import PanelSpec
+from pytest_llmeval.reports.failures import returned_modes
 from pytest_llmeval.reports.files import WrittenReports, write_reports
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, RunStart, SuiteReport, gate_verdicts
 from pytest_llmeval.reports.making import (
@@ -277,12 +278,12 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     names = [name for name in compared if name in pairing.table.owner]
     clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
     confidence = _confidence(suite)
-    decided = gate_verdicts(judged.gates)
-    everything = pairing.everything()
-    changes = metric_changes(pairing, everything, names, decided, confidence=confidence, cluster_by=clusters)
+    decided, rows = gate_verdicts(judged.gates), pairing.everything()
+    changes = metric_changes(pairing, rows, names, decided, confidence=confidence, cluster_by=clusters)
     before = list(_cases(approved.statistics, suite, _answers(measured))) if cases else []
-    label = "approved scores" if judged.collected.baseline is None else "baseline"
-    return Changes(label, changes, confidence, list(_notes(pairing)), before)
+    against = "approved scores" if judged.collected.baseline is None else "baseline"
+    returned = [*returned_modes(judged.records, approved.statistics.renamed(pairing.matching.by_content).records)]
+    return Changes(against, changes, confidence, list(_notes(pairing)), returned, before)
 
 
 def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
@@ -316,8 +317,8 @@ def _cases(
     for row, record in enumerate(statistics.records):
         named = {name: float(column[row]) for name, column in scores.items()}
         metrics = {name: None if math.isnan(score) else score for name, score in named.items() if name != PASS_RATE}
-        fields = answer_fields(answers.get(record.id, ()))
-        yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **fields)
+        texts = answer_fields(answers.get(record.id, ()))
+        yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **texts)
 
 
 def with_past(report: RunReport, root: Path) -> RunReport:

@@ -8,13 +8,12 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, groups_of_case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import (
     PASS_RATE,
-    UNLABELLED,
     CaseRecord,
     Clusters,
     GroupResult,
@@ -554,7 +553,8 @@ def _groups(
     for key in group_by:
         members: dict[str, list[int]] = {}
         for place, row in enumerate(rows):
-            members.setdefault(table.records[row].labels.get(key, UNLABELLED), []).append(place)
+            for group in groups_of_case(table.records[row].labels, key):
+                members.setdefault(group, []).append(place)
         results: dict[str, GroupResult] = {}
         # By size: resamples of one size are drawn once.
         for name, places in sorted(members.items(), key=lambda each: len(each[1])):

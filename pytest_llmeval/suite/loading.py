@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, MODE_MARK, MODES, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error, origin
 from pytest_llmeval.core.wording import expected_name, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document
@@ -379,6 +379,12 @@ class _Loader(SettingsReader):
             self.fault((*path, "messages"), fault)
         if entry.messages is not None and "input" in data:
             self.fault((*path, "messages"), "found both 'input' and 'messages', expected one of them", key=True)
+        for place, mode in enumerate(entry.modes):
+            if not mode.strip() or MODE_MARK in mode:
+                self.fault((*path, MODES, place), f"found {mode!r}, expected a failure mode, without {MODE_MARK!r}")
+        modes = {MODES: MODE_MARK.join(entry.modes)} if entry.modes else {}
+        if modes and MODES in entry.labels:
+            self.fault((*path, MODES), "found the label 'modes' as well, expected one of them", key=True)
         prediction = data.get("prediction", MISSING)
         if entry.prediction_file is not None:
             prediction = self.read_file(entry.prediction_file, (*path, "prediction_file"))
@@ -391,7 +397,7 @@ class _Loader(SettingsReader):
             conversation=entry.messages is not None,
             expected=expected,
             prediction=prediction,
-            labels={key: json_text(value) for key, value in entry.labels.items()},
+            labels={key: json_text(value) for key, value in entry.labels.items()} | modes,
             tags=entry.tags,
             thresholds=self.read_limits(entry.thresholds, (*path, "thresholds")),
             line=self.document.locate(path)[0],

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.results import PASS_RATE, UNLABELLED, CaseRecord
+from pytest_llmeval.core.case import UNLABELLED, Case
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import limit
 from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
 from pytest_llmeval.reports.form import SampleReport

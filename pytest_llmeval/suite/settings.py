@@ -68,6 +68,7 @@ class CaseEntry:
     prediction: Any = None
     prediction_file: str | None = None
     labels: dict[str, str | int | float | bool] = field(default_factory=dict)
+    modes: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     thresholds: dict[str, Any] = field(default_factory=dict)
     checks: list[Any] = field(default_factory=list)

@@ -29,6 +29,7 @@ from pytest_llmeval.workbench.comment_parts import (
     Change,
     ReportComparison,
     SourceLinks,
+    all_returned_modes,
     approved_comparison,
     case_fates,
     commit_id,
@@ -39,7 +40,6 @@ from pytest_llmeval.workbench.comment_parts import (
     page_url,
     regressed_case,
     repository_url,
-    returned_modes,
     source_links,
 )
 
@@ -183,7 +183,7 @@ def comment_text(
     more_gates = sheet.table("Gates", _JUDGED, open_gates, _verdict, _GATES, least=min(failed, _FAILED))
     faults = [f"{path}: {each}" for path, listed in run.faults.items() for each in listed]
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
-    sheet.items("Failure modes that are back", list(returned_modes(run, baseline)), _item, _METRICS + 2)
+    sheet.items("Failure modes that are back", list(all_returned_modes(run, baseline)), _item, _METRICS + 2)
     declined = changes.declined if changes is not None else []
     more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
     if comparison is None:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
 from pytest_llmeval.core.wording import counted, excerpt, number
 from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
-from pytest_llmeval.reports.failures import SuiteCase, failure_key, said_text
+from pytest_llmeval.reports.failures import SuiteCase, failure_key, returned_modes, said_text
 from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.reports.overview import BAD, MOST_LINES
@@ -100,23 +100,12 @@ def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
     return fates
 
 
-MODE: Final = "mode"
-"""The label of a case that came from a failure: the name of its failure mode."""
-
-
-def returned_modes(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
-    """Yield each failure mode that no case had in the baseline and some have again, with how many of its cases."""
+def all_returned_modes(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
+    """Yield the failure modes that are back since the baseline, or else since scores were approved."""
     for suite, before in _with_earlier(run, baseline):
-        cases: dict[str, list[CaseReport]] = {}
-        for case in suite.cases:
-            if case.ran and MODE in case.labels:
-                cases.setdefault(case.labels[MODE], []).append(case)
-        for mode, some in cases.items():
-            earlier = [before[case.id].outcome for case in some if case.id in before]
-            failing = [case for case in some if case.outcome in BAD]
-            if {*earlier} == {"passed"} and any(case.id in before for case in failing):
-                name = f"{suite.suite}: {mode}" if len(run.suites) > 1 else mode
-                yield f"{name}: back in {len(failing)} of {len(some)}"
+        approved = () if baseline is not None or suite.changes is None else suite.changes.returned
+        for each in approved or returned_modes(suite.cases, before.values()):
+            yield f"{suite.suite}: {each}" if len(run.suites) > 1 else each
 
 
 def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[SuiteReport, Mapping[str, CaseReport]]]:

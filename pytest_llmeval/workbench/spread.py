@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.baselines.files import approved_scores, score_file
 from pytest_llmeval.baselines.runs import approved_statistics
 from pytest_llmeval.cli.paired import results_of
+from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.results import PASS_RATE, UNLABELLED
+from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import split_statistic
@@ -321,7 +322,7 @@ class Sources:
 
         if gate.by is None:
             return ()
-        sizes = Counter(case.labels.get(gate.by, UNLABELLED) for case in self.suite.cases)
+        sizes = Counter(group for case in self.suite.cases for group in groups_of_case(case.labels, gate.by))
         return [size for size in sizes.values() if size >= gate.min_cases]
 
     def room(self, name: str) -> float:

@@ -34,11 +34,19 @@ Verdicts = dict[str, dict[str, tuple[str, str]]]
 """Verdict to metric to its values before and now, as they are shown; undecided is not significant."""
 
 
-def run_report(root: Path, wrong: set[int], *, approve: bool = False, swapped: bool = False) -> RunReport:
+def run_report(
+    root: Path, wrong: set[int], *, approve: bool = False, swapped: bool = False, limit: bool = False
+) -> RunReport:
     expected = [LABELS[n % len(LABELS)] for n in range(SIZE)]
     answers = [LABELS[(n + 1 + swapped) % len(LABELS)] if n in wrong else expected[n] for n in range(SIZE)]
     cases = [
-        {"id": f"c{n}", "expected": expected[n], "prediction": answers[n], "labels": {"half": str(n % 2)}}
+        {
+            "id": f"c{n}",
+            "expected": expected[n],
+            "prediction": answers[n],
+            "labels": {"half": str(n % 2)},
+            "modes": ["any", f"half {n % 2}"],
+        }
         for n in range(SIZE)
     ]
     content = {
@@ -46,6 +54,7 @@ def run_report(root: Path, wrong: set[int], *, approve: bool = False, swapped: b
         "evaluators": [{"text": {"metrics": ["exact_match", "rougeL"]}}, {"classification": {"labels": list(LABELS)}}],
         "gates": [{"metric": "f1_macro", "max_drop": 0.02}, "accuracy >= 0.1"],
         "snapshot": {"tolerance": 1},
+        **({"thresholds": {"exact_match": 1}} if limit else {}),
         "cases": cases,
     }
     (root / NAME).write_text(json.dumps(content), encoding="utf-8")
@@ -175,3 +184,11 @@ def test_a_mean_over_cases_is_named_apart_from_the_value_over_all(
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]]
     assert "mean(f1_macro)" in names
     assert "exact_match" in names
+
+
+def test_failure_modes_that_are_back_since_the_approval_need_no_baseline(tmp_path: Path) -> None:
+    run_report(tmp_path, {0}, approve=True, limit=True)
+    report = run_report(tmp_path, {0, 1, 3}, limit=True)
+    write_json(report, tmp_path / "run.json")
+    for each in (report, read_report(tmp_path / "run.json")):
+        assert "### Failure modes that are back\n\n- half 1: back in 2 of 20\n\n" in comment_text(each)

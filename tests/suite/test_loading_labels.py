@@ -1,13 +1,16 @@
 """Suite files that name files of labels."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from builders import pairing
 from project import load_text
 
 from pytest_llmeval.baselines.comparable import comparable_of
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line
+from pytest_llmeval.run.score import score
 
 SUITE = """\
 evaluators:
@@ -49,3 +52,44 @@ def test_labels_that_cannot_be_read_are_a_fault_of_the_suite(tmp_path: Path, hum
     with pytest.raises(SuiteError) as caught:
         load_text(suite(human), tmp_path)
     assert message in str(caught.value)
+
+
+MODES = """\
+evaluators: [{text: {metrics: [exact_match]}}]
+gates: [{metric: exact_match, min: 0.9, by: modes}]
+cases:
+  - {id: a, modes: [rude, late], expected: x, prediction: x}
+  - {id: b, modes: [late], expected: x, prediction: z}
+  - {id: c, expected: x, prediction: x}
+"""
+
+
+def test_a_case_with_several_failure_modes_belongs_to_the_group_of_each(tmp_path: Path) -> None:
+    suite = load_text(MODES, tmp_path)
+    assert [each.labels for each in suite.cases] == [{"modes": "rude; late"}, {"modes": "late"}, {}]
+    result = score(suite.evaluators, suite.cases, group_by=suite.group_by)
+    assert {name: (each.cases, each.metrics["exact_match"].value) for name, each in result.groups["modes"].items()} == {
+        "(none)": (1, 1.0),
+        "late": (2, 0.5),
+        "rude": (1, 1.0),
+    }
+    parts = [score(suite.evaluators, [each], group_by=suite.group_by, partial=True) for each in suite.cases]
+    assert (parts[0] + parts[1] + parts[2]).result().groups["modes"].keys() == result.groups["modes"].keys()
+    (judged,) = [each.judge(result) for each in suite.score_gates]
+    assert (judged.outcome, judged.reason.count("late: exact_match is 0.5000")) == ("failed", 1)
+    worse = score(suite.evaluators, [replace(each, prediction="x") for each in suite.cases])
+    groups = pairing(result, worse).groups("modes")
+    assert {name: len(each.current) for name, each in groups.items()} == {"(none)": 1, "late": 2, "rude": 1}
+
+
+@pytest.mark.parametrize(
+    ("modes", "message"),
+    [
+        ("modes: ['a; b']", "found 'a; b', expected a failure mode, without '; '"),
+        ("modes: [' ']", "found ' ', expected a failure mode"),
+        ("modes: [a], labels: {modes: b}", "found the label 'modes' as well, expected one of them"),
+    ],
+)
+def test_modes_that_are_none_are_faults(tmp_path: Path, modes: str, message: str) -> None:
+    suite = load_text(MODES.replace("modes: [rude, late]", modes), tmp_path)
+    assert message in str(*suite.all_faults)

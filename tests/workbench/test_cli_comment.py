@@ -537,7 +537,7 @@ def test_a_failure_mode_that_was_fixed_and_comes_back_is_named(commented: Commen
         some = [
             {
                 **recorded_case(f"c{number}", "failed" if number in failing else "passed", f1=0.5),
-                "labels": {"mode": modes[number]} if number in modes else {},
+                "labels": {"modes": f"other; {modes[number]}"} if number in modes else {},
             }
             for number in range(count)
         ]

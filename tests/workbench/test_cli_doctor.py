@@ -5,7 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from judges import KEY
 from running import WITHOUT_UNUSED, run_python
 from servers import LlmServer, reply, status
 
+from pytest_llmeval.cli import main
 from pytest_llmeval.judge.coordination import Coordination
+from pytest_llmeval.workbench.doctor import PlannedRun
 
 Doctor = Callable[..., tuple[int, str]]
 
@@ -39,18 +41,46 @@ JUDGED: dict[str, Any] = {
 
 
 @pytest.fixture
-def doctor(tmp_path: Path) -> Doctor:
-    """Runs the command; returns its exit code and what it prints. It must leave no trace."""
+def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Doctor:
+    """Runs the command; returns its exit code and what it prints. It must leave no trace.
 
-    def run(*arguments: str, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
+    Where the plan of the run is not what is tested, `plan` is none; else pytest starts, cold or from a warm process.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, environment: Mapping[str, str] | None = None, plan: str = "none") -> tuple[int, str]:
         before = traces(tmp_path)
-        command = ["-m", "pytest_llmeval", "doctor", *arguments]
-        done = run_python(command, {**ENVIRONMENT, **(environment or {})}, tmp_path)
+        with monkeypatch.context() as patch:
+            if plan == "none":
+                patch.setattr("pytest_llmeval.workbench.doctor.plan_run", lambda _: PlannedRun(works=True))
+            elif plan == "warm":
+                patch.setattr("pytest_llmeval.workbench.doctor.subprocess", WarmProcesses)
+            for name in {*os.environ} - {*ENVIRONMENT}:
+                patch.delenv(name)
+            for name, value in {**ENVIRONMENT, **(environment or {})}.items():
+                patch.setenv(name, value)
+            code = main(["doctor", *arguments])
         assert traces(tmp_path) == before
-        assert "Traceback" not in done.out + done.err
-        return done.code, done.out
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return code, out
 
     return run
+
+
+class WarmProcesses:
+    """The part of `subprocess` that plans a run, without a cold start."""
+
+    DEVNULL = subprocess.DEVNULL
+    TimeoutExpired = subprocess.TimeoutExpired
+
+    @staticmethod
+    def run(command: Sequence[str], *, env: Mapping[str, str], **_: Any) -> Any:
+        environment = {name: value for name, value in env.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        assert env["PYTHONDONTWRITEBYTECODE"]
+        code = f"import runpy, sys; sys.dont_write_bytecode = True; sys.argv = {['pytest', *command[3:]]!r}; "
+        done = run_python(["-c", f"{code}runpy.run_module('pytest', run_name='__main__')"], environment, Path.cwd())
+        return subprocess.CompletedProcess(command, done.code, done.out, done.err)
 
 
 def traces(folder: Path) -> dict[str, bytes]:
@@ -63,7 +93,7 @@ def write(folder: Path, suite: Mapping[str, Any], name: str = "s.eval.json") -> 
 
 def test_a_sound_project_is_well_and_the_cost_of_a_run_is_named(doctor: Doctor, tmp_path: Path) -> None:
     write(tmp_path, PLAIN)
-    code, text = doctor()
+    code, text = doctor(plan="cold")
     assert code == 0, text
     assert "ok        s.eval.json: 1 case\n" in text
     assert "ok        .llmeval/cache.sqlite3: no verdicts yet\n" in text
@@ -140,7 +170,7 @@ def test_a_judge_of_a_fixture_needs_the_fixture(doctor: Doctor, tmp_path: Path) 
     assert "failing   judge fixture:words: no conftest.py above the suite defines the fixture judge_client\n" in text
     fixture = "import pytest\n@pytest.fixture\ndef judge_client():\n    return lambda request: 'yes'\n"
     (tmp_path / "conftest.py").write_text(fixture, encoding="utf-8")
-    assert doctor()[0] == 0
+    assert doctor(plan="warm")[0] == 0
 
 
 def test_a_missing_key_is_a_warning_where_all_verdicts_are_stored(doctor: Doctor, tmp_path: Path) -> None:
@@ -150,7 +180,7 @@ def test_a_missing_key_is_a_warning_where_all_verdicts_are_stored(doctor: Doctor
         command = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "--llmeval-judge=record", "-p", "no:cacheprovider"]
         done = run_python(command, {**ENVIRONMENT, "MY_KEY": KEY}, tmp_path)
         assert done.code == 0, done.out
-    code, text = doctor()
+    code, text = doctor(plan="warm")
     assert code == 0, text
     assert ": MY_KEY is not set; all verdicts that a run needs are stored\n" in text
     assert "ok        __llmeval__/s.judgements.jsonl: 1 recorded verdict\n" in text
@@ -182,7 +212,7 @@ def test_a_cache_is_read_without_being_written(doctor: Doctor, tmp_path: Path) -
 def test_what_keeps_pytest_from_starting_is_named(doctor: Doctor, tmp_path: Path) -> None:
     write(tmp_path, PLAIN)
     (tmp_path / "conftest.py").write_text("import nothing_here\n", encoding="utf-8")
-    code, text = doctor()
+    code, text = doctor(plan="warm")
     assert code == 1
     assert "failing   pytest cannot plan a run: ModuleNotFoundError: No module named 'nothing_here'\n" in text
     assert "          fix: pytest --llmeval --llmeval-plan s.eval.json\n" in text
@@ -196,22 +226,26 @@ def test_what_keeps_pytest_from_starting_is_named(doctor: Doctor, tmp_path: Path
     ],
 )
 def test_distributions_that_interfere_are_named_with_the_way_out(
-    doctor: Doctor, tmp_path: Path, name: str, said: str
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
 ) -> None:
     info = tmp_path / "site" / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
-    code, text = doctor(environment={"PYTHONPATH": str(tmp_path / "site")})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    code, text = doctor()
     assert code == 1
     assert f"failing   {said}" in text
     assert f"fix: pip uninstall -y {name}" in text
 
 
-def test_a_dependency_that_is_too_old_fails_with_the_command_that_mends_it(doctor: Doctor, tmp_path: Path) -> None:
+def test_a_dependency_that_is_too_old_fails_with_the_command_that_mends_it(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     info = tmp_path / "site" / "jmespath-0.1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: jmespath\nVersion: 0.1\n", encoding="utf-8")
-    code, text = doctor(environment={"PYTHONPATH": str(tmp_path / "site")})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    code, text = doctor()
     assert code == 1
     assert "failing   jmespath>=1.0.1 is needed, found 0.1\n" in text
     assert "          fix: pip install --upgrade 'jmespath>=1.0.1'\n" in text
@@ -219,7 +253,7 @@ def test_a_dependency_that_is_too_old_fails_with_the_command_that_mends_it(docto
 
 def test_without_autoloading_pytest_does_not_know_the_plugin(doctor: Doctor, tmp_path: Path) -> None:
     write(tmp_path, PLAIN)
-    code, text = doctor(environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    code, text = doctor(environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, plan="warm")
     assert code == 1
     assert "failing   PYTEST_DISABLE_PLUGIN_AUTOLOAD is set: pytest does not load this plugin\n" in text
     assert "unrecognized arguments: --llmeval" in text
@@ -263,7 +297,7 @@ def test_targets_that_cannot_be_loaded_or_started_are_failing(doctor: Doctor, tm
     write(tmp_path, recorded, "recorded.eval.json")  # its prediction needs no target
     systems = {"one": {"python": "bot:answer"}, "two": {"python": "bot:answers"}}
     write(tmp_path, {**PLAIN, "suite": "systems", "cases": [case], "systems": systems}, "systems.eval.json")
-    code, text = doctor()
+    code, text = doctor(plan="warm")
     assert code == 1
     missing = (
         "ModuleNotFoundError: No module named 'bots' (did you mean 'bot'?); searched ., lib: add bots.py there, or its "

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from msgspec import structs
 
+from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import UNLABELLED, CaseRecord, MetricIndex
+from pytest_llmeval.core.results import CaseRecord, MetricIndex
 from pytest_llmeval.core.wording import counted, interval, limit, number
 from pytest_llmeval.gates.contract import Abstention, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain
@@ -447,16 +448,24 @@ class RunPairing:
         if label in self._groups:
             return self._groups[label]
         everything = self.everything()
-        here = np.array([self._label(row, label) for row in everything.current], dtype=object)
-        there = here if self.paired else np.array([self._label(row, label) for row in everything.baseline], object)
+        here = self._members(everything.current, label)
+        there = here if self.paired else self._members(everything.baseline, label)
+        none = np.zeros(0, dtype=np.intp)
         self._groups[label] = {
-            name: PairedRows(everything.current[here == name], everything.baseline[there == name])
+            name: PairedRows(everything.current[here.get(name, none)], everything.baseline[there.get(name, none)])
             for name in sorted({*here, *there})
         }
         return self._groups[label]
 
-    def _label(self, row: int, label: str) -> str:
-        return self._records[row].labels.get(label, UNLABELLED)
+    def _members(self, rows: IntArray, label: str) -> dict[str, IntArray]:
+        """Return the places of the cases of each group."""
+        import numpy as np
+
+        members: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            for name in groups_of_case(self._records[row].labels, label):
+                members.setdefault(name, []).append(place)
+        return {name: np.array(places, dtype=np.intp) for name, places in members.items()}
 
     def has_label(self, label: str) -> bool:
         """Return whether any case of the current run has a label."""

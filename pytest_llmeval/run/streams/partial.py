@@ -8,11 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, MissingExtraError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import (
     PASS_RATE,
-    UNLABELLED,
     CaseRecord,
     CaseResult,
     GroupResult,
@@ -113,7 +113,8 @@ class PartialResult:
         for key in group_by:
             members: dict[str, list[CaseRecord]] = {}
             for record in records:
-                members.setdefault(record.labels.get(key, UNLABELLED), []).append(record)
+                for group in groups_of_case(record.labels, key):
+                    members.setdefault(group, []).append(record)
             groups[key] = {name: _Slice.from_records(with_outcome, some) for name, some in members.items()}
         return cls(dict(evaluators), tuple(group_by), _Slice.from_records(with_outcome, records), groups)
 

@@ -9,9 +9,10 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.files import approved_scores, score_file
 from pytest_llmeval.baselines.runs import CollectedSuite, EarlyStop, Keeper, MeasuredSuite, approved_statistics
+from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.results import UNLABELLED, CaseRecord
+from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import Gate, GateResult
 from pytest_llmeval.reports.form import StopReport
@@ -224,8 +225,9 @@ class _GatesSoFar:
         """Return the parts of the cases that a gate judges on their own, those of too few cases aside."""
         if by is None:
             return [("", self.members)]
-        names = [self.labels.get(name, {}).get(by, UNLABELLED) for name in self.order.ids]
-        groups = {name: self.members & _mask([each == name for each in names]) for name in sorted({*names})}
+        names = [groups_of_case(self.labels.get(name, {}), by) for name in self.order.ids]
+        known = sorted({group for groups in names for group in groups})
+        groups = {name: self.members & _mask([name in each for each in names]) for name in known}
         return [(name, members) for name, members in groups.items() if members.sum() >= least]
 
     def _regressions(self) -> Iterator[_GateQuestion]:
