@@ -209,7 +209,7 @@ POLICIES: tuple[tuple[str, Callable[[Array, Array], bool], int], ...] = (
 
 @table(
     "luck",
-    "snapshots.md",
+    "calibration.md",
     ("approved", "first run alarms", "60th run alarms", "histories with an alarm"),
     simulations=400,
     quick=100,

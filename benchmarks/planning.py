@@ -24,7 +24,7 @@ Array = np.ndarray
 
 @table(
     "plans",
-    "planning.md",
+    "calibration.md",
     ("drop", "repeats", "true variances: cases", "found", "pilots: cases on average", "found"),
     simulations=100,
     quick=12,
