@@ -23,7 +23,7 @@ from tabulate import tabulate
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
-from pytest_llmeval.reports.reading import completed
+from pytest_llmeval.reports.json import completed
 
 STEPS = {
     "filtered": "q=case-99",

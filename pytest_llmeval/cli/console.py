@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_llmeval.core.codes import code_of
-from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, code_of
 from pytest_llmeval.core.wording import LogWriter, printable
 from pytest_llmeval.data.files import writing
 from pytest_llmeval.services.secrets import with_sources

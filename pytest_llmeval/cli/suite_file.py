@@ -165,7 +165,7 @@ def add_explain(parser: ArgumentParser) -> None:
 
 
 def _explain(options: Namespace) -> CommandResult:
-    from pytest_llmeval.core.codes import CODES, code_of
+    from pytest_llmeval.core.errors import CODES, code_of
 
     code = (options.code or "").upper()
     if code and code not in CODES:

@@ -25,7 +25,7 @@ from pytest_llmeval.exchange.inspect_ai import read_eval
 from pytest_llmeval.exchange.result_formats import FORMATS, FileResult, ResultFormat, Scores, reason_text
 from pytest_llmeval.exchange.results import SUITE, ResultReader, ResultRow, own_rows_of, read_own
 from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.reading import read_report
+from pytest_llmeval.reports.json import read_report
 
 Steps: TypeAlias = tuple[str | int, ...]
 

@@ -292,7 +292,7 @@ def add_mlflow(parser: ArgumentParser) -> None:
 
 
 def _export(options: Namespace) -> int:
-    from pytest_llmeval.reports.reading import read_report
+    from pytest_llmeval.reports.json import read_report
 
     try:
         from mlflow import MlflowClient

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.plugin.score_snapshot import PythonScores
     from pytest_llmeval.plugin.session import Run
     from pytest_llmeval.run.case_runner import CaseRunner
+    from pytest_llmeval.suite.registry import Registry
 
 LEFT_OUT = "llmeval_left_out"
 """Key under which workers of xdist report what they collected and left out."""
@@ -58,11 +59,35 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     add_options(parser, pluginmanager)
 
 
+class RegistrationHook:
+    """The hook of this plugin that ``conftest.py`` files and other plugins implement."""
+
+    @staticmethod
+    @pytest.hookspec
+    def pytest_llmeval_register(registry: "Registry") -> None:
+        """Register evaluators, checks and sources of your own.
+
+        Called once per suite file and process, before the file is read. Plugins and the conftests at and above the file
+        take part: what a conftest registers is known to the suites in its folder and below, as its fixtures are.
+
+        Example, in a ``conftest.py``::
+
+            def pytest_llmeval_register(registry):
+                registry.register(Length)
+                registry.register_source(Tickets)
+
+        Args:
+            registry: A new one, with what ships with this package and what distributions declare as entry points.
+
+        Raises:
+            LlmevalError: Something cannot be registered, for instance because its name is taken; the suite file is then
+                reported as faulty.
+        """
+
+
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the registration hook."""
-    from pytest_llmeval.plugin import hookspecs
-
-    pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.add_hookspecs(RegistrationHook)
 
 
 def pytest_configure(config: pytest.Config) -> None:

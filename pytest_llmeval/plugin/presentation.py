@@ -179,7 +179,7 @@ def print_summary(
         rerun: What failed, as an argument of pytest.
     """
     if AGENT in reporter.config.getoption("llmeval_report"):
-        from pytest_llmeval.reports.agent import agent_lines
+        from pytest_llmeval.reports.terminal import agent_lines
 
         reporter.ensure_newline()
         for text in agent_lines(RunReport() if report is None else report, notes):

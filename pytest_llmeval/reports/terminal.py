@@ -1,18 +1,19 @@
-"""The summary of a run as lines: one screen when all is well, tables where something failed, all with ``-vv``."""
+"""The summary of a run as lines: for a terminal, one screen when all is well; and for a coding agent."""
 
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from pytest_llmeval.core.errors import code_of
 from pytest_llmeval.core.wording import counted, excerpt, number, printable, width_of
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.overview import (
     MOST_LINES,
     affected_text,
@@ -29,6 +30,7 @@ from pytest_llmeval.reports.overview import (
     money_lines,
     not_judged,
     overview,
+    run_outcome,
     totals,
     uncalibrated_text,
     warnings,
@@ -38,6 +40,7 @@ from pytest_llmeval.reports.tables import FilledTable, Line, TextTable, draw
 if TYPE_CHECKING:
     from pytest_llmeval.reports.mutation import Survival
     from pytest_llmeval.reports.tables import SystemsReport
+
 
 _FILE_WIDTH = 100
 _READABLE = 160
@@ -325,3 +328,79 @@ def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, brief: bool
     where = f"{suite.suite}: " if suite else ""
     why = gate.headline if gate.outcome == "failed" or not brief else gate.headline.partition("; ")[0]
     return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({why})"), colour)
+
+
+_MOST: Final = 40
+"""Lines of a report, the first and the last among them."""
+_WIDTH: Final = 240
+
+
+def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
+    """Return the lines of the report, at most 40: faults, gates, snapshots and cases in this order.
+
+    Args:
+        report: The run.
+        notes: What could not be judged or written.
+    """
+    counts = f"; {totals(report.suites).text}" if report.suites else ""
+    first = f"llmeval {run_outcome(report)}{counts}"
+    broken = [
+        excerpt(" ".join(each.split()), _WIDTH) for each in (*_broken(report), *(f"note: {each}" for each in notes))
+    ]
+    room = _MOST - 2
+    if len(broken) > room:
+        broken = [
+            *broken[: room - 1],
+            f"{len(broken) - room + 1} more lines: --llmeval-report=report.json has everything",
+        ]
+    return [excerpt(first, _WIDTH), *broken, f"next: {_next(report)}"]
+
+
+def _broken(report: RunReport) -> Iterator[str]:
+    for path, faults in report.faults.items():
+        for fault in faults:
+            yield f"fault {code_of(fault)}: {fault if fault.startswith(path) else f'{path}: {fault}'}"
+    for suite in report.suites:
+        for gate in suite.gates:
+            if gate.outcome != "passed":
+                place = f"{suite.path}:{gate.line}" if gate.line else suite.path
+                yield f"gate {gate.outcome}: {place}: {gate.gate}: {gate.headline}"
+        for each in suite.snapshot:
+            if each.outcome != "passed":
+                yield f"snapshot {each.outcome}: {suite.path}: {each.metric}: {each.reason}"
+    for suite in report.suites:
+        yield from (f"case {case.outcome}: {_place(suite, case)}: {_reason(case)}" for case in _bad(suite))
+
+
+def _bad(suite: SuiteReport) -> list[CaseReport]:
+    return [each for each in suite.cases if each.outcome in ("failed", "errored")]
+
+
+def _place(suite: SuiteReport, case: CaseReport) -> str:
+    line = f":{case.line}" if case.line else ""
+    return f"{case.file or suite.path}{line} {_item(suite, case)}"
+
+
+def _item(suite: SuiteReport, case: CaseReport) -> str:
+    return f"{case.id}[{suite.variant}]" if suite.variant else case.id
+
+
+def _reason(case: CaseReport) -> str:
+    details = [line for lines in case.lines.values() for line in lines]
+    return "; ".join([*([case.reason] if case.reason else []), *details]) or "no reason is known"
+
+
+def _next(report: RunReport) -> str:
+    """Return the command that says more about what broke first, or what to do with a run that passed."""
+    for path in report.faults:
+        return f"llmeval validate {shlex.quote(path)}"
+    for suite in report.suites:
+        for case in _bad(suite):
+            return f"pytest --llmeval {shlex.quote(f'{suite.path}::{_item(suite, case)}')} -v"
+    for suite in report.suites:
+        outcomes = {*(each.outcome for each in suite.gates), *(each.outcome for each in suite.snapshot)}
+        if outcomes - {"passed"}:
+            return f"pytest --llmeval {shlex.quote(suite.path)} -v"
+    if not report.suites:
+        return "llmeval init, or pytest --llmeval SUITE with a suite file"
+    return f"llmeval mutate {shlex.quote(report.suites[0].path)}, then llmeval guard"

@@ -394,8 +394,7 @@ class SettingsReader(JudgeReader):
         """Read ``target``."""
         if entry is None:
             return None
-        from pytest_llmeval.targets.messages import target_faults
-        from pytest_llmeval.targets.spec import TargetSpec
+        from pytest_llmeval.targets.spec import TargetSpec, target_faults
 
         spec = TargetSpec(entry) if isinstance(entry, str) else self.check(TargetSpec, entry, ("target",))
         if spec is None:

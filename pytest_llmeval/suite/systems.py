@@ -145,8 +145,7 @@ class SystemReader(Struct, frozen=True):
         return [path.relative_to(folder).as_posix() for path in paths]
 
     def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
-        from pytest_llmeval.targets.messages import target_faults
-        from pytest_llmeval.targets.spec import TargetSpec
+        from pytest_llmeval.targets.spec import TargetSpec, target_faults
 
         if fault := _name_fault(name):
             self.reader.fault(place, fault, key=True)

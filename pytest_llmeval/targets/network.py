@@ -16,7 +16,10 @@ from pytest_llmeval.services.http import Exchange, NoReplyError
 from pytest_llmeval.services.processes import EndedError, Program
 from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_transient, refused_by, retried
 from pytest_llmeval.services.secrets import Redactor, address_of, kind, redacted_url
-from pytest_llmeval.targets.messages import (
+from pytest_llmeval.targets.spec import (
+    BatchTarget,
+    HttpSpec,
+    ResponseSpec,
     WrongCountError,
     at,
     fill,
@@ -26,7 +29,6 @@ from pytest_llmeval.targets.messages import (
     predictions_in,
     url_fault,
 )
-from pytest_llmeval.targets.spec import BatchTarget, HttpSpec, ResponseSpec
 
 LARGEST_REPLY: Final = 64 << 20
 

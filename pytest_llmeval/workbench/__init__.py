@@ -23,20 +23,24 @@ COMMANDS = {
     "prove": "say how often a gate would be wrong, by repeated runs",
     "review": "have people label the answers of a report",
 }
-"""Name of each command, which is that of its module, to its line in the list of commands."""
+"""Name of each command, which is that of its module unless `_PLACES` has it, to its line in the list of commands."""
+
+
+_PLACES = {"decide": "compare:add_decide", "prove": "power:add_prove"}
 
 
 _GROUPS = {"init": "start", "doctor": "start", **dict.fromkeys(("compare", "history", "review"), "look")}
 """Those of the commands that most people need; the others are advanced."""
 
 
-_MUTATORS = ("texts:MUTATORS", "structures:MUTATORS", "rewrites:REWRITES")
+_MUTATORS = ("texts:MUTATORS", "structures:MUTATORS", "structures:REWRITES")
 
 
 def register(registry: "Registry") -> None:
     """Add the commands, early stopping, plans, mutants of the answers of a run, and the mutators that know no task."""
     for name, text in COMMANDS.items():
-        registry.register_command(name, f"{__name__}.{name}:add_arguments", text, _GROUPS.get(name, "advanced"))
+        place = _PLACES.get(name, f"{name}:add_arguments")
+        registry.register_command(name, f"{__name__}.{place}", text, _GROUPS.get(name, "advanced"))
     registry.extend("chosen", f"{__name__}.affected:choose_affected")
     registry.extend("reported", f"{__name__}.affected:keep_inputs", _approves)
     registry.extend("collected", f"{__name__}.early.stopping:stop_early", _has_order)

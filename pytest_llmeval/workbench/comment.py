@@ -19,9 +19,9 @@ from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.reports.failures import MOST, cause_of
 from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
+from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
 from pytest_llmeval.reports.overview import BAD, affected_text, run_outcome, uncalibrated_text
-from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.workbench.comment_parts import (
     NO_LINKS,
     CaseFates,

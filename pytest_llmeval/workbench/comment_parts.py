@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
+from pytest_llmeval.cli.reports import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
 from pytest_llmeval.core.wording import counted, excerpt, number
 from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
 from pytest_llmeval.reports.failures import SuiteCase, failure_key, returned_modes, said_text

@@ -107,7 +107,7 @@ def noted_answers(mode: str, book: ModeBook, suites: "Sequence[SuiteReport]") ->
 
 
 def _evaluator(options: Namespace) -> int:
-    from pytest_llmeval.reports.reading import read_report
+    from pytest_llmeval.reports.json import read_report
 
     files = options.notes or [Path(MODES_FILE)]
     book = read_modes(files)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.codes import CODES, code_of
+from pytest_llmeval.core.errors import CODES, code_of
 
 CASES = "cases: [{id: a, expected: x, prediction: twice}]\n"
 BROKEN = {

@@ -9,7 +9,7 @@ from project import write_source
 from pytest_llmeval.exchange.commands import import_source
 from pytest_llmeval.exchange.contract import ImportedSuite, ImportOptions
 from pytest_llmeval.exchange.promptfoo.assertions import GRADER
-from pytest_llmeval.targets.messages import fill
+from pytest_llmeval.targets.spec import fill
 
 HOST = "https://llm.example.org/v1"
 RUBRIC = {"type": "llm-rubric", "value": "is short"}

@@ -16,8 +16,7 @@ from pytest_llmeval.core.wording import number
 from pytest_llmeval.gates.contract import MetricChange
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.html.data import changes_json
-from pytest_llmeval.reports.json import write_json
-from pytest_llmeval.reports.reading import read_report
+from pytest_llmeval.reports.json import read_report, write_json
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.run.checkout import Checkout
 from pytest_llmeval.run.execute import execute

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from running import run_python
 
+from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.reading import read_report
 
 if TYPE_CHECKING:
     from conftest import Project

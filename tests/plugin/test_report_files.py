@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.reports.agent import agent_lines
 from pytest_llmeval.reports.files import SUFFIXES
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports.terminal import agent_lines
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -13,8 +13,7 @@ from judges import shown_to
 from running import WITHOUT_UNUSED, run_python
 from servers import Call, Sent, reply
 
-from pytest_llmeval.reports.json import to_json
-from pytest_llmeval.reports.reading import read_report
+from pytest_llmeval.reports.json import read_report, to_json
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -32,7 +32,7 @@ from pytest_llmeval.gates.statistics.compare import compare_systems
 from pytest_llmeval.reports.form import RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports.html.data import PageRun, entry_of
 from pytest_llmeval.reports.html.page import to_page
-from pytest_llmeval.reports.json import form_fields, to_json, write_json
+from pytest_llmeval.reports.json import form_fields, read_report, to_json, write_json
 from pytest_llmeval.reports.making import (
     ReportedTexts,
     case_reports,
@@ -42,7 +42,6 @@ from pytest_llmeval.reports.making import (
     worst_cases,
 )
 from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import UsageReport, usage_report
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.targets.messages import target_faults
-from pytest_llmeval.targets.spec import TargetSpec, WorkspaceSpec
+from pytest_llmeval.targets.spec import TargetSpec, WorkspaceSpec, target_faults
 from pytest_llmeval.targets.workspace import WorkspaceTarget, read_transcript
 
 HONEST = """

@@ -18,7 +18,7 @@ from msgspec import structs
 from pytest_llmeval.cli import main
 from pytest_llmeval.gates.contract import MetricChange
 from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.reading import read_report
+from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.workbench import comment as comment_module
 from pytest_llmeval.workbench.comment import MARKER, comment_text
 from pytest_llmeval.workbench.comment_parts import Change, Regressed, ReportComparison, SourceLinks

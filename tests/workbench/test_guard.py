@@ -13,7 +13,7 @@ from builders import recorded_case, recorded_suite, write_run
 from pytest_llmeval.baselines.scores import Approval, TestScores, render
 from pytest_llmeval.cli import main
 from pytest_llmeval.workbench.guard import Ruling, guard_text
-from pytest_llmeval.workbench.guarding.suites import Loosening
+from pytest_llmeval.workbench.guarding import Loosening
 
 SHOP = r"""suite: shop
 evaluators:

@@ -11,8 +11,7 @@ from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourceP
 from pytest_llmeval.exchange.differences import Direction, VerdictDifference
 from pytest_llmeval.exchange.templates import TemplateError, filled_once, is_template, names_in
 from pytest_llmeval.services.secrets import is_secret_name
-from pytest_llmeval.targets.messages import target_faults
-from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
+from pytest_llmeval.targets.spec import HttpSpec, TargetSpec, target_faults
 
 SCHEMES: Final = frozenset({"http", "https"})
 

@@ -29,9 +29,8 @@ from pytest_llmeval.reports.html.data import (
     run_of,
     worst_changes,
 )
-from pytest_llmeval.reports.json import is_form, published
+from pytest_llmeval.reports.json import completed, is_form, published
 from pytest_llmeval.reports.making import counts_of
-from pytest_llmeval.reports.reading import completed
 from pytest_llmeval.services.secrets import secret_values, without
 
 _MEGABYTE = 1_000_000

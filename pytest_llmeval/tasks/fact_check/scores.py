@@ -16,8 +16,7 @@ from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_defects
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.reports.json import to_json
-from pytest_llmeval.reports.reading import read_report
+from pytest_llmeval.reports.json import read_report, to_json
 from pytest_llmeval.tasks.fact_check.answer import Answer, Claim
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, MatchedPair
 

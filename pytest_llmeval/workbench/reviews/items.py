@@ -21,7 +21,7 @@ from pytest_llmeval.data.traces.spans import read_spans
 from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, JudgingReport, RunReport, SuiteReport
-from pytest_llmeval.reports.reading import read_report
+from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.workbench.reviews.draws import content_groups, inclusion_probabilities, picked, shuffled
 from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 

@@ -25,7 +25,7 @@ from pytest_llmeval import (
     get_evaluator,
     score,
 )
-from pytest_llmeval.cli.paired import paired_scores
+from pytest_llmeval.cli.reports import paired_scores
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.limit import parse_gate

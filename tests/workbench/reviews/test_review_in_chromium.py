@@ -12,10 +12,10 @@ from pages import Browser, answered, lines, review
 from selenium.webdriver.support.ui import WebDriverWait
 
 from pytest_llmeval.data.formats.human_labels import label_line, read_labels
-from pytest_llmeval.workbench.reviews import page as review_module
+from pytest_llmeval.workbench import review as review_module
+from pytest_llmeval.workbench.review import review_page
 from pytest_llmeval.workbench.reviews.items import Review
 from pytest_llmeval.workbench.reviews.modes import ModeBook, ModeCreated, ModeProposed, read_modes
-from pytest_llmeval.workbench.reviews.page import review_page
 
 STORED_WITHIN = 60
 """Seconds."""

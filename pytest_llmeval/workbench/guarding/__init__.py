@@ -1,1 +1,0 @@
-"""Comparison of the evaluations of two states of a repository: what the later one asks less of."""
