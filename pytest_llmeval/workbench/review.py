@@ -59,7 +59,7 @@ def review_page(
         book: The failure modes that are known; ``None``: the page asks for labels alone.
         run: When the run began that is reviewed.
     """
-    assets = files(__package__) / "assets"
+    assets = files("pytest_llmeval.workbench.reviews") / "assets"
     shared = files("pytest_llmeval.reports.html") / "assets" / "dom.js"
     data = {
         "review": review.id,
