@@ -18,7 +18,7 @@ from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
 ANSWERS, NOTED = 600, 100
 OVERLOOKED = (0.05, 0.15)
-SHARES = (0.01, 0.03, 0.1, 0.3)
+SHARES = (0.01, 0.3)
 NAMES = [f"a{number}" for number in range(ANSWERS)]
 
 
@@ -82,7 +82,7 @@ def notes_of(answers: Answers, places: list[int], probabilities: list[float]) ->
 
 @table(
     "mode_shares",
-    "modes.md",
+    "calibration.md",
     ("draw", "true share", "coverage", "mean error"),
     simulations=500,
     quick=12,
@@ -101,7 +101,7 @@ def mode_share_table(simulations: int, seed: int) -> Iterator[Row]:
             yield (draw, f"{true_share:.2f}", covered, mean(each.value - truth for each in found))
 
 
-@table("mode_saturation", "modes.md", ("draw", "claimed", "seen"), simulations=500, quick=20)
+@table("mode_saturation", "calibration.md", ("draw", "claimed", "seen"), simulations=500, quick=20)
 def mode_saturation_table(simulations: int, seed: int) -> Iterator[Row]:
     """How often a mode of 5 % of the answers, which occurs in answers that nothing prefers, is drawn, and the claim."""
     for draw in get_args(Draw)[1:]:

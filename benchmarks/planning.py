@@ -81,7 +81,7 @@ def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> f
 
 @table(
     "corrected",
-    "judges.md",
+    "calibration.md",
     (
         "cases",
         "labelled",
@@ -96,7 +96,7 @@ def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> f
 )
 def corrected(simulations: int, seed: int) -> Iterator[Row]:
     """A judge that is too mild, people on some cases: how often do intervals hold the mean of the people?"""
-    for size, labelled in ((200, 20), (200, 50), (200, 100), (1000, 50), (1000, 200)):
+    for size, labelled in ((200, 20), (200, 100), (1000, 50)):
         rng = np.random.default_rng([seed, size, labelled])
         bounds = np.concatenate([_judged(rng, size, labelled) for _ in range(simulations // CHUNK)], axis=2)
         covered = (bounds[:, 0] <= _PEOPLE) & (bounds[:, 1] >= _PEOPLE)
@@ -122,8 +122,8 @@ def _judged(rng: np.random.Generator, size: int, labelled: int) -> Array:
     return np.array([np.quantile(each.reshape(RESAMPLES, CHUNK), (0.025, 0.975), axis=0) for each in values])
 
 
-WATCHED_DROPS = {50: (0.2, 0.3), 100: (0.15, 0.2), 200: (0.1, 0.15), 1000: (0.05, 0.08)}
-"""By the number of cases, one drop that a single run often misses, and one that it finds."""
+WATCHED_DROPS = {50: 0.2, 100: 0.15, 200: 0.1, 1000: 0.05}
+"""By the number of cases, a drop that a single run often misses."""
 
 
 @table(
@@ -135,13 +135,12 @@ WATCHED_DROPS = {50: (0.2, 0.3), 100: (0.15, 0.2), 200: (0.1, 0.15), 1000: (0.05
 )
 def anytime(simulations: int, seed: int) -> Iterator[Row]:
     """Drops that begin with some run: found by the single test of the first bad run, and by rule anytime."""
-    for size, drops in WATCHED_DROPS.items():
-        for drop in drops:
-            for begins in (1, 10, 30):
-                looks = _history(size, drop, begins, begins + 9, simulations, seed)
-                found = _weighed(looks, begins)
-                first = share(_single(looks)[begins - 1], 2)
-                yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
+    for size, drop in WATCHED_DROPS.items():
+        for begins in (1, 10):
+            looks = _history(size, drop, begins, begins + 9, simulations, seed)
+            found = _weighed(looks, begins)
+            first = share(_single(looks)[begins - 1], 2)
+            yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
 
 
 @table("watched", "calibration.md", ("cases", "single tests", "anytime"), simulations=400, quick=50)
@@ -168,7 +167,7 @@ COMMITTED_SIZES = (50, 100, 200)
 )
 def commits(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm, where most answers stay what they were in the run before."""
-    for changed in (1.0, 0.3, 0.1, 0.05, 0.02):
+    for changed in (1.0, 0.1, 0.02):
         looks = {size: _history(size, 0.0, 1, 50, simulations, seed, changed) for size in COMMITTED_SIZES}
         single = share(_single(looks[200]).any(axis=0), 2)
         yield (f"{changed:.0%}", single, *(share(_weighed(each, 1)[-1]) for each in looks.values()))
@@ -230,7 +229,7 @@ class _Verdicts(Evaluator):
 
 @table(
     "bridged",
-    "judge-cache.md",
+    "calibration.md",
     ("cases", "true drop", "scores mixed", "across the bridge", "one judge for both runs"),
     simulations=60,
     quick=12,
@@ -267,7 +266,7 @@ _GATE = DropGate("score", 0.0)
 
 @table(
     "bridges",
-    "judge-cache.md",
+    "calibration.md",
     ("compared", "right before", "right now", "`non_inferiority` 0.15 passes", "`max_drop` 0.05 fails", "undecided"),
     simulations=60,
     quick=10,
@@ -275,7 +274,7 @@ _GATE = DropGate("score", 0.0)
 def bridges(simulations: int, seed: int) -> Iterator[Row]:
     """A new judge that passes half of what the old one failed: verdicts on 300 answers, by how many are right."""
     for compared in (5, 50, 300):
-        for before, now in ((0.8, 0.8), (0.8, 0.6), (0.8, 0.5), (0.5, 0.5), (0.5, 0.3)):
+        for before, now in ((0.8, 0.8), (0.8, 0.5)):
             rng = np.random.default_rng([seed, compared, round(10 * before), round(10 * now)])
             outcomes = [bridged_outcomes(rng, compared, before, now) for _ in range(simulations)]
             safe = share((each[0] == "passed" for each in outcomes), 2)

@@ -94,9 +94,9 @@ def test_every_check_can_be_a_column_of_a_csv_file() -> None:
 
 
 def test_every_check_is_described() -> None:
-    text = page("checks.md")
+    text = page("evaluators.md")
     lacking = {name for name in SHIPPED if f"`{name}`" not in text}
-    assert not lacking, f"add a row for {listed(lacking)} to the table of docs/checks.md"
+    assert not lacking, f"add a row for {listed(lacking)} to the table of docs/evaluators.md"
 
 
 def test_every_source_is_described() -> None:

@@ -196,8 +196,8 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     judge: Annotated[
         JudgeSpec | PanelSpec,
         Key(
-            "the model that judges, as `PROVIDER:NAME` or a mapping: [Models](judge-prompts.md#models-and-clients); "
-            "or a [cascade](panels.md#cascades)",
+            "the model that judges, as `PROVIDER:NAME` or a mapping: [Models](judges.md#models-and-clients); "
+            "or a [cascade](judge-runs.md#cascades)",
             forms=(str, JudgeSpec, "cascade", None),
             python="str | Mapping[str, Any] | Judgeable | NamedObject",
         ),
@@ -206,7 +206,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Annotated[
             list[Any] | None,
             Key(
-                "several judges, a [panel](panels.md), in place of `judge`",
+                "several judges, a [panel](judge-runs.md#panels), in place of `judge`",
                 forms=(str, JudgeSpec),
                 least=2,
                 python="Sequence[str | Mapping[str, Any] | Judgeable | NamedObject]",
@@ -216,7 +216,10 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     reduce: ClassVar[
         Annotated[
             Reduce | None,
-            Key("how the verdicts of `judges` become one: [Panels](panels.md#combining-verdicts)", "majority or mean"),
+            Key(
+                "how the verdicts of `judges` become one: [Panels](judge-runs.md#combining-verdicts)",
+                "majority or mean",
+            ),
         ]
     ] = None
     min_judges: ClassVar[Annotated[int | None, Key("how many verdicts of `judges` a question needs", "all")]] = None
@@ -233,7 +236,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Annotated[
             list[Any],
             Key(
-                "assertions on every answer: [Checks](checks.md)",
+                "assertions on every answer: [Checks](evaluators.md#checks)",
                 forms=("check",),
                 python="Sequence[Check] | Check",
             ),
@@ -274,7 +277,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     uncalibrated: Annotated[
         Literal["report", "fail", "allow"],
         Key(
-            "what happens if [no labels confirm](judges.md#uncalibrated-judges) a judge that has gates or thresholds: "
+            "what happens if [no labels confirm](review.md#uncalibrated-judges) a judge that has gates or thresholds: "
             "`report`, `fail`, or `allow`",
             "`report`",
         ),
