@@ -33,10 +33,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 FIRST = (
     "test_public_api.py",  # `mypy` of .ci/run comes to find what it has checked
-    *("test_built_distributions.py", "test_page_in_chromium.py", "test_stream_dask.py"),
+    *("test_page_in_chromium.py", "test_stream_dask.py"),
     *("test_cache_kills.py", "test_same_report_everywhere.py", "test_published_tables.py"),
 )
 """Files that run first, as their tests take seconds: at the end of a run, all cores but one would wait for them."""
+
+
+RELEASE = "release: takes seconds, and guards surroundings that change seldom: whole runs leave it to .ci/run --release"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the tests of a release out, unless files, folders or marks are asked for; workers are told the marks."""
+    config.addinivalue_line("markers", RELEASE)
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr:
+        config.option.markexpr = "not release"
 
 
 class Backwards(pytest.Dir):

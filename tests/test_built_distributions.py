@@ -14,6 +14,7 @@ from project import ROOT
 from running import WITHOUT_UNUSED
 from servers import PATIENCE
 
+pytestmark = pytest.mark.release
 PACKAGE = "import pytest_llmeval; print(pytest_llmeval.__file__)"
 
 
@@ -87,9 +88,7 @@ def test_the_source_distribution_installs_the_files_of_the_wheel(distributions: 
     assert {name: (packages / name).read_bytes() for name in built} == built
 
 
-def test_every_dependency_but_rouge_score_has_a_wheel(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--hypothesis-profile") != "long":
-        pytest.skip("tried before a release: it downloads what an installation brings")
+def test_every_dependency_but_rouge_score_has_a_wheel(tmp_path: Path) -> None:
     wheels = ("--only-binary", ":all:", "--no-binary", "rouge-score")
     run(
         sys.executable,

@@ -87,6 +87,7 @@ def wheel(released: Path) -> dict[str, bytes]:
         return {re.sub(r"^[^/]+\.dist-info/", "", name): archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.release
 def test_the_numbers_of_the_version_agree(released: Path) -> None:
     assert str(Version(__version__)) == __version__
     names = sorted(path.name for path in (released / "dist").iterdir())
@@ -132,6 +133,7 @@ def test_a_tag_that_is_not_the_version_is_refused(tag: str, fits: bool) -> None:
     assert (subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment, check=False).returncode == 0) == fits
 
 
+@pytest.mark.release
 def test_both_distributions_are_the_same_bytes_when_they_are_built_elsewhere(
     released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +155,7 @@ def test_both_distributions_are_the_same_bytes_when_they_are_built_elsewhere(
         assert (tmp_path / "dist" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
+@pytest.mark.release
 def test_the_metadata_are_what_the_index_asks_for_and_shows(wheel: dict[str, bytes]) -> None:
     metadata = Metadata.from_email(wheel["METADATA"], validate=True)
     assert str(metadata.version) == __version__
@@ -167,6 +170,7 @@ def test_the_metadata_are_what_the_index_asks_for_and_shows(wheel: dict[str, byt
     assert len(summary) < 512
 
 
+@pytest.mark.release
 def test_entry_points_lead_somewhere(wheel: dict[str, bytes]) -> None:
     text = wheel["entry_points.txt"].decode()
     found = dict(re.findall(r"^(\w+) = ([\w.:]+)$", text, re.MULTILINE))
@@ -176,6 +180,7 @@ def test_entry_points_lead_somewhere(wheel: dict[str, bytes]) -> None:
         assert not name or callable(getattr(import_module(module), name))
 
 
+@pytest.mark.release
 def test_what_ships_is_ours_and_has_its_licence(wheel: dict[str, bytes]) -> None:
     assert wheel["licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
     shipped = {name for name in wheel if "/" in name and not name.startswith("licenses/")}
@@ -184,6 +189,7 @@ def test_what_ships_is_ours_and_has_its_licence(wheel: dict[str, bytes]) -> None
     assert [name for name in sorted(shipped) if foreign.search(wheel[name])] == []
 
 
+@pytest.mark.release
 def test_the_sbom_lists_all_that_an_installation_brings_with_licences(tmp_path: Path) -> None:
     pytest.importorskip("cyclonedx_py", reason="installed for releases: what it needs makes jsonschema load slowly")
     path = tmp_path / "sbom.cdx.json"

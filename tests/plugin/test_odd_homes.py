@@ -78,6 +78,7 @@ def test_paths_have_blanks_and_any_script(project: "Project", monkeypatch: pytes
         assert (ran.returncode, ran.stderr) == (0, ""), arguments
 
 
+@pytest.mark.release
 def test_a_terminal_of_another_encoding_loses_nothing_but_the_look_of_letters(
     project: "Project", monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +117,7 @@ def test_the_rootdir_is_elsewhere(project: "Project", tmp_path_factory: pytest.T
     assert (root / ".llmeval" / "history.jsonl").is_file()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("argument", ["--import-mode=importlib", "-pno:xdist"])
 def test_tests_are_imported_and_run_in_other_ways(project: "Project", argument: str) -> None:
     write(project)
@@ -123,6 +125,7 @@ def test_tests_are_imported_and_run_in_other_ways(project: "Project", argument: 
     assert passed(project.run(*REPLAY, argument, cold=True))
 
 
+@pytest.mark.release
 def test_each_case_runs_in_a_process_of_its_own(project: "Project") -> None:
     pytest.importorskip("pytest_forked")
     plain = project.write("test_plain.py", "def test_plain():\n    pass\n")
@@ -134,6 +137,7 @@ def test_each_case_runs_in_a_process_of_its_own(project: "Project") -> None:
     assert passed(project.run(*REPLAY, "--forked", cold=True))
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("method", ["signal", "thread"])
 def test_cases_have_time_enough(project: "Project", method: str) -> None:
     pytest.importorskip("pytest_timeout")
@@ -143,6 +147,7 @@ def test_cases_have_time_enough(project: "Project", method: str) -> None:
     assert passed(project.run(*REPLAY, *arguments, workers=2, cold=True))
 
 
+@pytest.mark.release
 def test_a_case_that_takes_too_long_ends_alone(project: "Project", workers: int) -> None:
     pytest.importorskip("pytest_timeout")
     project.write(
@@ -163,6 +168,7 @@ def test_a_case_that_takes_too_long_ends_alone(project: "Project", workers: int)
     assert "Timeout" in ran.suites["s"]["cases"][1]["reason"]
 
 
+@pytest.mark.release
 def test_there_is_no_home_and_no_folder_for_temporary_files(
     project: "Project", monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -181,6 +187,7 @@ def test_there_is_no_home_and_no_folder_for_temporary_files(
     assert run_as((), "-m", "pytest_llmeval", "merge", "r.llmeval").returncode == 0
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not IS_ROOT or not shutil.which("setpriv"), reason="only root becomes another user")
 @pytest.mark.skipif(sys.platform == "win32", reason="users have numbers")
 def test_the_user_has_no_name_and_no_environment(project: "Project", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,6 +224,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="sees in /proc which files are open")
 def test_a_machine_lacks_what_windows_lacks(project: "Project", monkeypatch: pytest.MonkeyPatch) -> None:
     write(project)

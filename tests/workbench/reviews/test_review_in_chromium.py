@@ -254,7 +254,7 @@ def test_the_page_fits_a_phone_and_assistive_software(
 
 
 def scripts() -> Sequence[Path]:
-    return sorted((Path(review_module.__file__).parent / "assets").iterdir())
+    return sorted((Path(review_module.__file__).parent / "reviews" / "assets").iterdir())
 
 
 @pytest.mark.parametrize("path", scripts(), ids=lambda path: path.name)
