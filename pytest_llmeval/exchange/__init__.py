@@ -13,7 +13,7 @@ def register(registry: "Registry") -> None:
     registry.register_command(
         "export", f"{__name__}.commands:add_export_arguments", help="take a report to another tool"
     )
-    registry.register_command("gate", f"{__name__}.gate:add_arguments", help="judge the results of any runner")
+    registry.register_command("gate", f"{__name__}.commands:add_gate", help="judge the results of any runner")
     registry.register_command(
         "import", f"{__name__}.commands:add_arguments", help="make suites of the files of other tools", group="start"
     )

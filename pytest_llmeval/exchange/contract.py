@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.formats.base import id_fault
-from pytest_llmeval.exchange.differences import Direction, VerdictDifference
+from pytest_llmeval.exchange.templates import Direction, VerdictDifference
 
 ColumnPart: TypeAlias = Literal[
     "answer",

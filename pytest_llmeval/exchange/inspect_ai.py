@@ -26,9 +26,9 @@ from pytest_llmeval.exchange.contract import (
     read_records,
     read_source,
 )
-from pytest_llmeval.exchange.differences import Direction, VerdictDifference, as_example
 from pytest_llmeval.exchange.records import Column, add_evaluators, suite_of_records
 from pytest_llmeval.exchange.result_formats import INSPECT_CODES
+from pytest_llmeval.exchange.templates import Direction, VerdictDifference, as_example
 
 _DATASET: Final = {
     "id": Column("id"),

@@ -21,9 +21,18 @@ from pytest_llmeval.exchange.contract import (
     read_records,
     read_source,
 )
-from pytest_llmeval.exchange.differences import Direction, VerdictDifference, of_composing, of_folding
 from pytest_llmeval.exchange.openai_registry import import_registry, is_registry, is_samples, samples_suite
-from pytest_llmeval.exchange.templates import TemplateError, check_fault, code_stub, filled_once, rewritten
+from pytest_llmeval.exchange.templates import (
+    Direction,
+    TemplateError,
+    VerdictDifference,
+    check_fault,
+    code_stub,
+    filled_once,
+    of_composing,
+    of_folding,
+    rewritten,
+)
 
 OPERATIONS: Final = {"eq": "equals", "ne": "not_equals", "like": "contains", "ilike": "icontains"}
 """Operation of a string check to the check that it becomes."""

@@ -19,7 +19,7 @@ from pytest_llmeval.exchange.contract import (
     read_records,
     read_source,
 )
-from pytest_llmeval.exchange.differences import (
+from pytest_llmeval.exchange.templates import (
     Direction,
     VerdictDifference,
     as_example,

@@ -18,18 +18,18 @@ from pytest_llmeval.exchange.contract import (
     is_scalar,
     read_source,
 )
-from pytest_llmeval.exchange.differences import (
+from pytest_llmeval.exchange.records import add_evaluators
+from pytest_llmeval.exchange.templates import (
     Direction,
     VerdictDifference,
     as_example,
+    check_fault,
     of_composing,
     of_folding,
     of_json_text,
     of_scalar_text,
     texts_in,
 )
-from pytest_llmeval.exchange.records import add_evaluators
-from pytest_llmeval.exchange.templates import check_fault
 
 _JUDGE: Final = "openai:gpt-5.2"
 """The model of LLMJudge in pydantic-evals 2.62, where none is named."""

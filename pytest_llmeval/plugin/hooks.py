@@ -154,7 +154,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     if shows_progress:
         config.pluginmanager.register(CaseCounter(runner.activity), "llmeval_case_counter")
     if config.option.llmeval_plan:
-        from pytest_llmeval.plugin.plan import PlanHooks, refuse_without_meaning, stay_in_one_process
+        from pytest_llmeval.plugin.session import PlanHooks, refuse_without_meaning, stay_in_one_process
 
         refuse_misnamed_suites(config)
         refuse_without_meaning(config)

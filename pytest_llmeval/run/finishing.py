@@ -225,8 +225,7 @@ def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengt
     """Yield how strong the systems are by each evaluator that compared them in pairs."""
     for label, evaluator in suite.evaluators.items():
         if evaluator.opponents:
-            from pytest_llmeval.evaluators.judge.pairwise import pairs_of_systems
-            from pytest_llmeval.gates.statistics.strengths import strengths_of
+            from pytest_llmeval.evaluators.judge.pairwise import pairs_of_systems, strengths_of
             from pytest_llmeval.scoring.resample import unit_numbers
 
             cases = pairs_of_systems(results, label)

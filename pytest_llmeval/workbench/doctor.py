@@ -251,7 +251,7 @@ def pytest_collection_finish(session: Any) -> None:
 
     Only there do conftests and settings have shown Python where modules are.
     """
-    from pytest_llmeval.plugin.plan import planned_cases
+    from pytest_llmeval.plugin.session import planned_cases
     from pytest_llmeval.targets.python import load_target
 
     faults: dict[str, None] = {}

@@ -13,7 +13,7 @@ from pytest_llmeval.core.case import Case, PredictionParts
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.exchange.commands import import_source
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportOptions
-from pytest_llmeval.exchange.differences import Direction
+from pytest_llmeval.exchange.templates import Direction
 
 ROWS: Final = Path(__file__).parent / "rows"
 

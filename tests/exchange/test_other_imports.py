@@ -15,7 +15,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.commands import import_source
 from pytest_llmeval.exchange.contract import Fate, ImportOptions
-from pytest_llmeval.exchange.differences import Direction
+from pytest_llmeval.exchange.templates import Direction
 
 
 @pytest.fixture(autouse=True)

@@ -8,25 +8,23 @@ from typing import Any, Final
 
 from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping
-from pytest_llmeval.exchange.differences import (
-    Direction,
-    VerdictDifference,
-    as_example,
-    of_composing,
-    of_folding,
-    texts_in,
-)
 from pytest_llmeval.exchange.patterns import python_pattern
 from pytest_llmeval.exchange.promptfoo.outcomes import Assertion, Outcome, RefusedThereError, constant, described
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo.providers import grader_of
 from pytest_llmeval.exchange.templates import (
+    Direction,
     TemplateError,
+    VerdictDifference,
+    as_example,
     check_fault,
     code_stub,
     filled,
     json_schema,
+    of_composing,
+    of_folding,
     plain_text,
+    texts_in,
 )
 
 GRADER: Final = "openai:gpt-4.1-2025-04-14"

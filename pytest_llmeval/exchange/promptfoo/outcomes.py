@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.exchange.contract import Fate, LeftOutError
-from pytest_llmeval.exchange.differences import VerdictDifference
-from pytest_llmeval.exchange.templates import SPACES, plain_text
+from pytest_llmeval.exchange.templates import SPACES, VerdictDifference, plain_text
 
 _ESCAPED = re.compile(r'(?:\\(?=["\\])|"(?="))(.)')
 _CLOSING = rf'"[{SPACES}]*(?=,|\Z)'

@@ -8,8 +8,14 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, as_mapping
-from pytest_llmeval.exchange.differences import Direction, VerdictDifference
-from pytest_llmeval.exchange.templates import TemplateError, filled_once, is_template, names_in
+from pytest_llmeval.exchange.templates import (
+    Direction,
+    TemplateError,
+    VerdictDifference,
+    filled_once,
+    is_template,
+    names_in,
+)
 from pytest_llmeval.services.secrets import is_secret_name
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec, target_faults
 

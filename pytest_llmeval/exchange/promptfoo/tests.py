@@ -18,11 +18,10 @@ from pytest_llmeval.exchange.contract import (
     is_scalar,
     read_records,
 )
-from pytest_llmeval.exchange.differences import Direction, VerdictDifference
 from pytest_llmeval.exchange.promptfoo.assertions import TYPES
 from pytest_llmeval.exchange.promptfoo.outcomes import Outcome, comma_list, constant, described
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
-from pytest_llmeval.exchange.templates import SPACES, TemplateError, filled, is_template
+from pytest_llmeval.exchange.templates import SPACES, Direction, TemplateError, VerdictDifference, filled, is_template
 
 _DATA_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".yaml", ".yml"})
 _MOST_EXPANDED = 10_000

@@ -20,4 +20,4 @@ def register(registry: "Registry") -> None:
     )
     registry.rename_command("convert", "emotion-cause convert")
     registry.rename_command("validate", "emotion-cause validate", option="--subtask")
-    registry.register_mutator(f"{__name__}.mutators:MUTATORS")
+    registry.register_mutator(f"{__name__}.evaluator:MUTATORS")

@@ -1,10 +1,11 @@
-"""The gold annotation of a conversation, its predicted pairs in any form, and scores of its utterances."""
+"""The gold annotation of a conversation, its predicted pairs in any form, their errors, and scores of utterances."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_llmeval.evaluators.answers import describe_found, json_in
 from pytest_llmeval.tasks.emotion_cause.pairs import (
@@ -17,7 +18,9 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     SpanPair,
     SubmissionFault,
     Subtask,
+    format_pair,
     internal_number,
+    joined_tokens,
     locate_span,
     parse_cause_utterance,
     parse_emotion,
@@ -28,7 +31,10 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     whole_fault,
     whole_number,
 )
-from pytest_llmeval.tasks.emotion_cause.scores import PARTS, prf
+from pytest_llmeval.tasks.emotion_cause.scores import (
+    PARTS,
+    prf,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -405,3 +411,96 @@ def _is_label(label: Any) -> bool:
 def _numbers(pairs: Sequence[Pair], place: int) -> set[int]:
     """Return the utterances of pairs that have an emotion, or are causes."""
     return {pair[place] for pair in pairs if pair.emotion not in _NONE}  # type: ignore[misc]  # both are numbers
+
+
+_WRONG = ("wrong_span", "wrong_emotion", "wrong_utterance")
+"""Kinds of errors, the nearest first."""
+
+
+class PairErrors(NamedTuple):
+    """Wrong pairs by kind of error.
+
+    Attributes:
+        not_found: Gold pairs to which no predicted pair comes near.
+        not_expected: Predicted pairs that come near no gold pair.
+        wrong: Kind to the predicted pairs, each with the gold pair that it comes near.
+    """
+
+    not_found: Sequence[Pair]
+    not_expected: Sequence[Pair]
+    wrong: Mapping[str, Sequence[tuple[Pair, Pair]]]
+
+    def details(self) -> dict[str, Any]:
+        """Return the pairs by kind, without empty kinds."""
+        kinds: dict[str, list[Any]] = {
+            "not_found": list(map(format_pair, self.not_found)),
+            **{
+                kind: [
+                    {"predicted": format_pair(predicted), "expected": format_pair(right)} for predicted, right in pairs
+                ]
+                for kind, pairs in self.wrong.items()
+            },
+            "not_expected": list(map(format_pair, self.not_expected)),
+        }
+        return {kind: pairs for kind, pairs in kinds.items() if pairs}
+
+    def lines(self, utterances: Sequence[str] = ()) -> list[str]:
+        """Describe the errors, a line for each pair.
+
+        Args:
+            utterances: The texts of the conversation, for the words of spans.
+        """
+
+        def spelling(pair: Pair) -> str:
+            return _spelling(pair, utterances)
+
+        lines = [f"[{pair.emotion}] pair not found: {spelling(pair)}" for pair in self.not_found]
+        for kind, pairs in self.wrong.items():
+            words = kind.replace("_", " ")
+            lines += [
+                f"[{right.emotion}] {words}: {spelling(predicted)}, expected {spelling(right)}"
+                for predicted, right in pairs
+            ]
+        return lines + [f"[{pair.emotion}] pair not expected: {spelling(pair)}" for pair in self.not_expected]
+
+
+def _what_differs(predicted: Pair, right: Pair) -> str | None:
+    """Return the kind of error of a predicted pair that comes near a gold one; ``None`` if it does not."""
+    same_emotion = predicted.emotion == right.emotion
+    same_cause = predicted.cause_utterance == right.cause_utterance
+    same_utterance = predicted.emotion_utterance == right.emotion_utterance
+    if same_cause and same_utterance:
+        return "wrong_span" if same_emotion else "wrong_emotion"
+    return "wrong_utterance" if same_emotion and (same_cause or same_utterance) else None
+
+
+def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
+    """Sort wrong pairs by kind of error; each gold pair is matched with one predicted pair at most.
+
+    Args:
+        missing: Gold pairs that are not predicted.
+        extra: Predicted pairs that are not in gold.
+    """
+    near: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _WRONG}
+    for predicted in extra:
+        for right in missing:
+            kind = _what_differs(predicted, right)
+            if kind is not None:
+                near[kind].append((predicted, right))
+    not_found, not_expected = dict.fromkeys(missing), dict.fromkeys(extra)
+    wrong: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _WRONG}
+    for kind, pairs in near.items():
+        for predicted, right in pairs:
+            if predicted in not_expected and right in not_found:
+                wrong[kind].append((predicted, right))
+                del not_expected[predicted], not_found[right]
+    return PairErrors(list(not_found), list(not_expected), wrong)
+
+
+def _spelling(pair: Pair, utterances: Sequence[str]) -> str:
+    """Return a pair in the official spelling, such as ``3_joy/2`` or ``3_joy/2_0_4``, with the words of its span."""
+    text = "/".join(map(str, format_pair(pair)))
+    if not isinstance(pair, SpanPair) or not 1 <= pair.cause_utterance <= len(utterances):
+        return text
+    words = joined_tokens(utterances[pair.cause_utterance - 1], max(pair.start, 0), max(pair.end, 0))
+    return f"{text} {json.dumps(words, ensure_ascii=False)}"

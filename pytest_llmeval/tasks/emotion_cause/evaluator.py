@@ -1,17 +1,17 @@
-"""Evaluator ``emotion_cause``: emotions in conversations and their causes (SemEval-2024 Task 3)."""
+"""Evaluator ``emotion_cause``: emotions in conversations and their causes (SemEval-2024 Task 3), and its mutators."""
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
+from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.tasks.emotion_cause.conversation import (
     OBJECT_KEYS,
     UTTERANCE_METRICS,
@@ -21,6 +21,7 @@ from pytest_llmeval.tasks.emotion_cause.conversation import (
     count_utterances,
     internal_rows,
     label_faults,
+    pair_errors,
     read_gold,
     read_prediction,
     utterance_scores,
@@ -33,7 +34,6 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     Subtask,
     UtterancePair,
     format_pair,
-    joined_tokens,
 )
 from pytest_llmeval.tasks.emotion_cause.scores import (
     ALL,
@@ -60,100 +60,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.tables import ReportTable
 
 
-_WRONG = ("wrong_span", "wrong_emotion", "wrong_utterance")
-"""Kinds of errors, the nearest first."""
-
 PAIR_BUCKETS = ("not_found", "wrong_emotion", "wrong_span", "wrong_utterance", "not_expected")
 """Kinds of wrong pairs, as details name them."""
-
-
-class PairErrors(NamedTuple):
-    """Wrong pairs by kind of error.
-
-    Attributes:
-        not_found: Gold pairs to which no predicted pair comes near.
-        not_expected: Predicted pairs that come near no gold pair.
-        wrong: Kind to the predicted pairs, each with the gold pair that it comes near.
-    """
-
-    not_found: Sequence[Pair]
-    not_expected: Sequence[Pair]
-    wrong: Mapping[str, Sequence[tuple[Pair, Pair]]]
-
-    def details(self) -> dict[str, Any]:
-        """Return the pairs by kind, without empty kinds."""
-        kinds: dict[str, list[Any]] = {
-            "not_found": list(map(format_pair, self.not_found)),
-            **{
-                kind: [
-                    {"predicted": format_pair(predicted), "expected": format_pair(right)} for predicted, right in pairs
-                ]
-                for kind, pairs in self.wrong.items()
-            },
-            "not_expected": list(map(format_pair, self.not_expected)),
-        }
-        return {kind: pairs for kind, pairs in kinds.items() if pairs}
-
-    def lines(self, utterances: Sequence[str] = ()) -> list[str]:
-        """Describe the errors, a line for each pair.
-
-        Args:
-            utterances: The texts of the conversation, for the words of spans.
-        """
-
-        def spelling(pair: Pair) -> str:
-            return _spelling(pair, utterances)
-
-        lines = [f"[{pair.emotion}] pair not found: {spelling(pair)}" for pair in self.not_found]
-        for kind, pairs in self.wrong.items():
-            words = kind.replace("_", " ")
-            lines += [
-                f"[{right.emotion}] {words}: {spelling(predicted)}, expected {spelling(right)}"
-                for predicted, right in pairs
-            ]
-        return lines + [f"[{pair.emotion}] pair not expected: {spelling(pair)}" for pair in self.not_expected]
-
-
-def _what_differs(predicted: Pair, right: Pair) -> str | None:
-    """Return the kind of error of a predicted pair that comes near a gold one; ``None`` if it does not."""
-    same_emotion = predicted.emotion == right.emotion
-    same_cause = predicted.cause_utterance == right.cause_utterance
-    same_utterance = predicted.emotion_utterance == right.emotion_utterance
-    if same_cause and same_utterance:
-        return "wrong_span" if same_emotion else "wrong_emotion"
-    return "wrong_utterance" if same_emotion and (same_cause or same_utterance) else None
-
-
-def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
-    """Sort wrong pairs by kind of error; each gold pair is matched with one predicted pair at most.
-
-    Args:
-        missing: Gold pairs that are not predicted.
-        extra: Predicted pairs that are not in gold.
-    """
-    near: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _WRONG}
-    for predicted in extra:
-        for right in missing:
-            kind = _what_differs(predicted, right)
-            if kind is not None:
-                near[kind].append((predicted, right))
-    not_found, not_expected = dict.fromkeys(missing), dict.fromkeys(extra)
-    wrong: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _WRONG}
-    for kind, pairs in near.items():
-        for predicted, right in pairs:
-            if predicted in not_expected and right in not_found:
-                wrong[kind].append((predicted, right))
-                del not_expected[predicted], not_found[right]
-    return PairErrors(list(not_found), list(not_expected), wrong)
-
-
-def _spelling(pair: Pair, utterances: Sequence[str]) -> str:
-    """Return a pair in the official spelling, such as ``3_joy/2`` or ``3_joy/2_0_4``, with the words of its span."""
-    text = "/".join(map(str, format_pair(pair)))
-    if not isinstance(pair, SpanPair) or not 1 <= pair.cause_utterance <= len(utterances):
-        return text
-    words = joined_tokens(utterances[pair.cause_utterance - 1], max(pair.start, 0), max(pair.end, 0))
-    return f"{text} {json.dumps(words, ensure_ascii=False)}"
 
 
 _SPAN_FAMILIES = ("strict", "proportional", "fuzzy")
@@ -482,3 +390,125 @@ def _without_token(pairs: Iterable[Pair]) -> list[Pair]:
 def _listed(faults: Sequence[SubmissionFault]) -> str:
     more = f"; and {len(faults) - _MOST_FAULTS} more" if len(faults) > _MOST_FAULTS else ""
     return "; ".join(map(str, faults[:_MOST_FAULTS])) + more
+
+
+_EMOTIONS: Final = EMOTIONS[1:]
+"""The scored emotions: all but neutral."""
+
+
+def _of_pairs(
+    change: Callable[[list[Pair], list[Pair], Sequence[Pair], Neighbours], list[Pair] | None],
+) -> AnswerChange:
+    """Return a change of the pairs of a prediction, which is then a list of pairs in the official spelling."""
+
+    def changed(case: Case, near: Neighbours) -> Any:
+        evaluator = near.evaluator("emotion_cause")
+        assert isinstance(evaluator, EmotionCause)
+        answer = own_or_answer(case.prediction, evaluator.reads.own_keys)
+        texts = utterances_of(case.expected, case.input) if evaluator.quoted_spans else None
+        predicted = read_prediction(answer, evaluator.subtask, case.id, texts)
+        gold = read_gold(case.expected, case.input, evaluator.subtask, case.id).pairs
+        if gold is None or predicted.faults:
+            return None
+        pairs = list(dict.fromkeys(predicted.pairs()))
+        right = [each for each in pairs if each.emotion in _EMOTIONS and any(_meet(each, other) for other in gold)]
+        new = change(pairs, right, gold, near)
+        return None if new is None else [format_pair(each) for each in new]
+
+    return changed
+
+
+def _meet(pair: Pair, other: Pair) -> bool:
+    """Return whether two pairs are the same, but for a few words of their spans."""
+    if isinstance(pair, SpanPair) and isinstance(other, SpanPair):
+        overlap = min(pair.end, other.end) > max(pair.start, other.start)
+        return overlap and pair._replace(start=0, end=0) == other._replace(start=0, end=0)
+    return pair == other
+
+
+def _exchanged(
+    pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours, others: Callable[[Pair], list[Pair]]
+) -> list[Pair] | None:
+    """Put a wrong pair in the place of a right one."""
+    known = {*gold, *pairs}
+    choices = [(each, free) for each in right if (free := [other for other in others(each) if other not in known])]
+    if not choices:
+        return None
+    chosen, free = near.rng.choice(choices)
+    other = near.rng.choice(free)
+    return [other if each == chosen else each for each in pairs]
+
+
+def _dropped(pairs: list[Pair], right: list[Pair], _gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+    if not right:
+        return None
+    chosen = near.rng.choice(right)
+    return [each for each in pairs if each != chosen]
+
+
+def _added(pairs: list[Pair], _right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+    """Add a pair with an emotion that its utterance does not have."""
+    known = [*gold, *pairs]
+    template = near.rng.choice(known) if known else None
+    if template is None:
+        return None
+    emotions = {each.emotion for each in known if each.emotion_utterance == template.emotion_utterance}
+    free = [each for each in _EMOTIONS if each not in emotions]
+    return [*pairs, template._replace(emotion=near.rng.choice(free))] if free else None
+
+
+def _emotion(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+    return _exchanged(
+        pairs,
+        right,
+        gold,
+        near,
+        lambda pair: [pair._replace(emotion=each) for each in _EMOTIONS if each != pair.emotion],
+    )
+
+
+def _cause(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+    """Move a cause to an utterance that causes nothing of this emotion."""
+
+    def others(pair: Pair) -> list[Pair]:
+        causes = {
+            each.cause_utterance
+            for each in (*gold, *pairs)
+            if (each.emotion_utterance, each.emotion) == (pair.emotion_utterance, pair.emotion)
+        }
+        numbers = (pair.cause_utterance - 1, pair.cause_utterance + 1)
+        return [pair._replace(cause_utterance=each) for each in numbers if each > 0 and each not in causes]
+
+    return _exchanged(pairs, right, gold, near, others)
+
+
+def _span(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+    """Move a span behind all that is right in its utterance, so that it shares no word with it."""
+    ends: dict[int, int] = {}
+    for each in gold:
+        if isinstance(each, SpanPair):
+            ends[each.cause_utterance] = max(each.end, ends.get(each.cause_utterance, 0))
+
+    def others(pair: Pair) -> list[Pair]:
+        if not isinstance(pair, SpanPair) or pair.start >= pair.end:
+            return []
+        start = ends[pair.cause_utterance]
+        return [pair._replace(start=start, end=start + pair.end - pair.start)]
+
+    return _exchanged(pairs, right, gold, near, others)
+
+
+def _mutator(name: str, why: str, advice: str, change: Any) -> Mutator:
+    return Mutator(name, why, _of_pairs(change), advice, ("emotion_cause",))
+
+
+MUTATORS: Final = (
+    _mutator("pair_dropped", "a right pair is missing", "a gate on recall or F1", _dropped),
+    _mutator(
+        "pair_added", "a pair names an emotion that the utterance does not have", "a gate on precision or F1", _added
+    ),
+    _mutator("emotion_changed", "a pair has another emotion", "a gate on F1, or on each emotion", _emotion),
+    _mutator("cause_moved", "a pair names an utterance that is no cause", "a gate on F1", _cause),
+    _mutator("span_moved", "a pair names words that are no cause", "a gate on strict or proportional F1", _span),
+)
+"""Mutators of emotion-cause pairs."""

@@ -31,8 +31,13 @@ from pytest_llmeval.tasks.narrative.document import (
     read_story,
 )
 from pytest_llmeval.tasks.narrative.document import listed as parts_listed
-from pytest_llmeval.tasks.narrative.labelling import normalize_labels, repair_spans, warn_of_drift
-from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
+from pytest_llmeval.tasks.narrative.labels import (
+    NarrativeTaxonomy,
+    narrative_taxonomy,
+    normalize_labels,
+    repair_spans,
+    warn_of_drift,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray

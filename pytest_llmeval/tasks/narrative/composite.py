@@ -35,7 +35,7 @@ from pytest_llmeval.tasks.narrative.components import (
     observe_events,
     summarize_events,
 )
-from pytest_llmeval.tasks.narrative.labelling import check_labels
+from pytest_llmeval.tasks.narrative.labels import check_labels
 from pytest_llmeval.tasks.narrative.text_span import Sentiment, TextSpan
 
 if TYPE_CHECKING:

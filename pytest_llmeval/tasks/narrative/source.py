@@ -15,7 +15,7 @@ from pytest_llmeval.data.files.places import matching_files
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import Source, case_id, id_fault, shown_path
 from pytest_llmeval.tasks.narrative.document import PARTS, Steps, format_faults, read_story, value_faults
-from pytest_llmeval.tasks.narrative.labelling import warn_of_drift
+from pytest_llmeval.tasks.narrative.labels import warn_of_drift
 
 _NAMED = {"characters": ("character", "name"), "narrative_events": ("event", "id")}
 

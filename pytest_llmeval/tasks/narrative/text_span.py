@@ -30,8 +30,7 @@ from pytest_llmeval.tasks.narrative.base import (
     span_lines,
 )
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
-from pytest_llmeval.tasks.narrative.labelling import describe_drift, drifted_spans
-from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
+from pytest_llmeval.tasks.narrative.labels import describe_drift, drifted_spans, narrative_taxonomy
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -11,8 +11,8 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import as_line, listed
 from pytest_llmeval.evaluators.answers import describe_found, json_in
-from pytest_llmeval.tasks.retrieval.items import Fields, Query, Reader, gains_of
 from pytest_llmeval.tasks.retrieval.ranking import distinct_keys, ranked_counts, relevant_ranks
+from pytest_llmeval.tasks.retrieval.source import Fields, Query, Reader, gains_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -13,16 +13,6 @@ from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import as_line, counted, excerpt, listed, printable
 from pytest_llmeval.evaluators.answers import describe_found, json_in
-from pytest_llmeval.tasks.retrieval.items import (
-    Entries,
-    Fields,
-    Query,
-    Reader,
-    Results,
-    gains_of,
-    listed_positives,
-    positive_faults,
-)
 from pytest_llmeval.tasks.retrieval.ranking import (
     LEGAL,
     LISTED_MEASURES,
@@ -42,6 +32,16 @@ from pytest_llmeval.tasks.retrieval.ranking import (
     set_scores,
     size_counts,
     unknown_counts,
+)
+from pytest_llmeval.tasks.retrieval.source import (
+    Entries,
+    Fields,
+    Query,
+    Reader,
+    Results,
+    gains_of,
+    listed_positives,
+    positive_faults,
 )
 
 if TYPE_CHECKING:

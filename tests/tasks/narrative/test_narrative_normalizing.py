@@ -4,8 +4,7 @@ import pytest
 
 from pytest_llmeval import get_evaluator
 from pytest_llmeval.tasks.narrative.composite import Narrative
-from pytest_llmeval.tasks.narrative.labelling import find_label
-from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
+from pytest_llmeval.tasks.narrative.labels import find_label, narrative_taxonomy
 
 LABELS = ("Family & Kinship", "sibling", "positive")
 

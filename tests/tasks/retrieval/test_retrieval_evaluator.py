@@ -9,7 +9,7 @@ import pytest
 
 from pytest_llmeval import Case, Evaluator, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core.tables import MetricTable
-from pytest_llmeval.tasks.retrieval.items import Fields, Query, Reader
+from pytest_llmeval.tasks.retrieval.source import Fields, Query, Reader
 
 BY_ID = {"gold": {"rule": "gold", "by": "id"}}
 LIFE = {"life_imprisonment": True}
