@@ -125,10 +125,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.declared import DeclaredSuite as Suite
     from pytest_llmeval.run.declared import DeclaredSuite as suite  # noqa: N813 (as it is called)
     from pytest_llmeval.run.declared import cases
+    from pytest_llmeval.run.partial import PartialResult
     from pytest_llmeval.run.score import score
     from pytest_llmeval.run.scripts import SuiteResult
-    from pytest_llmeval.run.streams.partial import PartialResult
-    from pytest_llmeval.run.streams.stream import score_stream
+    from pytest_llmeval.run.stream import score_stream
     from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.suite.registry import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
@@ -162,8 +162,8 @@ _HOMES = {
     "run.declared": ("cases",),
     "run.score": ("score",),
     "run.scripts": ("SuiteResult",),
-    "run.streams.partial": ("PartialResult",),
-    "run.streams.stream": ("score_stream",),
+    "run.partial": ("PartialResult",),
+    "run.stream": ("score_stream",),
     "gates.statistics.compare": ("Comparison", "Difference", "compare"),
     "suite.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),

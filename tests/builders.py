@@ -51,7 +51,7 @@ from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.run.shards.file import Origin, Shard, ShardOptions, SuiteVariant
+from pytest_llmeval.run.shards import Origin, Shard, ShardOptions, SuiteVariant
 from pytest_llmeval.run.stages import Reported, RunTerms
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType

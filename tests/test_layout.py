@@ -196,7 +196,7 @@ PUBLISHED = {
     "core/evaluator.py": {"made"},
     "evaluators/fields/evaluator.py": {"of"},
     "evaluators/judge/panel.py": {"of"},
-    "run/streams/partial.py": {"of"},
+    "run/partial.py": {"of"},
     "workbench/plan/form.py": {"of"},
 }
 """Such names that users rely on: methods of public classes, keys of suite files, score files and JSON."""

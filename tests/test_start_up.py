@@ -117,7 +117,7 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 UNUSED = {
     *("gates.drop", "gates.rules", "judge.asking", "judge.contract", "judge.panel", "reports.timeline"),
     *("exchange", "services.retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
-    *("baselines.baselines", "baselines.files", "baselines.history", "baselines.scores", "run.shards.file"),
+    *("baselines.baselines", "baselines.files", "baselines.history", "baselines.scores", "run.shards"),
     *("targets.python", "targets.recordings", "targets.spec"),
     *("workbench.early.stopping", "workbench.early.evidence", "workbench.plan.making"),
 }
@@ -148,7 +148,7 @@ def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tm
     loaded(RUN, "-p", "no:cacheprovider", *quiet, *shard, folder=tmp_path)
     merge = "import sys\nfrom pytest_llmeval.cli import main\nassert main(['merge', 'one.llmeval']) == 0"
     found = loaded(merge + LIST.replace("name.partition('.')[0] for name", "name for name"), folder=tmp_path)
-    assert "pytest_llmeval.run.shards.merging" in found
+    assert "pytest_llmeval.run.merging" in found
     unused = ("cli.suite_file", "exchange", "gates.drop", "judge.asking", "judge.service", "tasks", "workbench.")
     assert {name for name in found if name.startswith(tuple(f"pytest_llmeval.{each}" for each in unused))} == set()
 

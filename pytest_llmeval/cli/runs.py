@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport
     from pytest_llmeval.run.checkout import Checkout
     from pytest_llmeval.run.run_record import RunRecord
-    from pytest_llmeval.run.shards.file import ShardFile, ShardOptions
+    from pytest_llmeval.run.shards import ShardFile, ShardOptions
     from pytest_llmeval.run.stages import Reported
     from pytest_llmeval.targets.recordings import Recordings
 
@@ -47,7 +47,7 @@ def add_merge(parser: ArgumentParser) -> None:
 def _merge(options: Namespace) -> int:
     from pytest_llmeval.baselines.runs import SnapshotMode
     from pytest_llmeval.run.finishing import finish_run, write_run
-    from pytest_llmeval.run.shards.merging import merge_shards
+    from pytest_llmeval.run.merging import merge_shards
     from pytest_llmeval.run.stages import RunTerms
 
     if options.snapshot_anchor and not options.snapshot_update:
@@ -119,7 +119,7 @@ def _is_there(folder: Path, path: str) -> bool:
 
 
 def _read(files: Sequence[Path], root: Path) -> "list[ShardFile]":
-    from pytest_llmeval.run.shards.file import read_shard
+    from pytest_llmeval.run.shards import read_shard
 
     shards, faults = [], []
     for each in files:
@@ -222,7 +222,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     from pytest_llmeval.reports.files import shows_passed_cases
     from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
     from pytest_llmeval.run.score import loaded_data_settled
-    from pytest_llmeval.run.streams.stream import open_executor, run_predicted, with_answers
+    from pytest_llmeval.run.stream import open_executor, run_predicted, with_answers
     from pytest_llmeval.suite.suite import SuiteKey
     from pytest_llmeval.targets.recordings import Recordings, holds_recordings
 

@@ -19,7 +19,7 @@ from pytest_llmeval.reports.files import AGENT, SUFFIXES, shows_passed_cases
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import CachePlace, JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
-    from pytest_llmeval.run.shards.file import Shard
+    from pytest_llmeval.run.shards import Shard
     from pytest_llmeval.run.stages import RunTerms
 
 SHARD = "llmeval_shard"
@@ -195,7 +195,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
     option = worker.get(SHARD) or config.option.llmeval_shard
     if option is None:
         return None
-    from pytest_llmeval.run.shards.file import shard_of
+    from pytest_llmeval.run.shards import shard_of
 
     if config.option.update_snapshots:
         raise pytest.UsageError(

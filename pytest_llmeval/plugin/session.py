@@ -48,7 +48,7 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.payload import SuiteLoader
-    from pytest_llmeval.run.shards.file import Origin, Shard, ShardOptions
+    from pytest_llmeval.run.shards import Origin, Shard, ShardOptions
 
 
 _CONFTEST = "conftest.py"
@@ -59,7 +59,7 @@ def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Sha
 
     Tests that are no cases stay together by file, since they may depend on each other.
     """
-    from pytest_llmeval.run.shards.file import groups_of
+    from pytest_llmeval.run.shards import groups_of
 
     groups: dict[Path, Mapping[str, str]] = {}
     mine: list[pytest.Item] = []
@@ -120,7 +120,7 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, 
         ids: Of all tests over cases, before any selection.
     """
     from pytest_llmeval.run.checkout import print_suite, versions
-    from pytest_llmeval.run.shards.file import Origin, SuiteVariant
+    from pytest_llmeval.run.shards import Origin, SuiteVariant
 
     config = session.config
     root = config.rootpath
@@ -154,7 +154,7 @@ def _imports(root: Path) -> list[str]:
 
 
 def _options(config: pytest.Config) -> "ShardOptions":
-    from pytest_llmeval.run.shards.file import ShardOptions
+    from pytest_llmeval.run.shards import ShardOptions
 
     runner, terms = config.stash[RUNNER], run_terms(config)
     recordings, base_url = runner.recordings, runner.options.base_url
@@ -343,7 +343,7 @@ class Run:
             self.notes.append(f"scores NOT sent: {error}")
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:
-        from pytest_llmeval.run.shards.file import write_shard
+        from pytest_llmeval.run.shards import write_shard
 
         assert self.finished is not None
         origin = origin_of(session, self.loader, self.finished, self.collected)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators.judge.panel import PanelAgreement
     from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.direct import Judgeable, Panel
-    from pytest_llmeval.run.streams.partial import PartialResult
+    from pytest_llmeval.run.partial import PartialResult
     from pytest_llmeval.suite.entries import NamedEvaluator
 
 
@@ -118,7 +118,7 @@ def score(
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
-    from pytest_llmeval.run.streams.partial import PartialResult
+    from pytest_llmeval.run.partial import PartialResult
 
     named = by_name(evaluators, "score")
     if on is not None and len(named) > 1:

@@ -14,7 +14,7 @@ from pytest_llmeval import Observation
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run import finishing
-from pytest_llmeval.run.shards.file import ShardOptions, write_shard
+from pytest_llmeval.run.shards import ShardOptions, write_shard
 
 COUNT = 3
 

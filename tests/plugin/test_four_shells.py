@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from running import run_python
 
-from pytest_llmeval.run.shards.file import read_shard
+from pytest_llmeval.run.shards import read_shard
 from pytest_llmeval.run.stages import collected_records
 
 if TYPE_CHECKING:

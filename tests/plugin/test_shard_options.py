@@ -8,7 +8,7 @@ import pytest
 from judges import Judged
 from running import run_python
 
-from pytest_llmeval.run.shards.file import Shard, read_shard
+from pytest_llmeval.run.shards import Shard, read_shard
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -16,7 +16,7 @@ from judges import KEY, by_answer
 from running import WITHOUT_UNUSED, Finished, run_python
 from servers import LlmServer, reply
 
-from pytest_llmeval.run.shards.file import Shard, read_shard
+from pytest_llmeval.run.shards import Shard, read_shard
 
 SHARDS = 5
 RECORD = ("--llmeval-judge=record", "--llmeval-predictions=answers.jsonl", "--llmeval-texts=all")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case
 from pytest_llmeval.judge.options import Budget
-from pytest_llmeval.run.shards.file import Shard, groups_of, shard_of
+from pytest_llmeval.run.shards import Shard, groups_of, shard_of
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.suite.systems import System
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec

@@ -26,10 +26,10 @@ from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import add_predictions, read_answers
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import LoadedCase
+from pytest_llmeval.run.partial import CaseResultWriter, PartialResult
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.run.score import Evaluators, by_name, measure_each, normalized_cases
-from pytest_llmeval.run.streams.partial import CaseResultWriter, PartialResult
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings

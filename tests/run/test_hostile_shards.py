@@ -17,8 +17,8 @@ from msgspec import structs
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.run.shards.file import read_shard, write_shard
-from pytest_llmeval.run.shards.merging import _other_files
+from pytest_llmeval.run.merging import _other_files
+from pytest_llmeval.run.shards import read_shard, write_shard
 
 EVIL = """
 from pathlib import Path

@@ -1,1 +1,0 @@
-"""Shards: parts of a run on several machines, their files, and merging them."""

@@ -1,1 +1,0 @@
-"""Streams: results of parts that add up, of any number of cases, on any executor."""
