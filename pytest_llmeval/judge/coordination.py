@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.judge.replies.sqlite import Database
-from pytest_llmeval.services.processes import is_dead
+from pytest_llmeval.services.machine import is_dead
 
 LONGEST_S: Final = 300.0
 """Seconds for which anything may be held without being renewed. What ends later was held in another boot."""

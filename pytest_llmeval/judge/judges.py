@@ -11,7 +11,7 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, price_hi
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.background import Activity, Background, Snapshot
-from pytest_llmeval.services.processes import process_name
+from pytest_llmeval.services.machine import process_name
 from pytest_llmeval.services.retrying import Refusals, RunCalls
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest,
 from pytest_llmeval.judge.questions.replies import enveloped, read_reply
 from pytest_llmeval.judge.spec import JudgeSpec, Price
 from pytest_llmeval.services.background import Activity, together
-from pytest_llmeval.services.processes import calls_that_fit
+from pytest_llmeval.services.machine import calls_that_fit
 from pytest_llmeval.services.secrets import secret_values, without
 
 if TYPE_CHECKING:

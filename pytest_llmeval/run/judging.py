@@ -28,7 +28,7 @@ from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, RunTerms, SuiteVerdict, fault_of
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
-from pytest_llmeval.services.processes import calls_that_fit
+from pytest_llmeval.services.machine import calls_that_fit
 from pytest_llmeval.suite.suite import Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:

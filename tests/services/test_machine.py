@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.services import processes
-from pytest_llmeval.services.processes import is_dead, process_name, ticks
+from pytest_llmeval.services import machine
+from pytest_llmeval.services.machine import is_dead, process_name, ticks
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="without /proc no death is certain")
 
-_NAME = "from pytest_llmeval.services.processes import process_name; print(process_name(), flush=True); input()"
+_NAME = "from pytest_llmeval.services.machine import process_name; print(process_name(), flush=True); input()"
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def test_a_clock_that_is_set_back_moves_no_ticks(monkeypatch: pytest.MonkeyPatch
 
 def test_ticks_of_another_boot_lie_far_away(monkeypatch: pytest.MonkeyPatch) -> None:
     before = ticks()
-    processes._start_of_boot.cache_clear()
-    monkeypatch.setattr(processes, "_boot", lambda: "another boot")
+    machine._start_of_boot.cache_clear()
+    monkeypatch.setattr(machine, "_boot", lambda: "another boot")
     try:
         assert abs(ticks() - before) > 86_400
     finally:
-        processes._start_of_boot.cache_clear()
+        machine._start_of_boot.cache_clear()
 
 
 def test_a_process_is_dead_once_it_is_killed_even_before_it_is_reaped(
@@ -68,7 +68,7 @@ def test_of_what_cannot_be_looked_up_no_death_is_known(name: str) -> None:
 
 
 def test_where_no_boot_has_a_name_ticks_go_on_across_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_boot", str)
+    monkeypatch.setattr(machine, "_boot", str)
     monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)
     monkeypatch.setattr(time, "monotonic", lambda: 5.0)
     assert ticks() == 1_800_000_000.0
@@ -76,7 +76,7 @@ def test_where_no_boot_has_a_name_ticks_go_on_across_restarts(monkeypatch: pytes
 
 _FITTING = """
 import resource, sys
-from pytest_llmeval.services.processes import calls_that_fit
+from pytest_llmeval.services.machine import calls_that_fit
 soft, hard, calls = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 print(calls_that_fit(calls), *resource.getrlimit(resource.RLIMIT_NOFILE))

@@ -17,7 +17,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import WORKING_FOLDER, make_working_folder, refuse_links
 from pytest_llmeval.data.files.writing import remove_leftovers, scratch_path
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.services.processes import ticks
+from pytest_llmeval.services.machine import ticks
 
 SCHEMA_VERSION: Final = 1
 APPLICATION_ID: Final = 0x6C6C6D65

@@ -8,7 +8,7 @@ from running import Clock
 
 from pytest_llmeval.judge.coordination import LONGEST_S, Coordination
 from pytest_llmeval.judge.options import Budget
-from pytest_llmeval.services.processes import process_name
+from pytest_llmeval.services.machine import process_name
 
 DAY_S = 86_400.0
 _NAME = "from pytest_llmeval.services.processes import process_name; print(process_name())"
