@@ -288,7 +288,7 @@ def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
         root: A folder of the repository.
         environment: Of the process.
     """
-    from pytest_llmeval.services.processes import GitError, run_git
+    from pytest_llmeval.services.machine import GitError, run_git
 
     pull = re.fullmatch(r"refs/pull/(\d+)/.*", environment.get("GITHUB_REF", ""))
     number = pull[1] if pull else environment.get("CI_MERGE_REQUEST_IID", "")

@@ -25,7 +25,7 @@ from pytest_llmeval.run.checkout import (
 from pytest_llmeval.run.run_record import Item, RunRecord
 from pytest_llmeval.run.shards import ShardFile, ShardOptions, SuitePrint, shard_of
 from pytest_llmeval.run.stages import collected_records
-from pytest_llmeval.services.processes import GitError, run_git
+from pytest_llmeval.services.machine import GitError, run_git
 from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order, stopping
 
 _LISTED = 5

@@ -32,7 +32,7 @@ from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.run.stages import CaseChoice, ChoiceTerms, Reported, RunScope, Suites
 from pytest_llmeval.scoring.usage import UsageEvaluator
-from pytest_llmeval.services.processes import GitError, run_git
+from pytest_llmeval.services.machine import GitError, run_git
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.inputs import Inputs, ProjectInputs
 

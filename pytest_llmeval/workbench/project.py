@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.services.processes import GitError, run_git
+from pytest_llmeval.services.machine import GitError, run_git
 
 _ROOTS: Final = (".", "src")
 """Folders of a project that modules are imported from."""
