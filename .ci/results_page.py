@@ -11,9 +11,9 @@ PUBLISHED = Path(__file__).parents[1] / "docs/keep-your-runner.md"
 _BEGIN, _END = "<!-- begin: written by .ci/results_page.py -->\n", "<!-- end -->"
 _TOP = """## Formats of results
 
-Each list has the paths of what a row of results needs. Paths have dots, `*` is each item of a list or object, and `$`
-is the whole file; of several paths, the first that is present counts. Fields of the [form of
-results](#the-form-of-results) that a list leaves out are absent.
+Each list has the names of cases, systems and metrics. Paths have dots, and `*` is each item of a list or object; of
+several paths, the first that is present counts. Errors, suites, costs, latencies and labels come from where the tool
+writes them.
 
 - **A case has the id of the file.** A name that the tool made of a position, such as `test_case_3` or `Case 4`, is no
   id: the content names the case. A file with neither is refused.
@@ -39,12 +39,10 @@ def text() -> str:
 
 
 def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
-    yield "results", _codes(dict.fromkeys(path or "the file" for each in table.shapes.values() for path in each))
     names = _paths(table.case)
     made = f", unless it is made of the position (`{table.position}`)" if table.position else ""
     content = f"content of {_paths(table.content)}" if table.content else ""
     yield "case", "; else ".join(each for each in (f"{names}{made}" if names else "", content) if each)
-    yield "suite", _paths(table.suite)
     yield "repeat", _paths(table.repeat) + (", counted from 0" if table.first == 0 else "")
     first, *others = [*table.system, ""]
     more = ", ".join(_paths(each) for each in others if each)
@@ -55,14 +53,6 @@ def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
     yield "words", ", ".join(f"`{word}`: {value}" for word, value in table.codes.items())
     yield "null", "abstained" if table.null == "abstained" else ""
     yield "not finite", "abstained" if table.nan == "abstained" else ""
-    yield "error", _paths(table.error)
-    figures = {
-        "cost": _paths(table.cost),
-        "latency": _paths(table.latency) + (" in milliseconds" if table.latency and table.unit < 1 else ""),
-        "labels": _paths(table.labels),
-    }
-    present = {name: where for name, where in figures.items() if where}
-    yield ", ".join(present), ", ".join(present.values())
     rule = table.adapt.__doc__ if table.adapt is not None else None
     yield "reader", (rule or "").split("\n\n")[0].replace("\n", " ").replace("``", "`").strip()
 
@@ -77,10 +67,6 @@ def _score(scores: Scores) -> str:
         named = "named by its key" if scores.metric == "@" else f"named by {_paths(scores.metric.partition(' | =')[0])}"
     error = f"error {_paths(scores.error).replace('`.`', f'`{scores.at}`')}" if scores.error else ""
     return "; ".join(each for each in (f"{value}{kind}" if value else f"`{scores.at}`", named, error) if each)
-
-
-def _codes(paths: dict[str, None]) -> str:
-    return ", ".join(f"`{path}`" if path != "the file" else path for path in paths)
 
 
 def _paths(spec: str) -> str:

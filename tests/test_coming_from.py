@@ -1,4 +1,4 @@
-"""The pages that map other systems to this one: every row of their tables is executed."""
+"""The counterparts of what other systems have: every row of ``mappings`` is executed, and every name is on its page."""
 
 import re
 import runpy
@@ -9,66 +9,99 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from project import ROOT
+from project import ROOT, SHARED
 from running import own_loop
 from test_docs import blocks, run, write_files
 
-PAGES = sorted((ROOT / "docs").glob("coming-from-*.md"))
-HEADER = re.compile(r"^\| .* \| try \|$")
-CELL = re.compile(r"`([^`]+)`")
+MAPPINGS = sorted((ROOT / "tests" / "mappings").glob("*.md"))
+"""Each has the name of the page for authors of that system."""
+
+DOCUMENTS = {"narrative.md": "narrative-json-v3.md", "memory-qa.md": "qa-metrics-and-judges.md"}
+"""Page to the document whose names it maps."""
+
+PROSE = {"llm_model", "1", "metrics", "action_layer.category", "__init__", "__init__.py"}
+"""What a document quotes that is no name of its own."""
+
+CODE = re.compile(r"`([^`]+)`")
+NAME = re.compile(r"[A-Za-z_][\w./-]*\w")
 BROKEN = re.compile(r"\bFAILED|\bfailed|\berror:|INTERNALERROR|Traceback|, expected ")
 
 
 class Row(NamedTuple):
-    """A row of a table: what is mapped, and what proves it."""
+    """A row of a mapping: the original, and what proves its counterpart."""
 
     line: int
-    what: str
-    trial: str
+    original: str
+    trials: list[str]
 
 
-def rows(page: Path) -> Iterator[Row]:
-    """Yield the rows of the tables whose last column is headed "try"."""
-    inside = False
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        if HEADER.match(line):
-            inside = True
-        elif not line.startswith("|"):
-            inside = False
-        elif inside and not line.startswith("|---"):
-            what, *_, trial = line.strip("|").split(" | ")
-            found = CELL.search(trial)
-            assert found, f"{page.name}:{number}: nothing to try"
-            yield Row(number, what.strip(), found[1])
+def rows(mapping: Path) -> Iterator[Row]:
+    """Yield the rows of the table of a mapping."""
+    for number, line in enumerate(mapping.read_text(encoding="utf-8").splitlines(), 1):
+        original, _, trial = line.strip("| ").partition(" | ")
+        if line.startswith("| ") and trial != "try":
+            assert CODE.search(trial), f"{mapping.name}:{number}: nothing to try"
+            yield Row(number, original, CODE.findall(trial))
 
 
-TABLED = [page for page in PAGES if any(rows(page))]
+def check(trial: str, namespace: dict[str, Any], folder: Path) -> None:
+    """Run a command, an import or an expression, which is not false."""
+    if trial.startswith(("pytest ", "llmeval ")):
+        output = run(trial, folder)
+        assert not BROKEN.search(output), output
+    elif trial.startswith(("import ", "from ")):
+        exec(trial, namespace)
+    else:
+        value = eval(trial, namespace)
+        assert value or value is None or isinstance(value, float)
 
 
-@pytest.mark.parametrize("page", TABLED, ids=lambda page: page.name)
-def test_every_row_of_a_mapping_holds(page: Path, tmp_path: Path) -> None:
-    write_files(tmp_path, page)
-    namespace: dict[str, Any] = {}
+@pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda mapping: mapping.stem)
+def test_every_row_of_a_mapping_holds(mapping: Path, tmp_path: Path) -> None:
+    for page in (ROOT / "docs" / mapping.name, mapping):
+        write_files(tmp_path, page)
+    namespace: dict[str, Any] = {"__name__": "docs"}
     failures = []
     with chdir(tmp_path):
-        for block in blocks(page):
-            if block.language == "python" and block.name is None and not block.text.startswith(">>>"):
+        for block in blocks(mapping):
+            if block.language == "python":
                 exec(compile(block.text, str(block), "exec"), namespace)
-        for row in rows(page):
-            try:
-                if row.trial.startswith(("pytest ", "llmeval ")):
-                    output = run(row.trial, tmp_path)
-                    assert not BROKEN.search(output), output
-                else:
-                    assert eval(row.trial, namespace)
-            except Exception as error:  # noqa: BLE001 (one row must not hide the others)
-                failures.append(f"{page.name}:{row.line}  {row.what}: {row.trial}: {error!r}")
+        for row in rows(mapping):
+            for trial in row.trials:
+                try:
+                    check(trial, namespace, tmp_path)
+                except Exception as error:  # noqa: BLE001 (one row must not hide the others)
+                    failures.append(f"{mapping.name}:{row.line}  {row.original}: {trial}: {error!r}")
     assert not failures, "\n".join(failures)
 
 
-def test_three_systems_have_a_table() -> None:
-    names = {page.name for page in TABLED}
-    assert {f"coming-from-{each}.md" for each in ("case-retrieval", "emotion-cause", "fact-checking")} <= names
+@pytest.mark.parametrize(
+    "mapping", [each for each in MAPPINGS if each.name not in DOCUMENTS], ids=lambda mapping: mapping.stem
+)
+def test_every_name_of_a_mapping_is_on_its_page(mapping: Path) -> None:
+    page = (ROOT / "docs" / mapping.name).read_text(encoding="utf-8")
+    names = {name for row in rows(mapping) for code in CODE.findall(row.original) for name in NAME.findall(code)[:1]}
+    assert {name for name in names if name not in page} == set()
+
+
+def named(document: Path) -> set[str]:
+    """Return the names that a document defines or quotes: of classes, functions, parameters, keys and files."""
+    text = document.read_text(encoding="utf-8")
+    fences = "".join(re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL))
+    patterns = (r"(?:def|class) (\w+)", r'"(\w+)":', r"\b(\w+\.py)\b")
+    names = {name for pattern in patterns for name in re.findall(pattern, fences)}
+    quoted = CODE.findall(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    names |= {name.strip('"') for name in quoted if re.fullmatch(r'"?[A-Za-z][\w.-]+"?', name)}
+    return {name.removeprefix("Sample.").removeprefix("QAPair.") for name in names - PROSE if name[:5] != "test_"}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_a_page_has_every_name_of_its_document(page: str) -> None:
+    document = SHARED / "requirements" / DOCUMENTS[page]
+    if not document.is_file():
+        pytest.skip("the documents are not beside this repository")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert {name for name in named(document) if name not in text} == set()
 
 
 def test_the_same_eval_twice_has_the_same_result_and_ours_is_not_longer(

@@ -107,7 +107,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     target: Annotated[
         "TargetSpec | None",
         Key(
-            "what answers the cases: a [Python function](predictions.md), or a [service or command](targets.md)",
+            "what answers the cases: a [Python function, service or command](predictions.md)",
             read=SettingsReader.read_target,
             forms=(str, "target", None),
             python="str | Mapping[str, Any] | Callable[..., Any] | NamedObject | None",

@@ -28,27 +28,22 @@ def _tables() -> Iterator[str]:
     for tool, (data, _) in tools.items():
         counts = [data["tried"].get(fate, 0) for fate in ("equal", "documented", "different")]
         yield f"| {tool} | {data['version']} | {sum(counts):,} | {' | '.join(f'{each:,}' for each in counts)} |"
-    yield from ("", "| tool | group | constructs |", "|---|---|---|")
-    alike: dict[tuple[str, str], list[str]] = {}
-    for tool, kind, imports in _kinds(tools):
-        alike.setdefault((tool, _fate(imports)), []).append(f"`{kind}`")
-    for (tool, fate), kinds in sorted(alike.items()):
-        yield f"| {tool} | {fate} | {', '.join(kinds)} |"
+    alike: dict[str, list[str]] = {}
+    for kind, imports in _kinds(*tools["promptfoo"]):
+        alike.setdefault(_fate(imports), []).append(f"`{kind}`")
+    yield from ("", "Assertions of promptfoo:", "")
+    for fate, kinds in sorted(alike.items()):
+        yield f"- {fate}: {', '.join(kinds)}"
 
 
-def _kinds(tools: dict[str, tuple[Any, list[Imported]]]) -> Iterator[tuple[str, str, list[Imported]]]:
-    """Yield the tool, the kind and the imports of each kind of construct."""
-    for tool, (data, imports) in tools.items():
-        untried = UNTRIED.get(tool, [])
-        constructs = [*(construct for construct, *_ in data["rows"]), *untried]
-        by_kind: dict[str, list[Imported]] = {}
-        for construct, each in zip(constructs, [*imports, *IMPORTED[tool](untried)], strict=True):
-            by_kind.setdefault(kind_of(construct).removeprefix("not-"), []).append(each)
-        for kind, listed in sorted(by_kind.items()):
-            yield tool, kind, listed
-    left_out = [{"type": kind} for kind in sorted(TYPES - KINDS.keys())]
-    for construct, each in zip(left_out, IMPORTED["promptfoo"](left_out), strict=True):
-        yield "promptfoo", construct["type"], [each]
+def _kinds(data: Any, imports: list[Imported]) -> Iterator[tuple[str, list[Imported]]]:
+    """Yield the kind and the imports of each kind of assertion of promptfoo."""
+    left_out = [*UNTRIED["promptfoo"], *({"type": kind} for kind in sorted(TYPES - KINDS.keys()))]
+    constructs = [*(construct for construct, *_ in data["rows"]), *left_out]
+    by_kind: dict[str, list[Imported]] = {}
+    for construct, each in zip(constructs, [*imports, *IMPORTED["promptfoo"](left_out)], strict=True):
+        by_kind.setdefault(kind_of(construct).removeprefix("not-"), []).append(each)
+    yield from sorted(by_kind.items())
 
 
 def _fate(imports: list[Imported]) -> str:
