@@ -299,6 +299,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="exit code 1 if anything is not imported, or can be looser here"
     )
+    parser.add_argument(
+        "--arms", action="store_true", help="of plugin-evals: two systems, with the plugin and without it"
+    )
     table = parser.add_argument_group("columns of records")
     table.add_argument(
         "--input", action="append", default=[], metavar="COLUMN", help="column of the input; several make an object"
@@ -327,6 +330,7 @@ def _import(options: Namespace) -> CommandResult:
         options.input, options.expected, options.prediction, options.id, options.label, options.sources
     )
     import_options.folder = options.to or Path()
+    import_options.arms = options.arms
     for path in _files(options.sources, FORMATS[options.format].patterns, faults):
         try:
             source = import_source(options.format, path, path.as_posix(), import_options)

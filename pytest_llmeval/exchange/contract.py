@@ -393,6 +393,7 @@ class ImportOptions:
         beside: Further sources, which may hold the items of others.
         names: Of the suites that were imported before.
         folder: Where suites are written.
+        arms: Whether evals of plugins become two systems, with and without the plugin.
     """
 
     inputs: Sequence[str] = ()
@@ -403,6 +404,7 @@ class ImportOptions:
     beside: Sequence[Path] = ()
     names: set[str] = field(default_factory=set)
     folder: Path = Path()
+    arms: bool = False
 
     def columns(self) -> "dict[str, ColumnPart]":
         """Return the parts of the columns that the user names."""

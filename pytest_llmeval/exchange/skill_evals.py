@@ -136,7 +136,7 @@ def import_plugin_evals(path: Path, display_path: str, options: ImportOptions) -
     suite = ImportedSuite(options.suite_name(named if isinstance(named, str) else root.resolve().name))
     agent = _Agent(options.folder)
     source = ImportedSource(display_path, suite)
-    reader = _CaseReader(suite, agent, source.ledgers, CaseIds())
+    reader = _CaseReader(suite, agent, source.ledgers, CaseIds(), plugin if options.arms else None)
     for folder in _case_folders(root):
         reader.read(folder, _named(folder, path, display_path))
     if (root / "mocks").is_dir():
@@ -187,12 +187,14 @@ class _CaseReader:
         agent: Gets what they want of the command.
         ledgers: Of all files.
         ids: Of the cases.
+        ablated: The plugin that one of two arms does not have; ``None`` with one arm.
     """
 
     suite: ImportedSuite
     agent: _Agent
     ledgers: list[SourceLedger]
     ids: CaseIds
+    ablated: Path | None = None
     _requests: dict[str, list[tuple[Any, SourceLedger, SourcePath]]] = field(default_factory=dict)
     _judged: bool = False
 
@@ -328,8 +330,10 @@ class _CaseReader:
 
     def _check(self, part: _Part, folder: Path) -> dict[str, Any] | None:
         """Return the check that a grader becomes, after noting it."""
-        ledger, path, data = part
-        kind = str(data.get("type", "grader"))
+        (ledger, path, data), kind = part, str(part.data.get("type", "grader"))
+        if self.ablated is not None and data.get("arm", "both") != "both":
+            ledger.lost(path, kind, f"it counts in one arm ({data['arm']}), and checks count in both")
+            return None
         try:
             check, note = _graded(kind, data, folder)
         except LeftOutError as error:
@@ -345,13 +349,23 @@ class _CaseReader:
         settings = self.suite.settings
         if chosen["runs"] != 1:
             settings["repeats"] = chosen["runs"]
-        if self._judged:
-            settings["judge"] = {"model": _JUDGE}
+        settings |= {"judge": {"model": _JUDGE}} if self._judged else {}
         self.agent.options += ["--max-turns", str(chosen["max_turns"])]
         for key, option in (("model", "--model"), ("append_system_prompt", "--append-system-prompt")):
             if key in chosen:
                 self.agent.options += [option, str(chosen[key])]
-        settings["target"] = self.agent.target(chosen["timeout_seconds"])
+        target = self.agent.target(chosen["timeout_seconds"])
+        arms = self.ablated is not None and {"with": target, "without": self._without_plugin(target)}
+        settings |= {"systems": arms, "reference": "without"} if arms else {"target": target}
+
+    def _without_plugin(self, target: dict[str, Any]) -> dict[str, Any]:
+        """Return the target of the arm that must not know the plugin."""
+        command, workspace = list(target["command"]), dict(target["workspace"])
+        del command[(at := command.index("--plugin-dir")) : at + 2]
+        copied = {key: place for key, place in workspace.pop("copy").items() if not place.startswith("plugin/")}
+        hidden = [*self.agent.must_not_read, *(self.agent.copy.keys() - copied.keys())]
+        parts = {"must_not_read": sorted(hidden), **({"copy": copied} if copied else {})}
+        return {**target, "command": command, "workspace": workspace | parts}
 
     def _shared(self, key: str, requests: list[tuple[Any, SourceLedger, SourcePath]]) -> Any:
         """Return the value of a setting for all cases, after noting it: the greatest number, or the first text."""

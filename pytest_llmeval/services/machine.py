@@ -173,3 +173,24 @@ def write_files_of(folder: Path, commit: str, target: Path) -> Path:
     run_git(Path(root), "read-tree", commit, environment=index)
     run_git(Path(root), "checkout-index", "--all", "--force", f"--prefix={tree}/", environment=index)
     return tree / prefix
+
+
+def clone_commit(folder: Path, commit: str, target: Path) -> None:
+    """Make a clone with one commit checked out; what is committed in it is not seen by the repository.
+
+    Objects are shared, hooks do not run, and there is no remote. Submodules stay empty.
+
+    Args:
+        folder: A folder of the repository.
+        commit: The commit.
+        target: A folder that does not exist.
+
+    Raises:
+        GitError: There is no such commit, or git cannot write.
+    """
+    without_hooks = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.hooksPath", "GIT_CONFIG_VALUE_0": os.devnull}
+    root = run_git(folder, "rev-parse", "--show-toplevel").rstrip("\n")
+    digest = run_git(folder, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}").rstrip("\n")
+    run_git(folder, "clone", "--quiet", "--shared", "--no-checkout", root, str(target), environment=without_hooks)
+    run_git(target, "checkout", "--quiet", "--detach", digest, environment=without_hooks)
+    run_git(target, "remote", "remove", "origin")

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,18 @@ _TAIL: Final = 8_192
 _CHUNK: Final = 65_536
 
 
+_WATCH: Final = "\n".join(
+    (
+        "read _",
+        'kill -s KILL -- "-$0"',
+        "for _ in 1 2 3 4 5; do",
+        'for each in $(grep -lsaF "$1" /proc/[0-9]*/environ); do',
+        'each=${each#/proc/}; kill -s KILL "${each%/environ}"; done; done',
+    )
+)
+"""Waits for the end of its input, which is the death of its starter, and kills a group and a family."""
+
+
 class EndedError(PredictionError):
     """The program ended, or closed its output, before it wrote the line that was waited for."""
 
@@ -33,6 +46,7 @@ class Program:
         self._process = process
         self._longest = longest
         self._mark = mark
+        self._watcher = watch_family(process.pid, mark) if mark else None
         self._tail = b""
         self._drained = asyncio.create_task(self._drain())
 
@@ -53,7 +67,8 @@ class Program:
             folder: Where it runs.
             environment: All of its variables.
             longest: Most bytes of a line that it writes; default: `LONGEST_LINE`.
-            family: Whether to kill, on Linux, also what it started and what has left its group of processes.
+            family: Whether to kill, on Linux, also what it started and what has left its group of processes. All of
+                it also dies with this process, even by SIGKILL (not on Windows).
 
         Raises:
             PredictionError: The operating system refuses.
@@ -149,7 +164,7 @@ class Program:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             await _kill(self._process)
         if self._mark:
-            await kill_family(self._process.pid, self._mark)
+            await kill_family(self._process.pid, self._mark, self._watcher)
         try:
             await self._wait()
         finally:
@@ -189,8 +204,28 @@ def _name_of(number: int) -> str:
         return f"signal {number}"
 
 
-async def kill_family(leader: int, mark: str) -> None:
-    """Kill a program, its group, and on Linux every process that has inherited its mark."""
+def watch_family(leader: int, mark: str) -> "subprocess.Popen[bytes] | None":
+    """Have a program, its group and its family killed when this process dies; return what `kill_family` needs.
+
+    A shell waits for the end of a pipe, which the operating system closes in every case.
+    """
+    if WINDOWS:
+        return None
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(  # noqa: S603 (a fixed script)
+        ["/bin/sh", "-c", _WATCH, str(leader), f"{MARK}={mark}"],
+        stdin=subprocess.PIPE,
+        stdout=quiet,
+        stderr=quiet,
+        start_new_session=True,
+    )
+
+
+async def kill_family(leader: int, mark: str, watcher: "subprocess.Popen[bytes] | None") -> None:
+    """Kill a program, its group, and on Linux every process that has inherited its mark; end its watcher."""
+    if watcher is not None:
+        with watcher:
+            watcher.kill()
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if WINDOWS:
             os.kill(leader, signal.SIGTERM)  # which ends it at once there

@@ -80,6 +80,7 @@ class WorkspaceSpec:
 
     Attributes:
         folder: A folder next to the suite that is copied; ``None`` for an empty one.
+        commit: A commit of the repository of the suite, in place of the folder; the workspace is a clone of its own.
         copy: Files and folders next to the suite that are also copied, to their places in the workspace.
         environment: Variables of the command.
         environment_from: Variables of this process that it has as well, such as one with a key.
@@ -92,6 +93,7 @@ class WorkspaceSpec:
     __pydantic_config__: ClassVar = STRICT
 
     folder: str | None = None
+    commit: str | None = None
     copy: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     environment_from: tuple[str, ...] = ()
@@ -443,6 +445,9 @@ def _http_faults(spec: HttpSpec) -> Iterator[SpecFault]:
 
 
 def _command_faults(spec: TargetSpec) -> Iterator[SpecFault]:
+    workspace = spec.workspace
+    if isinstance(workspace, WorkspaceSpec) and None not in (workspace.folder, workspace.commit):
+        yield ("workspace", "commit"), "found 'folder' as well, expected one of them"
     if spec.workspace is not None and spec.command is None:
         yield ("workspace",), f"found a workspace beside {spec.kind or 'no target'}, expected a command"
     if spec.command is None:

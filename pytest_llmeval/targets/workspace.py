@@ -16,7 +16,8 @@ from pytest_llmeval.core.case import shown_text
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.services.background import stopwatch
-from pytest_llmeval.services.processes import MARK, kill_family
+from pytest_llmeval.services.machine import GitError, clone_commit
+from pytest_llmeval.services.processes import MARK, kill_family, watch_family
 from pytest_llmeval.services.secrets import Redactor
 from pytest_llmeval.targets.spec import BatchTarget, WorkspaceSpec
 
@@ -28,6 +29,7 @@ _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "COMSPEC", "PATHEXT
 _GRACE_S: Final = 2.0
 _LONGEST_TEXT: Final = 100_000
 """Characters of a changed file, and of the diff, that an outcome keeps."""
+_NO_END: Final = "\\ No newline at end of file\n"
 _DISTINCTIVE: Final = 40
 """Characters of a line from which on it is not written twice by chance."""
 
@@ -85,7 +87,7 @@ class WorkspaceTarget(BatchTarget):
             (scratch / name).mkdir()
         try:
             self._fill(work)
-        except (OSError, shutil.Error) as error:
+        except (OSError, shutil.Error, GitError) as error:
             raise PredictionError(f"has no workspace: {error}") from None
         before = dict(_files(work))
         command = [each.replace(INPUT, text) for each in self._command]
@@ -99,7 +101,9 @@ class WorkspaceTarget(BatchTarget):
         return {**read_transcript(out), "outcome": outcome}
 
     def _fill(self, work: Path) -> None:
-        if self._spec.folder is None:
+        if self._spec.commit is not None:
+            clone_commit(self._folder, self._spec.commit, work)
+        elif self._spec.folder is None:
             work.mkdir()
         else:
             shutil.copytree(self._folder / self._spec.folder, work, symlinks=True)
@@ -139,6 +143,7 @@ class WorkspaceTarget(BatchTarget):
             )
         except OSError as error:
             raise PredictionError(f"cannot be started ({error.strerror})") from None
+        watcher = watch_family(transport.get_pid(), mark)
         try:
             async with asyncio.timeout(self._timeout):
                 writer: Any = transport.get_pipe_transport(0)
@@ -148,7 +153,7 @@ class WorkspaceTarget(BatchTarget):
         except TimeoutError:
             raise PredictionError(f"took longer than {self._timeout:g} s") from None
         finally:
-            await kill_family(transport.get_pid(), mark)
+            await kill_family(transport.get_pid(), mark, watcher)
             # The pipes are closed now, unless something survives that cannot be found.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE_S):
@@ -223,7 +228,8 @@ def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[st
     diff: list[str] = []
     for name in sorted([*changed, *deleted]):
         old, new = (_text(side.get(name, b"")).splitlines(keepends=True) for side in (before, after))
-        diff += difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+        lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+        diff += (each if each.endswith("\n") else f"{each}\n{_NO_END}" for each in lines)
     files = {name: _text(data)[:_LONGEST_TEXT] for name, data in changed.items()}
     created = sorted(changed.keys() - before.keys())
     return {"files": files, "created": created, "deleted": deleted, "diff": "".join(diff)[:_LONGEST_TEXT]}

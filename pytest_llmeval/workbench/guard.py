@@ -32,6 +32,7 @@ from pytest_llmeval.workbench.guarding import Loosening, SuiteState, compare_sui
 from pytest_llmeval.workbench.project import changed_files, fork_point
 
 _FAILURES: Final = "failures.json"
+_TOOLS: Final = "tools.json"
 _HOOK: Final = "pytest_llmeval_register"
 _OURS: Final = ("pytest_llmeval", "llmeval")
 _EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
@@ -121,6 +122,7 @@ def compare_folders(base: FolderState, head: FolderState, changed: Iterable[str]
         yield from compare_suites(before, after, head.checkout.registry(head.code / now))
     yield from _approved_scores(base, head, suites)
     yield from _approved_failures(base, head)
+    yield from _approved_tools(base, head)
     for name in changed:
         yield from _python(base.folder / name, head.folder / name, name)
 
@@ -193,6 +195,39 @@ def _failures(path: Path, name: str) -> Mapping[str, list[str]]:
         return {}
     cases = data.get("cases") if isinstance(data, Mapping) else None
     return cases if isinstance(cases, Mapping) else {}
+
+
+def _approved_tools(base: FolderState, head: FolderState) -> Iterator[Loosening]:
+    """Yield approved tools of servers that are gone, and for information those that changed."""
+    for path in sorted(base.folder.rglob(_TOOLS)):
+        name = display_path(path, base.folder)
+        before, now = _tools(path, name), _tools(head.folder / name, name)
+        if before and now is None:
+            yield Loosening(name, 1, "approved tools", "removed, or cannot be read", gone=True)
+        elif before and now is not None:
+            for tool, (line, text) in before.items():
+                subject = f"approved tool {tool}"
+                if tool not in now:
+                    yield Loosening(name, line, subject, "removed", gone=True)
+                elif now[tool][1] != text:
+                    at, new = now[tool]
+                    change = "approved otherwise"
+                    yield Loosening(
+                        name, at, subject, change, excerpt(text, _LONGEST), excerpt(new, _LONGEST), note=True
+                    )
+
+
+def _tools(path: Path, name: str) -> "Mapping[str, tuple[int, str]] | None":
+    """Return line and definition of each tool by name; ``None`` if the file is no such list."""
+    try:
+        document = load_json(path, name)
+        tools = enumerate(document.data["tools"])
+        return {
+            str(each["name"]): (document.locate(("tools", place))[0], json.dumps(each, ensure_ascii=False))
+            for place, each in tools
+        }
+    except (LlmevalError, TypeError, KeyError):
+        return None
 
 
 def _text(path: Path) -> str:

@@ -79,6 +79,14 @@ def test_an_imported_plugin_runs_and_its_graders_decide(
     ran = run_python(["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "-q", "suites"], environment, tmp_path)
     assert "1 failed, 2 passed" in ran.out, ran.out + ran.err
     assert "order: found call 2 after call 1" in ran.out
+    run_import(capsys, "plugin-evals", "plug", "--arms", "--force", to=Path("suites"))
+    assert "it counts in one arm \\(with-only\\), and checks count" in Path("suites/IMPORT.md").read_text("utf-8")
+    both = read_document(Path("suites/mapper.eval.yaml"), "mapper").data
+    arms = both["systems"]
+    assert (arms["with"], both["reference"]) == (suite["target"], "without")
+    assert arms["without"]["command"] == [each for each in suite["target"]["command"] if "plugin" not in each]
+    assert "../plug/skills" in arms["without"]["workspace"]["must_not_read"]
+    assert "copy" not in arms["without"]["workspace"]
 
 
 LEFT_OUT = {

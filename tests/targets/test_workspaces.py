@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -109,6 +111,44 @@ def test_arm_has_the_files_that_it_copies(folder: Path) -> None:
     assert reply["outcome"]["files"]["report.md"] == "Summarize now with skill"
     reply = answer(folder, "honest.py", folder="fixture", copy={"skills/pdf": "../outside"})
     assert "expected a place inside the workspace" in str(reply)
+
+
+COMMITS = """
+import os, pathlib
+os.system("git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m agent && git branch mine")
+pathlib.Path("evals/old.txt").write_text("new")
+print(os.popen("git log --format=%s && git remote").read())
+"""
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_workspace_at_a_commit_is_a_clone_whose_commits_stay_in_it(folder: Path) -> None:
+    repository = folder / "repository"
+    (repository / "evals").mkdir(parents=True)
+    (repository / "evals" / "old.txt").write_text("old", encoding="utf-8")
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        ["commit", "-qm", "first"],
+        ["commit", "-qm", "second", "--allow-empty"],
+    ):
+        subprocess.run([*git, *command], cwd=repository, check=True)
+    hook = repository / ".git" / "hooks" / "post-checkout"
+    hook.write_text("#!/bin/sh\ntouch ran\n", encoding="utf-8")
+    hook.chmod(0o755)
+    (repository / "evals" / "old.txt").write_text("not committed", encoding="utf-8")
+    target = WorkspaceTarget((sys.executable, "-c", COMMITS), WorkspaceSpec(commit="HEAD~1"), repository / "evals", 60)
+    (reply,) = asyncio.run(target.answer([""]))
+    assert reply["answer"] == "agent\nfirst"
+    assert reply["outcome"]["diff"].endswith("-old\n\\ No newline at end of file\n+new\n\\ No newline at end of file\n")
+    assert reply["outcome"]["created"] == []
+    branches = subprocess.run([*git, "branch"], cwd=repository, check=True, capture_output=True, text=True).stdout
+    assert "mine" not in branches
+    (reply,) = asyncio.run(WorkspaceTarget(("true",), WorkspaceSpec(commit="gone"), repository, 60).answer([""]))
+    assert "has no workspace: git rev-parse: fatal: " in str(reply)
+    spec = TargetSpec(command=("true",), workspace=WorkspaceSpec(commit="HEAD", folder="fixture"))
+    assert [each for each, _ in target_faults(spec)] == [("workspace", "commit")]
 
 
 def test_answer_that_shows_what_must_not_be_read_does_not_count(folder: Path) -> None:

@@ -240,6 +240,21 @@ def test_approved_scores_and_failures_are_compared(guard: Guard) -> None:
     assert "shop.failures.json:1  failure of case order: approved: exact_match" in printed
 
 
+def test_approved_tools_that_are_gone_are_named_and_changed_ones_are_noted(guard: Guard) -> None:
+    tools = [{"name": "refund", "description": "Pay back."}, {"name": "status"}]
+    Path("tools.json").write_text(json.dumps({"tools": tools}, indent=1), encoding="utf-8")
+    commit(Path(), "Approve tools")
+    git(Path(), "branch", "-f", "main")
+    code, text = guard(("Pay back.", "Pay back an order."), file="tools.json")
+    assert code == 0
+    assert "tools.json:3  approved tool refund: approved otherwise: " in text
+    code, text = guard((',\n  {\n   "name": "status"\n  }', ""), file="tools.json")
+    assert code == 1
+    assert "tools.json:7 (base)  approved tool status: removed" in text
+    Path("tools.json").unlink()
+    assert "tools.json:1 (base)  approved tools: removed, or cannot be read" in guard()[1]
+
+
 def test_allowed_finding_needs_a_reason_and_an_owner(guard: Guard, tmp_path: Path) -> None:
     folder = Path.cwd()
     allow = folder / "allow.yaml"

@@ -1,21 +1,18 @@
 """The command ``llmeval mcp``: the tools of a server as a file that is approved, compared and linted."""
 
 import asyncio
-import difflib
 import json
 import os
 from argparse import REMAINDER, ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.cli.console import amount, say, share, write_text
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, unknown_name
-from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.services.secrets import has_secret
 from pytest_llmeval.tasks.mcp.lint import KINDS, OVERLAP, lint
-from pytest_llmeval.tasks.mcp.server import Connection, McpServer
+from pytest_llmeval.tasks.mcp.server import McpServer, approved_parts, as_text, drift, parts_by_name
 from pytest_llmeval.tasks.routing.source import ListedTool, read_catalogue
 
 _FILE: Final = Path("tools.json")
@@ -63,44 +60,16 @@ def _snapshot(options: Namespace) -> int:
         raise LlmevalError(
             f"found what looks like a secret in the tool {secret[0]!r}, expected none: nothing is written"
         )
-    write_text(options.file, [_text(definitions)])
+    write_text(options.file, [as_text(definitions)])
     say([f"{options.file}: {counted(len(definitions['tools']), 'tool')}; commit it"])
     return 0
 
 
 def _check(options: Namespace) -> int:
-    try:
-        approved = read_document(options.file, str(options.file)).data
-    except SuiteError as error:
-        raise LlmevalError(f"{error}; write it with llmeval mcp snapshot") from None
-    before, now = _by_name(approved, options.file), _by_name(_definitions(options), options.file)
-    lines = [line for name in sorted(before.keys() | now.keys()) for line in _drift(name, before, now)]
-    say(lines or [f"{options.file}: {counted(len(now), 'part')} as approved"])
-    if lines:
-        say([f"to approve this: llmeval mcp snapshot --file {options.file} ..., then commit"])
+    approved = approved_parts(options.file)
+    lines = list(drift(approved, parts_by_name(_definitions(options), options.file), options.file))
+    say(lines or [f"{options.file}: {counted(len(approved), 'part')} as approved"])
     return 1 if lines else 0
-
-
-def _by_name(data: Any, path: Path) -> dict[str, Mapping[str, Any]]:
-    tools = data.get("tools") if isinstance(data, Mapping) else None
-    if not isinstance(tools, list) or not all(isinstance(each, Mapping) and "name" in each for each in tools):
-        raise LlmevalError(f"{path}: found no tools, expected a file of llmeval mcp snapshot")
-    entries = {f"tool {each['name']}": each for each in tools}
-    return entries | ({"instructions": {"text": data["instructions"]}} if data.get("instructions") else {})
-
-
-def _drift(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what changed in one tool, with a diff."""
-    old, new = before.get(name), now.get(name)
-    if old == new:
-        return
-    if old is None or new is None:
-        yield f"{name}: {'new' if old is None else 'gone'}"
-    else:
-        fields = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-        yield f"{name}: changed: {', '.join(fields)}"
-        texts = [_text(each).splitlines() for each in (old, new)]
-        yield from difflib.unified_diff(texts[0], texts[1], "approved", "server", lineterm="")
 
 
 def _lint(options: Namespace) -> int:
@@ -137,7 +106,7 @@ def _definitions(options: Namespace) -> dict[str, Any]:
         folder=Path.cwd(),
         timeout=options.timeout,
     )
-    return asyncio.run(_listed(server))
+    return asyncio.run(server.definitions())
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -149,13 +118,3 @@ def _variable(name: str) -> str:
     if not os.environ.get(name):
         raise LlmevalError(f"environment variable {name!r} is not set, expected the name of one that is")
     return os.environ[name]
-
-
-async def _listed(server: McpServer) -> dict[str, Any]:
-    async with Connection(server) as connection:
-        instructions = await connection.instructions()
-        return {**({"instructions": instructions} if instructions else {}), "tools": await connection.tools()}
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n"

@@ -5,9 +5,11 @@ The protocol is that of the official SDK; this module starts the server, limits 
 
 import asyncio
 import contextlib
+import difflib
+import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from operator import methodcaller
 from pathlib import Path
@@ -16,7 +18,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError, format_error
+from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError, SuiteError, format_error
+from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.processes import Program
 from pytest_llmeval.services.secrets import Redactor, redacted_url
 from pytest_llmeval.tasks.mcp.results import RecordedResults
@@ -97,7 +101,7 @@ class McpServer:
         # As of a named tuple: the module that makes the server defines it, so its suites can name it.
         home = sys._getframe(1).f_globals  # noqa: SLF001
         self.__module__ = home["__name__"]
-        here = Path(home.get("__file__", "")).parent
+        self._home = here = Path(home.get("__file__", "")).parent
         self.command = tuple(command)
         self.url = url
         self.environment = dict(environment or {})
@@ -111,6 +115,30 @@ class McpServer:
 
     def __str__(self) -> str:
         return " ".join(self.command) if self.command else redacted_url(self.url)
+
+    def check(self, file: str | Path = "tools.json") -> None:
+        """Compare the server with its approved tools, in a test.
+
+        Args:
+            file: What ``llmeval mcp snapshot`` wrote, relative to the module that makes the server.
+
+        Raises:
+            AssertionError: A name, description or schema is not the approved one; the message has a diff.
+            LlmevalError: The file cannot be read, or the server does not answer.
+        """
+        __tracebackhide__ = True
+        path = self._home / file
+        approved = approved_parts(path)
+        with contextlib.closing(Background()) as background:
+            listed = background.submit(self.definitions()).result()
+        if lines := list(drift(approved, parts_by_name(listed, path), Path(file))):
+            raise AssertionError("\n".join(lines))
+
+    async def definitions(self) -> dict[str, Any]:
+        """Start the server, and return its ``instructions`` and ``tools`` as ``tools.json`` has them."""
+        async with Connection(self) as connection:
+            instructions = await connection.instructions()
+            return {**({"instructions": instructions} if instructions else {}), "tools": await connection.tools()}
 
     def __call__(self, case: "Case") -> "contextlib.AbstractAsyncContextManager[McpSession]":
         """Return the world of a case."""
@@ -141,6 +169,47 @@ class McpServer:
         if self._shared is None or not self._shared.is_usable:
             self._shared = Connection(self)  # until the loop of the run ends, which cancels it
         yield await self._shared.ready()
+
+
+def approved_parts(path: Path) -> dict[str, Mapping[str, Any]]:
+    """Return the approved tools, and the instructions, by name.
+
+    Raises:
+        LlmevalError: The file cannot be read.
+    """
+    try:
+        return parts_by_name(read_document(path, str(path)).data, path)
+    except SuiteError as error:
+        raise LlmevalError(f"{error}; write it with llmeval mcp snapshot") from None
+
+
+def parts_by_name(data: Any, path: Path) -> dict[str, Mapping[str, Any]]:
+    """Return the tools of a server, and its instructions, by name; raises `LlmevalError` if there are none."""
+    tools = data.get("tools") if isinstance(data, Mapping) else None
+    if not isinstance(tools, list) or not all(isinstance(each, Mapping) and "name" in each for each in tools):
+        raise LlmevalError(f"{path}: found no tools, expected a file of llmeval mcp snapshot")
+    parts = {f"tool {each['name']}": each for each in tools}
+    return parts | ({"instructions": {"text": data["instructions"]}} if data.get("instructions") else {})
+
+
+def drift(before: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> Iterator[str]:
+    """Yield what changed since the approval, with diffs, and how to approve it; nothing without a change."""
+    for name in sorted(before.keys() | now.keys()):
+        old, new = before.get(name), now.get(name)
+        if old is None or new is None:
+            yield f"{name}: {'new' if old is None else 'gone'}"
+        elif old != new:
+            fields = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+            yield f"{name}: changed: {', '.join(fields)}"
+            texts = [as_text(each).splitlines() for each in (old, new)]
+            yield from difflib.unified_diff(texts[0], texts[1], "approved", "server", lineterm="")
+    if before != now:
+        yield f"to approve this: llmeval mcp snapshot --file {file} ..., then commit"
+
+
+def as_text(value: Any) -> str:
+    """Return JSON as ``tools.json`` has it."""
+    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
 
 
 class McpSession:

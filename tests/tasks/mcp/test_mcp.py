@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from running import is_running
+from running import Started, is_running
 from servers import SearchAnswer, always, serving
 
 from pytest_llmeval import McpServer
@@ -110,6 +112,87 @@ def test_one_server_of_a_run_is_shared_limited_and_leaves_nothing_behind(tmp_pat
     assert limit in found["flood"]
     assert found.get("started anew", "paid") == "paid"
     assert not is_running(int(found["daemon"]))
+
+
+PLAIN = """
+import json, sys
+
+tools = [{"name": "refund", "description": "Pay back an order.", "inputSchema": {"type": "object"}}]
+for line in sys.stdin:
+    request = json.loads(line)
+    answers = {
+        "initialize": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "s", "version": "1"},
+            "instructions": "Ask first.",
+        },
+        "tools/list": {"tools": tools},
+    }
+    if "id" in request:
+        method = request["method"]
+        answer = {"result": answers[method]} if method in answers else {"error": {"code": -32601, "message": "unknown"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
+"""
+
+
+def test_changed_tools_fail_a_test_and_the_command_with_the_same_diff(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "plain.py").write_text(PLAIN, encoding="utf-8")
+    assert main(["mcp", "snapshot", sys.executable, "plain.py"]) == 0
+    server = McpServer([sys.executable, "plain.py"], folder=here)
+    server.check(here / "tools.json")
+    approved = json.loads((here / "tools.json").read_text(encoding="utf-8"))
+    approved["instructions"] = "Never ask."
+    approved["tools"][0]["description"] = "Pay back."
+    approved["tools"].append({"name": "status"})
+    (here / "tools.json").write_text(json.dumps(approved), encoding="utf-8")
+    with pytest.raises(AssertionError) as failed:
+        server.check(here / "tools.json")
+    lines = str(failed.value).splitlines()
+    assert [each for each in lines if not each.startswith((" ", "@", "---", "+++"))] == [
+        "instructions: changed: text",
+        '-  "text": "Never ask."',
+        '+  "text": "Ask first."',
+        "tool refund: changed: description",
+        '-  "description": "Pay back.",',
+        '+  "description": "Pay back an order.",',
+        "tool status: gone",
+        f"to approve this: llmeval mcp snapshot --file {here / 'tools.json'} ..., then commit",
+    ]
+    capsys.readouterr()
+    assert main(["mcp", "check", sys.executable, "plain.py"]) == 1
+    assert capsys.readouterr().out.splitlines()[:-1] == lines[:-1]
+
+
+RUN = """
+import asyncio, os
+from pathlib import Path
+from pytest_llmeval.services.processes import Program
+
+async def main():
+    server = ["sh", "-c", "setsid sleep 600 & echo $! $$; exec sleep 600"]
+    program = await Program.start(server, Path(), os.environ, family=True)
+    Path("pids").write_bytes(await program.receive())
+    Path("pids").rename("started")
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the environment of processes")
+def test_server_and_its_daemon_die_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    run = Started(["-c", RUN], os.environ, tmp_path, tmp_path / "out", tmp_path / "out")
+    while not (tmp_path / "started").exists():
+        assert not run.has_ended(0.02), (tmp_path / "out").read_text(encoding="utf-8")
+    os.kill(run.pid, signal.SIGKILL)
+    assert run.wait() == -signal.SIGKILL
+    daemon, server = map(int, (tmp_path / "started").read_text(encoding="utf-8").split())
+    assert not is_running(server)
+    assert not is_running(daemon)
 
 
 def test_server_that_cannot_be_used_says_why(
