@@ -46,6 +46,8 @@ def unchanged_part(
 ) -> UnchangedPart | None:
     """Return the scores of both runs over the cases that they share, both by the formulas of this run.
 
+    Metrics that nobody has approved are left out of the approved scores, also where the statistics would give them.
+
     Args:
         old: The approved scores.
         new: Those of this run.
@@ -64,8 +66,9 @@ def unchanged_part(
     gone = {name: score for name, score in old.metrics.items() if name != PASS_RATE and metrics.find(name) is None}
     signatures = {name: score.signature for name, score in old.metrics.items()}
     before = {
-        name: replace(score, signature=signatures.get(name, score.signature))
+        name: replace(score, signature=signatures[name])
         for name, score in _scores(pairing, list(there), settings).items()
+        if name in signatures
     }
     return UnchangedPart(
         replace(old, comparable=alike(old.comparable, new.comparable, matching), metrics={**before, **gone}),
@@ -206,8 +209,9 @@ def judge_scores(
     for metric, score in new.metrics.items():
         approved = old.metrics.get(metric)
         if approved is None:
+            later = f"a new metric; once it is approved, its tolerance is {settings.tolerance_of(metric)}"
             verdicts.append(
-                SnapshotVerdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: a new metric")
+                SnapshotVerdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: {later}")
             )
             continue
         why = changed_measure(metric, deciding(metric), old, new.comparable, display_path)

@@ -68,10 +68,13 @@ def test_the_unchanged_cases_are_judged_and_the_rest_asks_for_approval(project: 
 
 
 def test_a_drop_among_the_unchanged_cases_is_seen_beside_a_new_one(project: "Project") -> None:
-    policy = {"snapshot": {"metrics": ["f1"], "not_comparable": "warn"}}
+    policy: dict[str, Any] = {"snapshot": {"metrics": ["f1"], "not_comparable": "warn"}}
     approve(project, cases(), **policy)
+    policy["snapshot"]["metrics"].append("exact_match")
     write_suite(project, [*cases(wrong=1), {"id": "x", "expected": "red", "prediction": "red"}], **policy)
     ran = project.run(without=WITHOUT)
+    later = "is 0.8: a new metric; once it is approved, its tolerance is 0; over the 5 unchanged cases"
+    assert verdicts(ran)["exact_match"] == ("passed", later)
     outcome, reason = verdicts(ran)["f1"]
     assert outcome == "failed"
     assert reason == "fell from 1 to 0.8, worse by 0.2; tolerance 0; over the 5 unchanged cases"

@@ -15,6 +15,9 @@ from running import WITHOUT_UNUSED, run_python
 from servers import PATIENCE
 
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.suite import stop_fault
 from pytest_llmeval.workbench.questions import AnswerShape, answer_shape, find_columns, read_questions
 
 Command = Callable[..., tuple[int, list[str]]]
@@ -106,9 +109,25 @@ def test_every_line_that_is_a_choice_says_why(init: Command, shop: Path) -> None
         '  path: "../../questions.csv"',
         "    labels: {topic: topic}",
         "  - claims: {metrics: [faithfulness, context_recall, factual_f1]}",
-        "  - faithfulness >= 0.8",
-        "  - factual_f1 >= 0.5",
+        "  - mean(faithfulness) >= 0.8",
+        "  - mean(factual_f1) >= 0.5",
     ]
+
+
+def test_gates_of_a_judged_suite_can_be_decided_early_and_decide_on_falls(init: Command, shop: Path) -> None:
+    write_questions(shop / "questions.csv", 60)
+    init("questions.csv", "--yes", "--judge", "openai:some-model")
+    path = shop / "tests/evals/questions.eval.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("# stop:", "stop:"), encoding="utf-8")
+    suite = load_suite(path, default_registry(), root=shop)
+    assert suite.all_faults == ()
+    assert suite.stop is not None
+    assert stop_fault(suite) == ""
+    gates = [str(gate) for gate in suite.regressions]
+    assert gates == ["drop(mean(faithfulness)) <= 0.02", "drop(mean(factual_f1)) <= 0.02"]
+    assert suite.snapshot is not None
+    assert [suite.snapshot.leaves(name) for name in ("faithfulness", "factual_f1")] == [False, False]
+    assert str(suite.snapshot.tolerance_of("faithfulness")) == "1"
 
 
 def test_without_consent_nothing_is_called(init: Command, shop: Path) -> None:

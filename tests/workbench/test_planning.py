@@ -5,6 +5,7 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
@@ -371,24 +372,31 @@ def _mode_of(kind: str, texts: Mapping[str, str]) -> str:
 def test_calls_and_tokens_of_a_run_lie_within_its_plan(planned: Planned, seed: int) -> None:
     rng = random.Random(seed)
     metrics = rng.sample(get_args(ClaimMetric), rng.randint(1, 4))
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"id": str(n), "input": f"Question {n}?", **({"expected": rng.choice(SENTENCES)} if rng.random() < 0.7 else {})}
         for n in range(rng.randint(1, 5))
     ]
+    answers = [_application(rng) for _ in cases]
+    for each, answer in zip(cases, answers, strict=True):
+        if rng.random() < 0.3:  # answered before the run
+            each["prediction"] = answer
     evaluators = [{"claims": {"metrics": metrics}}]
     suite = planned.suite(cases, evaluators=evaluators, target="app:answer", parts=APP)
     judge, sizes = ClaimJudge(), defaultdict[str, list[tuple[int, int]]](list)
 
     def measured(request: JudgeRequest) -> JudgeReply:
-        reply = judge.reply(*(each.content for each in request.messages))
-        usage = (sum(len(each.content) for each in request.messages), len(reply))
+        return replied(*(each.content for each in request.messages))
+
+    @cache  # a run asks each question once, and stores the reply
+    def replied(instructions: str, prompt: str) -> JudgeReply:
+        reply = judge.reply(instructions, prompt)
+        usage = (len(instructions) + len(prompt), len(reply))
         sizes[_mode_of(judge.asked[-1], judge.shown[-1])].append(usage)
         return JudgeReply(reply, Usage(*usage))
 
     before = planned.plan(suite, mode="refresh").judge
-    score(
-        suite.evaluators, [each.answered(_application(rng)) for each in suite.cases], judge=measured, parts=Parts(**APP)
-    )
+    answered_cases = [case.answered(answer) for case, answer in zip(suite.cases, answers, strict=True)]
+    score(suite.evaluators, answered_cases, judge=measured, parts=Parts(**APP))
     assert before.more is not None
     assert before.calls <= len(judge.asked) <= before.expected + before.more
     for mode, usages in sizes.items():
