@@ -1,10 +1,12 @@
 """Gates that fail without proof, cannot tell, or stand for a snapshot: rules, rates and words."""
 
 import re
+from math import comb
 
 import numpy as np
 import pytest
 from builders import binary, gate, judge, noisy, pairing, run
+from project import ROOT
 
 from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.inference import FarChanges
@@ -24,6 +26,18 @@ def test_a_collapse_of_half_of_the_cases_fails_whatever_stands_next_to_it(cases:
     same = gate(0.02).examine(pairing(run([1] * cases), run([1] * cases)))
     verdict = judge_together([gate(0.02).examine(pairing(run(here), run(there))), *[same] * quiet])[0]
     assert verdict.outcome == "failed"
+
+
+def test_the_page_says_where_no_rule_can_fail_on_collapses_and_seldom_err() -> None:
+    """The chance of a collapse of half of the cases between equally good runs, which a gate must fail on."""
+    one_way = 0.67 * 0.33
+
+    def errs(n: int) -> float:
+        return sum(comb(n, k) * one_way**k * (1 - 2 * one_way) ** (n - k) for k in range((n + 1) // 2, n + 1))
+
+    page = (ROOT / "docs/statistics.md").read_text(encoding="utf-8")
+    shown = ", ".join(f"{errs(n):.3f} for {n}" for n in range(3, 7)).replace("for 3", "for 3 cases")
+    assert f"{shown}, and at most {max(map(errs, range(7, 60))):.3f} for" in " ".join(page.split())
 
 
 def test_half_of_the_score_of_all_cases_is_a_collapse() -> None:
