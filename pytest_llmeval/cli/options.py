@@ -207,11 +207,11 @@ OPTIONS = {
         ),
         Option(
             "affected",
-            "run the cases that a change can affect; the others have the results of the run that was approved at REF "
-            "(default: the merge base with the main branch)",
+            "run the cases that a change can affect; the others have the results approved at REF (default: the merge base "
+            "with the main branch), or of a file RUN.llmeval",
             metavar="REF",
             const="",
-            command_help="commit to compare with; default: the merge base with the main branch",
+            command_help="commit, or file RUN.llmeval, to compare with; default: the merge base with the main branch",
         ),
         Option(
             "refresh",

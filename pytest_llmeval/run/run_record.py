@@ -162,6 +162,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         reruns: Items over cases that failed and ran again.
         items: The results of items in order of arrival; of one that is run again, the last result counts.
         judgements: That items used, if these are recorded.
+        inputs: Name of a suite to what its results depend on, for runs that carry them over.
     """
 
     started: JsonNumber = msgspec.field(default_factory=time.time)
@@ -179,6 +180,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
     reruns: set[Item] = set()
     items: dict[Item, ItemResult] = {}
     judgements: UsedJudgements = msgspec.field(default_factory=UsedJudgements)
+    inputs: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
         self._since = time.monotonic()  # no field: it means nothing to another process

@@ -42,7 +42,7 @@ def register(registry: "Registry") -> None:
         place = _PLACES.get(name, f"{name}:add_arguments")
         registry.register_command(name, f"{__name__}.{place}", text, _GROUPS.get(name, "advanced"))
     registry.extend("chosen", f"{__name__}.affected:choose_affected")
-    registry.extend("reported", f"{__name__}.affected:keep_inputs", _approves)
+    registry.extend("reported", f"{__name__}.affected:keep_inputs", _keeps)
     registry.extend("collected", f"{__name__}.early.stopping:stop_early", _has_order)
     registry.extend("watched", f"{__name__}.early.stopping:StopWatch")
     registry.extend("planned", f"{__name__}.plan.making:plan_run")
@@ -55,8 +55,8 @@ def _has_order(collected: "Collected", _scope: "RunScope") -> bool:
     return any(each.suite.order is not None for each in collected.suites)
 
 
-def _approves(_reported: "Reported", scope: "RunScope") -> bool:
-    return scope.keeper.mode.update or scope.keeper.mode.new_only
+def _keeps(_reported: "Reported", scope: "RunScope") -> bool:
+    return scope.keeper.mode.update or scope.keeper.mode.new_only or scope.terms.is_kept
 
 
 def _mutates(_reported: "Reported", scope: "RunScope") -> bool:

@@ -23,21 +23,21 @@ from pytest_llmeval.baselines.comparable import day_of, fingerprint
 from pytest_llmeval.baselines.files import inputs_file, score_file, statistics_file
 from pytest_llmeval.baselines.runs import JudgedSuite
 from pytest_llmeval.cli.console import CommandResult
-from pytest_llmeval.cli.options import OPTIONS, add_options
-from pytest_llmeval.core.codec import JsonNumber, decode
+from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, add_options
+from pytest_llmeval.core.codec import JsonNumber, decode, encode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord, Selection
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.run.stages import CaseChoice, ChoiceTerms, Reported, RunScope, Suites
+from pytest_llmeval.run.shards.file import ShardFile, read_shard
+from pytest_llmeval.run.stages import CaseChoice, ChoiceTerms, Reported, RunScope, Suites, collected_records
 from pytest_llmeval.scoring.usage import UsageEvaluator
-from pytest_llmeval.services.machine import GitError, run_git
+from pytest_llmeval.services.machine import GitError, fork_point, run_git
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.inputs import Inputs, ProjectInputs
 
 _CARRIED: Final = ("passed", "failed", "xfailed", "known_failure")
-_MAIN: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 _SHORT: Final = 7
 _NAMED: Final = 2
 
@@ -93,30 +93,20 @@ class Repository:
             _ShallowError: The history that is here does not have it.
             LlmevalError: There is no such commit.
         """
-        named = [name] if name else [*self._base_branch(), *_MAIN]
-        known = [commit for each in named if (commit := self._commit(each))]
-        commit = known[0].strip() if known else ""
-        if commit and not name:
-            commit = (self.git("merge-base", "HEAD", commit) or "").strip()
-        if commit:
-            return commit
-        if (self.git("rev-parse", "--is-shallow-repository") or "").strip() == "true":
-            raise _ShallowError(_depth())
-        if name:
-            hint = (
-                "; that is a path: put it before --llmeval-affected, or write --llmeval-affected="
-                if Path(name).exists()
-                else ""
-            )
-            raise LlmevalError(f"found {name!r}, expected a commit, branch or tag{hint}")
-        raise LlmevalError(f"found no main branch ({', '.join(_MAIN)}), expected a commit: --llmeval-affected=REF")
-
-    def _commit(self, name: str) -> str | None:
-        return self.git("rev-parse", "-q", "--verify", "--end-of-options", f"{name}^{{commit}}")
-
-    def _base_branch(self) -> list[str]:
-        name = os.environ.get("GITHUB_BASE_REF") or os.environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
-        return [f"origin/{name}"] if name else []
+        try:
+            if not name:
+                return fork_point(self.top)
+            return run_git(self.top, "rev-parse", "-q", "--verify", "--end-of-options", f"{name}^{{commit}}").strip()
+        except GitError as error:
+            if (self.git("rev-parse", "--is-shallow-repository") or "").strip() == "true":
+                raise _ShallowError(_depth()) from None
+            if not name:
+                raise LlmevalError(f"{error}: --llmeval-affected=REF") from None
+        is_path = "; that is a path: put it before --llmeval-affected, or write --llmeval-affected="
+        raise LlmevalError(
+            f"found {name!r}, expected a commit, branch or tag, or a file *{SHARD_SUFFIX}"
+            f"{is_path if Path(name).exists() else ''}"
+        )
 
     def changed_approvals(self, commit: str) -> set[Path]:
         """Return the files of approved runs that a commit does not have in their current form; ignored ones are none.
@@ -133,9 +123,10 @@ class Repository:
         """Return the last commit that changed a file, in words."""
         if self.git("status", "--porcelain", "--", path):
             return "not committed"
-        line = (self.git("log", "-1", "--format=%h %s", f"{since}..HEAD", "--", path) or "").strip()
+        line = (self.git("log", "-1", "--format=%h %s", f"{since}..HEAD", "--", path) or "").strip() if since else ""
         before = (self.git("log", "-1", "--format=%h %s", "--", path) or "").strip()
-        return line or (f"{before}, before {_short(since)}, which has no approval of it" if before else "")
+        older = f", before {_short(since)}, which has no approval of it" if since else ""
+        return line or (before and before + older)
 
 
 def _short(commit: str) -> str:
@@ -197,6 +188,7 @@ class AffectedCases:
         repository: ``None`` outside of one.
         commit: What is compared with; empty outside of a repository.
         fault: Why nothing can be compared.
+        report: The results of a run to compare with, in place of the approved one.
     """
 
     suites: Suites
@@ -205,11 +197,14 @@ class AffectedCases:
     repository: Repository | None = None
     commit: str = ""
     fault: str = ""
+    report: ShardFile | None = None
     _choices: dict[SuiteKey, Mapping[str, CaseChoice]] = field(default_factory=dict)
 
     @property
     def since(self) -> str:
         """How reports name what is compared with."""
+        if self.report is not None:
+            return _short(self.report.origin.commit or "") or self.report.path.name
         return _short(self.commit) or "the approved run"
 
     @cached_property
@@ -221,6 +216,10 @@ class AffectedCases:
         if key not in self._choices:
             self._choices[key] = dict(self._chosen(key, suite))
         return self._choices[key]
+
+    @cached_property
+    def _reported(self) -> Mapping[SuiteKey, Mapping[str, CaseRecord]]:
+        return {} if self.report is None else collected_records(self.report.run)
 
     def _chosen(self, key: SuiteKey, suite: Suite) -> Iterator[tuple[str, CaseChoice]]:
         compared = self.compare(key, suite)
@@ -332,6 +331,14 @@ class AffectedCases:
         return ""
 
     def _approved(self, key: SuiteKey) -> tuple[StoredInputs | None, dict[str, CaseRecord]]:
+        if self.report is not None:
+            kept = self.report.run.inputs.get(_name_of(key))
+            records = CaseStatistics.from_records(self._reported.get(key, {}).values()).records
+            return (
+                (None, {})
+                if kept is None
+                else (decode(encode(kept), StoredInputs), {each.id: each for each in records})
+            )
         scores = score_file(key)
         files = [scores, statistics_file(scores), inputs_file(scores)]
         if not all(each.is_file() for each in files) or any(each.resolve() in self._changed for each in files):
@@ -342,6 +349,8 @@ class AffectedCases:
         return stored, {each.id: each for each in CaseStatistics.from_lines(StringIO(text), files[1].name).records}
 
     def _missing(self, key: SuiteKey) -> str:
+        if self.report is not None:
+            return f"{self.report.path.name} has no inputs of it: write it with --llmeval-affected"
         scores = score_file(key)
         if not scores.is_file():
             return "no run is approved"
@@ -376,44 +385,69 @@ def read_inputs(path: Path) -> StoredInputs:
         ) from None
 
 
+def _name_of(key: SuiteKey) -> str:
+    """Return the name of a suite, or of a system of it, in the results of a run."""
+    return json.dumps([key.display_path, key.test, key.variant])
+
+
+def _project(suites: Suites) -> tuple[ProjectInputs, Repository | None]:
+    repository, root = Repository.around(suites.root), suites.root.resolve()
+    return ProjectInputs(root, root if repository is None else repository.top), repository
+
+
 def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
     """Return what chooses the cases of a run of affected cases.
 
     Raises:
         LlmevalError: The commit to compare with does not exist.
     """
-    repository = Repository.around(suites.root)
-    root = suites.root.resolve()
-    project = ProjectInputs(root, repository.top if repository is not None else root)
-    if repository is None:
-        if terms.since:
-            raise LlmevalError(f"found {terms.since!r}, expected no commit: {suites.root} is in no git repository")
-        return AffectedCases(suites, terms, project)
-    try:
-        return AffectedCases(suites, terms, project, repository, repository.resolve(terms.since))
-    except _ShallowError as error:
-        return AffectedCases(suites, terms, project, repository, fault=str(error))
+    project, repository = _project(suites)
+    chooser = AffectedCases(suites, terms, project, repository)
+    if terms.since.endswith(SHARD_SUFFIX):
+        try:
+            chooser.report = read_shard(Path(terms.since), suites.root)
+            chooser.commit = chooser.report.origin.commit or ""
+        except LlmevalError as error:  # as in a job that finds nothing in its cache
+            chooser.fault = str(error)
+    elif repository is not None:
+        try:
+            chooser.commit = repository.resolve(terms.since)
+        except _ShallowError as error:
+            chooser.fault = str(error)
+    elif terms.since:
+        raise LlmevalError(f"found {terms.since!r}, expected no commit: {suites.root} is in no git repository")
+    return chooser
 
 
 def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
-    """Write the inputs of the suites that a run approves, if runs of affected cases may need them."""
-    repository = Repository.around(scope.suites.root)
-    root = scope.suites.root.resolve()
-    project = ProjectInputs(root, repository.top if repository is not None else root)
+    """Keep the inputs of the suites whose results runs of affected cases may carry over.
+
+    Those that a run approves have a file beside their scores. Those of a run whose results are kept stand with them.
+    """
+    project, _ = _project(scope.suites)
     notes = []
     for each in reported.judged.suites:
         pending, path = each.snapshot.pending, inputs_file(score_file(each.key))
         needed = each.suite.inputs or path.exists() or any(record.selection is not None for record in each.records)
-        if not needed or each.key.test or pending is None or pending.approved is None or pending.fault:
+        if not needed or each.key.test:
             continue
+        approves = pending is not None and pending.approved is not None and not pending.fault
         try:
-            rewrite(path, partial(_inputs_text, each, project, scope))
+            if scope.terms.is_kept:
+                scope.run.inputs[_name_of(each.key)] = msgspec.to_builtins(_stored_inputs(each, project, scope))
+            if approves:
+                rewrite(path, partial(_inputs_text, each, project, scope))
         except OSError as error:
             notes.append(f"{each.key.display_path}: inputs NOT kept in {path.name}: {error.strerror}")
     return structs.replace(reported, notes=[*reported.notes, *notes])
 
 
 def _inputs_text(judged: JudgedSuite, project: ProjectInputs, scope: RunScope) -> str:
+    stored = _stored_inputs(judged, project, scope)
+    return json.dumps(msgspec.to_builtins(stored), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope) -> StoredInputs:
     from pytest_llmeval.run.checkout import Checkout
 
     inputs = project.inputs(judged.suite, judged.collected.judges)
@@ -435,7 +469,7 @@ def _inputs_text(judged: JudgedSuite, project: ProjectInputs, scope: RunScope) -
     ]
     known = [each for each in costs if each is not None]
     usd = round(sum(known) / len(ran), 9) if known and len(known) == len(costs) else None
-    stored = StoredInputs(
+    return StoredInputs(
         fingerprint(judged.measured.statistics.text),
         dict(sorted(values.items())),
         dict(sorted(inputs.cases.items())),
@@ -443,7 +477,6 @@ def _inputs_text(judged: JudgedSuite, project: ProjectInputs, scope: RunScope) -
         usd if old is None else old.case_usd,
         (round(sum(each.duration_s for each in ran) / len(ran), 3) if ran else 0.0) if old is None else old.case_s,
     )
-    return json.dumps(msgspec.to_builtins(stored), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 _FILE: Final = "LLMEVAL_AFFECTED_FILE"

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -118,6 +118,7 @@ class ProjectInputs:
             if not version and package == name:
                 unknown.append(f"import {name}: found neither in the project nor among installed packages")
             unknown += [f"import {package}: installed from a folder outside of the project"] * _is_linked(package)
+        unknown += self._locks.faults if closure.packages else ()
         return Inputs(values, self._rows(suite, ways), tuple(unknown))
 
     def _modules(self, suite: Suite, folder: Path, texts: Iterable[str]) -> Iterator[Path]:
@@ -211,29 +212,43 @@ class ProjectInputs:
         """Return the version of a package: that of the lock file, else the installed one; empty for none."""
         names = _distributions(package)
         for each in (*names, package):
-            if locked := self._locked.get(_normal(each)):
+            if locked := self._locks.versions.get(_normal(each)):
                 return locked
         return next((metadata.version(each) for each in names), "")
 
     @cached_property
-    def _locked(self) -> dict[str, str]:
-        locked: dict[str, str] = {}
-        folders = dict.fromkeys((self.root, self.top))
-        for folder in folders:
-            for path in (folder / each for each in _LOCKS):
-                if path.is_file():
-                    with suppress(OSError, ValueError, TypeError, AttributeError):
-                        locked = {**dict(_lock_entries(path)), **locked}
-            for path in sorted(folder.glob("*requirements*.txt")):
-                text = path.read_text(encoding="utf-8", errors="replace")
-                pins = {_normal(each["name"]): each["version"] for each in _PINNED.finditer(text)}
-                locked = {**pins, **locked}
-        return locked
+    def _locks(self) -> "_Locks":
+        versions, faults = dict[str, str](), list[str]()
+        for folder in dict.fromkeys((self.root, self.top)):
+            for path in (*(folder / each for each in _LOCKS), *sorted(folder.glob("*requirements*.txt"))):
+                try:
+                    entries = dict(_lock_entries(path)) if path.is_file() else {}
+                except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+                    faults.append(f"{self._place(path)}: found no lock file that can be read ({type(error).__name__})")
+                else:
+                    versions = {**entries, **versions}
+        return _Locks(versions, faults)
+
+
+class _Locks(NamedTuple):
+    """The lock files of a project.
+
+    Attributes:
+        versions: Name of a package to its version.
+        faults: Files that cannot be read: versions of packages are not known.
+    """
+
+    versions: Mapping[str, str]
+    faults: Sequence[str]
 
 
 def _lock_entries(path: Path) -> Iterator[tuple[str, str]]:
+    if path.suffix == ".txt":
+        text = path.read_text(encoding="utf-8", errors="replace")
+        yield from ((_normal(each["name"]), each["version"]) for each in _PINNED.finditer(text))
+        return
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".lock" and path.name == "Pipfile.lock":
+    if path.name == "Pipfile.lock":
         for section in ("default", "develop"):
             for name, each in json.loads(text).get(section, {}).items():
                 yield _normal(name), json.dumps(each.get("version") or each, sort_keys=True)

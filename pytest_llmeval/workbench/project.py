@@ -2,7 +2,6 @@
 
 import ast
 import configparser
-import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -245,39 +244,6 @@ class Project:
             return run_git(self.folder, *arguments).strip()
         except GitError:
             return ""
-
-
-def fork_point(folder: Path, base: str | None = None) -> str:
-    """Return the commit that HEAD and another branch have in common.
-
-    Args:
-        folder: Of the repository.
-        base: The other branch, or a commit; default: the target of the pull request in a job of GitHub or GitLab, else
-            the main branch.
-
-    Raises:
-        GitError: There is none, such as in a clone without history.
-    """
-    names = [base] if base else _usual_bases(folder)
-    for name in names:
-        try:
-            run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        except GitError:
-            continue
-        try:
-            return run_git(folder, "merge-base", name, "HEAD").strip()
-        except GitError:
-            message = f"found no commit that {name} and HEAD have in common, expected one: fetch the history"
-            raise GitError(f"{message} (actions/checkout: fetch-depth: 0)") from None
-    run_git(folder, "rev-parse", "HEAD")  # without a repository, git says so
-    raise GitError(f"found no commit {' or '.join(names)}, expected --base REF with a branch or commit that is fetched")
-
-
-def _usual_bases(folder: Path) -> list[str]:
-    of_github, of_gitlab = os.environ.get("GITHUB_BASE_REF"), os.environ.get("CI_MERGE_REQUEST_DIFF_BASE_SHA")
-    branch = Project(folder).branch
-    ci = [f"origin/{of_github}"] if of_github else [of_gitlab] if of_gitlab else []
-    return ci or [f"origin/{branch}", branch]
 
 
 def changed_files(folder: Path, commit: str) -> list[str]:

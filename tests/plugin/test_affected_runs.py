@@ -1,13 +1,12 @@
 """``--llmeval-affected``: affected cases run, the others are carried over, and gates are judged over all of them."""
 
 import json
-import os
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from running import run_python
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.workbench.affected import Repository, _ShallowError
@@ -36,9 +35,18 @@ def commit(project: "Project", message: str = "m") -> str:
     return git(project.path, "rev-parse", "--short=7", "HEAD")
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first test leaves the approved project for the others."""
+    return tmp_path_factory.mktemp("template") / "approved"
+
+
 @pytest.fixture
-def approved(project: "Project") -> str:
+def approved(project: "Project", template: Path) -> str:
     """Two suites with an approved run; returns its commit."""
+    if template.exists():
+        shutil.copytree(template, project.path, dirs_exist_ok=True)
+        return git(project.path, "rev-parse", "--short=7", "HEAD")
     project.write(".gitignore", ".llmeval\n__pycache__\nreport*.json\n*.llmeval\nasked.txt\n")
     project.write("agent.py", AGENT)
     project.write("prompts/answer.md", "x")
@@ -49,7 +57,10 @@ def approved(project: "Project") -> str:
     project.suite("b.eval.json", rows, snapshot=True, gates=gates)
     git(project.path, "init", "-qb", "main")
     assert project.run("--llmeval-affected", "--snapshot-update").code == 0 if commit(project) else False
-    return commit(project, "approve")
+    asked(project)
+    since = commit(project, "approve")
+    shutil.copytree(project.path, template)
+    return since
 
 
 def asked(project: "Project") -> list[str]:
@@ -66,7 +77,7 @@ def judged(ran: "Ran") -> dict[str, Any]:
             {case["id"]: (case["outcome"], case["metrics"]) for case in suite["cases"]},
             {metric: (value["value"], value["low"], value["high"]) for metric, value in suite["metrics"].items()},
             [(gate["gate"], gate["outcome"], gate["value"]) for gate in suite["gates"]],
-            [(each["metric"], each["kind"], each["outcome"]) for each in suite["snapshot"]],
+            [(each["metric"], each["kind"], each["outcome"]) for each in suite.get("snapshot", ())],
         )
         for name, suite in ran.suites.items()
     }
@@ -146,72 +157,26 @@ def test_an_approval_keeps_inputs_and_is_checked_once_elsewhere(project: "Projec
     assert asked(project) == [str(n) for n in range(6)]
 
 
-def _without_inputs(project: "Project") -> None:
-    (project.path / "__llmeval__" / "a.inputs.json").unlink()
-
-
-def _damaged(project: "Project") -> None:
-    project.write("__llmeval__/a.inputs.json", "[]")
-    commit(project)
-
-
-def _of_another_python(project: "Project") -> None:
-    path = project.path / "__llmeval__" / "a.inputs.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"Python": "3', '"Python": "2'), encoding="utf-8")
-    commit(project)
-
-
-def _writes(name: str, text: str) -> "Callable[[Project], None]":
-    def change(project: "Project") -> None:
-        project.write(name, text)
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (_without_inputs, "the approved run has no inputs: approve with --llmeval-affected --snapshot-update"),
-        (_damaged, "the approved run cannot be used: a.inputs.json: found no inputs of an approved run"),
-        (_of_another_python, "Python"),
-        (_writes("conftest.py", "X = 1\n"), "conftest.py"),
-        (_writes("pytest.ini", "[pytest]\nllmeval_family = project\n"), "pytest.ini"),
-        (_writes("agent.py", "exec(TEXT)\n"), "cannot be followed: agent.py:1: exec()"),
-        (_writes("agent.py", f"import nowhere_to_be_found\n{AGENT}"), "cannot be followed: import nowhere_to_be_found"),
-    ],
-)
-def test_what_cannot_be_compared_runs_with_the_reason(
-    project: "Project", approved: str, change: "Callable[[Project], None]", why: str
+def test_why_a_case_runs_is_said_by_input_and_commit(
+    project: "Project", approved: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    del approved
-    change(project)
-    code, data = affected(project, "HEAD")
-    assert code == 0
-    a = next(each for each in data["suites"] if each["path"] == "a.eval.json")
-    assert len(a["affected"]) == 6
-    assert next(iter(a["causes"])).startswith(why)
-
-
-def affected(project: "Project", *arguments: str) -> tuple[int, dict[str, Any]]:
-    done = run_python(["-m", "pytest_llmeval", "affected", *arguments, "--json"], os.environ, project.path)
-    return done.code, json.loads(done.out) if done.code == 0 else {"error": done.err}
-
-
-def lines_of(project: "Project", *arguments: str) -> Sequence[str]:
-    done = run_python(["-m", "pytest_llmeval", "affected", *arguments], os.environ, project.path)
-    return (done.out or done.err).splitlines()
-
-
-def test_why_a_case_runs_is_said_by_input_and_commit(project: "Project", approved: str) -> None:
     project.write("prompts/answer.md", "y")
     change = commit(project, "Say y")
-    first, second = lines_of(project, approved, "--why", "a.eval.json::a1")
+
+    def lines(*arguments: str) -> Sequence[str]:
+        main(["affected", *arguments])
+        printed = capsys.readouterr()
+        return (printed.out or printed.err).splitlines()
+
+    data = json.loads("".join(lines(approved, "--json")))
+    assert data["line"] == f"6 of 46 cases affected since {approved}: prompts/answer.md (6)"
+    assert "found 'mian', expected a commit, branch or tag" in lines("mian")[0]
+    monkeypatch.setattr("pytest_llmeval.workbench.affected._collected", lambda _: data)
+    first, second = lines(approved, "--why", "a.eval.json::a1")
     assert first == "a.eval.json::a1: runs: prompts/answer.md"
     assert second.endswith(f"; {change} Say y")
-    assert lines_of(project, approved, "--why", "b1") == [f"b.eval.json::b1: carried from {approved}"]
-    assert lines_of(project, approved)[0] == f"6 of 46 cases affected since {approved}: prompts/answer.md (6)"
-    assert lines_of(project, approved, "--why", "none")[0].startswith("--why: found no case 'none'")
-    assert "found 'mian', expected a commit, branch or tag" in lines_of(project, "mian")[0]
+    assert lines(approved, "--why", "b1") == [f"b.eval.json::b1: carried from {approved}"]
+    assert lines(approved, "--why", "none")[0].startswith("--why: found no case 'none'")
 
 
 def test_a_shallow_clone_says_how_deep_it_must_be(
@@ -239,3 +204,67 @@ def test_a_share_of_the_others_is_refreshed(project: "Project", approved: str, m
     again = project.run("--llmeval-affected", "--llmeval-refresh=0.5", "b.eval.json")
     assert chosen != [case["id"] for case in again.suites["b"]["cases"] if case.get("cause") == "refresh"]
     assert "expected --llmeval-affected with it" in project.run("--llmeval-refresh=0.5").text
+
+
+def test_a_kept_run_is_carried_without_an_approval(project: "Project", approved: str) -> None:
+    shutil.rmtree(project.path / "__llmeval__")
+    lost = project.run("--llmeval-affected=kept.llmeval", "--llmeval-report=kept.llmeval")
+    assert lost.suites["a"]["affected"]["causes"] == {"kept.llmeval: cannot be read: No such file or directory": 6}
+    project.suite("b.eval.json", [{"id": "b0", "expected": "x", "prediction": "y"}], gates=["exact_match >= 0.5"])
+    asked(project)
+    ran = project.run("--llmeval-affected=kept.llmeval")
+    assert asked(project) == []
+    assert f"ran 1 of 7 cases since {approved}" in ran.text
+    assert {case["carried"] for case in ran.suites["a"]["cases"]} == {approved}
+    assert judged(ran)["a"][:2] == judged(lost)["a"][:2]
+    assert ran.gates("b") == {"exact_match >= 0.5": "failed"}
+    (project.path / "kept.llmeval").write_bytes(b"no run")
+    assert "kept.llmeval: found something else" in project.run("--llmeval-affected=kept.llmeval").text
+
+
+KINDS: Mapping[str, Mapping[str, Any]] = {
+    "bulk": {"target": {"python": "agent:answer"}, "mode": "bulk"},
+    "repeats": {"target": {"python": "agent:answer"}, "repeats": 2},
+    "sample": {"target": {"python": "agent:answer"}, "sample": {"cases": 4}},
+    "stop": {"target": {"python": "agent:answer"}, "stop": "when_decided"},
+    "systems": {"systems": {"one": {"python": "agent:answer"}, "two": {"python": "other:answer"}}, "reference": "one"},
+}
+"""Suites whose cases run in ways of their own."""
+
+
+def test_every_kind_of_suite_runs_what_is_affected_and_carries_the_rest(project: "Project") -> None:
+    for folder, word in (("prompts", "agent"), ("styles", "other")):
+        project.write(f"{word}.py", AGENT.replace("prompts", folder).replace("{value}", f"{word} {{value}}"))
+        project.write(f"{folder}/answer.md", "x")
+    cases = [{"id": f"c{n}", "input": f"{n}", "expected": f"x{n}" if n else "?"} for n in range(8)]
+    for name, keys in KINDS.items():
+        project.suite(f"{name}.eval.json", cases, snapshot=True, gates=["exact_match >= 0.5"], **keys)
+    project.write(".gitignore", ".llmeval\n__pycache__\nreport*.json\nasked.txt\n")
+    git(project.path, "init", "-qb", "main")
+    commit(project)
+    first = project.run("--llmeval-affected", "--snapshot-update", "--llmeval-stop=never")
+    assert first.code == 0, first.text
+    commit(project)
+    asked(project)
+
+    project.write("styles/answer.md", "y")  # of one system alone
+    for name in ("bulk", "repeats", "sample", "stop"):
+        rows = [{**each, "input": "9"} if each["id"] == "c7" else each for each in cases]
+        project.suite(f"{name}.eval.json", rows, snapshot=True, gates=["exact_match >= 0.5"], **KINDS[name])
+    ran = project.run("--llmeval-affected")
+    found = {
+        each["suite"]: ([case["id"] for case in each["cases"] if "carried" not in case], each["affected"]["causes"])
+        for each in ran.report["suites"]
+    }
+    assert found == {
+        **dict.fromkeys(("bulk", "repeats", "stop"), (["c7"], {"data row": 1})),
+        "sample": ([], {}),  # which the changed case is not in
+        "systems[one]": ([], {}),
+        "systems[two]": ([f"c{n}" for n in range(8)], {"styles/answer.md": 8}),
+    }
+    every = sorted([*["agent", "9"] * 4, *["other"] * 8, *(str(n) for n in range(8))])
+    assert asked(project) == every  # the repeated case twice
+    assert ran.gates("bulk") == {"exact_match >= 0.5": "passed"}
+    assert ran.suites["repeats"]["gates"][0]["value"] == ran.suites["stop"]["gates"][0]["value"] == 0.75
+    assert "a sample of 4 of 8 cases; 4 of 4 cases carried" in ran.suites["sample"]["gates"][0]["reason"]
+    assert ran.gates("systems[two]") == {"exact_match >= 0.5": "failed"}

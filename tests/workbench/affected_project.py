@@ -1,11 +1,15 @@
 """A project of twelve suites whose answers depend on files in twelve ways, its history, and what really changes."""
 
 import json
+import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+from running import WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.run.checkout import Checkout
 from pytest_llmeval.run.stages import ChoiceTerms
@@ -38,7 +42,7 @@ AGENTS = {
 """Name of a suite to its agent; the twelfth, `rows`, has predictions."""
 
 FILES = {
-    ".gitignore": "__pycache__\n.llmeval\n",
+    ".gitignore": "__pycache__\n.llmeval\nreport*.json\n",
     "pyproject.toml": "[project]\nname = 'demo'\n[tool.pytest.ini_options]\n",
     "requirements.txt": "left-pad==1.0\n",
     "README.md": "A demo.\n",
@@ -70,16 +74,29 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
 out = {}
+
+def answer(suite, row):
+    try:
+        target = row.get('prediction') or importlib.import_module(suite['target']['python'].split(':')[0]).answer
+        return target if isinstance(target, str) else target(row['input'])
+    except BaseException as error:
+        return [type(error).__name__, str(error)]
+
+def read(text):  # a row that cannot be read is in no suite, and a fault that fails the run
+    try:
+        row = json.loads(text)
+        return [row] if 'id' in row else []
+    except ValueError:
+        return []
+
 for path in sorted(Path(sys.argv[1]).glob('*.eval.json')):
-    suite = json.loads(path.read_text())
-    rows = suite.get('cases') or [json.loads(line) for line in Path(sys.argv[1], suite['source']['path']).open()]
-    for row in rows:
-        try:
-            target = row.get('prediction') or importlib.import_module(suite['target']['python'].split(':')[0]).answer
-            answer = target if isinstance(target, str) else target(row['input'])
-        except BaseException as error:
-            answer = [type(error).__name__, str(error)]
-        out[path.name + '::' + row['id']] = [row, answer, suite.get('evaluators')]
+    for suite in read(path.read_text().replace('{', '{"id": "",', 1)):
+        rows = suite.get('cases')
+        if rows is None:
+            lines = Path(sys.argv[1], suite['source']['path']).read_text().splitlines()
+            rows = [row for line in lines for row in read(line)]
+        for row in rows:
+            out[path.name + '::' + row['id']] = [row, answer(suite, row), suite.get('evaluators')]
 print(json.dumps(out))
 """
 
@@ -112,7 +129,7 @@ def make(root: Path, cases: int) -> None:
             "evaluators": [{"text": {"metrics": ["exact_match"]}}],
             "target": {"python": f"app.{name}:answer"},
             "snapshot": True,
-            "gates": ["exact_match >= 0"],
+            "gates": ["exact_match >= 0.3"],
             "cases": [{"id": f"c{n}", "input": f"{'ab'[n % 2]} word {n}", "expected": "?"} for n in range(cases)],
         }
         if name == "loaded":
@@ -127,8 +144,20 @@ def make(root: Path, cases: int) -> None:
         "source": {"path": "data/rows.jsonl", "format": "jsonl"},
     }
     write(root, {"rows.eval.json": json.dumps(suite, indent=1)})
+    now = answers(root)
+    for name in AGENTS:
+        change = edit_suite(
+            f"{name}.eval.json", cases=lambda rows, name=name: [_expecting(now, name, row) for row in rows]
+        )
+        change(root)
     git(root, "init", "-qb", "main")
     commit(root, "begin")
+
+
+def _expecting(answers: Mapping[str, Any], name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a case of which every other expects the answer of now."""
+    answer = answers[f"{name}.eval.json::{row['id']}"][1]
+    return {**row, "expected": answer if int(row["id"][1:]) % 2 else "?"}
 
 
 def answers(root: Path) -> dict[str, object]:
@@ -174,3 +203,93 @@ def mutate(root: Path, draw: random.Random) -> str:
         place = draw.randrange(len(text) + 1)
         path.write_text(text[:place] + draw.choice("xyz 1") + text[place:], encoding="utf-8")
     return path.relative_to(root).as_posix()
+
+
+def approve(root: Path, *, may_fail: bool = False) -> str:
+    """Approve a run of all suites, and commit it."""
+    options = ["--llmeval", "--llmeval-affected", "--snapshot-update", "-q", *WITHOUT_UNUSED, "-pno:syrupy"]
+    done = run_python(["-m", "pytest", *options], os.environ, root)
+    assert may_fail or done.code == 0, done.out
+    return commit(root, "approve")
+
+
+def edit(name: str, text: str = "more ") -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        path = root / name
+        write(root, {name: text + (path.read_text(encoding="utf-8") if path.exists() else "")})
+
+    return change
+
+
+def edit_suite(name: str, **top: object) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        suite = json.loads((root / name).read_text(encoding="utf-8"))
+        for key, value in top.items():
+            suite[key] = value(suite[key]) if callable(value) else value
+        write(root, {name: json.dumps(suite, indent=1)})
+
+    return change
+
+
+def on_a_branch(*changes: Callable[[Path], None], rebases: bool) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        git(root, "checkout", "-qb", "work")
+        changes[0](root)
+        commit(root, "on the branch")
+        git(root, "checkout", "-q", "main")
+        changes[1](root)
+        commit(root, "on main")
+        if rebases:
+            git(root, "checkout", "-q", "work")
+            git(root, "rebase", "-q", "main")
+            git(root, "checkout", "-q", "main")
+        git(root, "merge", "-q", "work", "-m", "merge")
+        git(root, "branch", "-qD", "work")
+
+    return change
+
+
+def add_row(root: Path) -> None:
+    path = root / "data/rows.jsonl"
+    rows = path.read_text(encoding="utf-8")
+    new = {"id": f"new{rows.count('new')}", "input": "n", "expected": "x", "prediction": "x"}
+    path.write_text(json.dumps(new) + "\n" + rows, encoding="utf-8")
+
+
+def rename(root: Path) -> None:
+    names = ["kb/a.txt", "kb/0.txt"]
+    git(root, "mv", *(names if (root / names[0]).exists() else names[::-1]))
+
+
+STEPS: Mapping[str, tuple[Callable[[Path], object], str]] = {
+    "docs": (edit("README.md"), ""),
+    "unused module": (edit("app/unused.py", "# "), ""),
+    "unused prompt": (edit("prompts/unused.md"), "filled"),
+    "lock file of another package": (edit("requirements.txt", "right-pad==2.0\n"), ""),
+    "gates": (edit_suite("star.eval.json", gates=["exact_match >= 0.0"], description="new"), ""),
+    "prompt": (edit("prompts/constant.md"), ""),
+    "revert": (lambda root: git(root, "revert", "--no-edit", "HEAD"), ""),
+    "helper two imports away": (edit("app/deep.py", "MARK = '-'\nMARK2 = '+'\nMARK = MARK2\n#"), ""),
+    "data row": (add_row, ""),
+    "row of a suite": (
+        edit_suite(
+            "listing.eval.json", cases=lambda rows: [{**rows[0], "expected": f"{rows[0]['expected']}!"}, *rows[1:]]
+        ),
+        "",
+    ),
+    "new file in a folder": (edit("kb/c.txt"), ""),
+    "evaluators": (
+        edit_suite(
+            "table.eval.json",
+            evaluators=lambda old: [{"text": {"metrics": ["exact_match", "f1"][: 3 - len(old[0]["text"]["metrics"])]}}],
+        ),
+        "",
+    ),
+    "plugin": (edit("plugins/a.py", "Y = 1\n"), "loaded"),
+    "comment": (edit("app/star.py", "# A comment.\n"), "star"),
+    "rename": (rename, ""),
+    "merge": (on_a_branch(edit("templates/reply.txt"), edit("style/style.md"), rebases=False), ""),
+    "rebase": (on_a_branch(edit("prompts/even.md"), edit("README.md"), rebases=True), "filled"),
+    "tool": (edit("app/tool.py", "def use(value):\n    return 'x'\ndef old"), ""),
+}
+"""Kind of a commit to the change, and the suite of which more cases run than have changed, since files decide."""

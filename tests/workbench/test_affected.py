@@ -1,18 +1,15 @@
 """Runs of affected cases, without pytest: what modules read, histories and mutations of a project, and when all run."""
 
-import json
-import os
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from affected_project import answers, chosen, commit, git, make, mutate, write
+from affected_project import STEPS, answers, approve, chosen, commit, git, make, mutate, write
 from builders import Answers, key_of
-from running import WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.baselines.runs import CollectedSuite, MeasuredSuite
 from pytest_llmeval.core.case import Case
@@ -23,8 +20,8 @@ from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.workbench.sources import SourceTree
 
-ROUNDS = int(os.environ.get("LLMEVAL_TEST_ROUNDS", "1"))
-CASES, MUTATIONS = (50, 500) if ROUNDS > 1 else (4, 20)
+CASES, MUTATIONS = 4, 20
+"""``benchmarks/affected.py`` does the same at full size."""
 
 Base: TypeAlias = tuple[Path, str]
 
@@ -120,14 +117,6 @@ def test_what_cannot_be_followed_is_named(tmp_path: Path, source: str, what: str
     assert [*closure.unknown, *closure.unread] == [what]
 
 
-def approve(root: Path) -> str:
-    """Approve a run of all suites, and commit it."""
-    options = ["--llmeval", "--llmeval-affected", "--snapshot-update", "-q", *WITHOUT_UNUSED, "-pno:syrupy"]
-    done = run_python(["-m", "pytest", *options], os.environ, root)
-    assert done.code == 0, done.out
-    return commit(root, "approve")
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     root = tmp_path_factory.mktemp("base") / "project"
@@ -143,85 +132,19 @@ def project(base: Base, tmp_path: Path) -> Base:
     return tmp_path / "copy", base[1]
 
 
-def edit(name: str, text: str = "more ") -> Callable[[Path], None]:
-    def change(root: Path) -> None:
-        path = root / name
-        write(root, {name: text + (path.read_text(encoding="utf-8") if path.exists() else "")})
-
-    return change
-
-
-def edit_suite(name: str, **top: object) -> Callable[[Path], None]:
-    def change(root: Path) -> None:
-        suite = json.loads((root / name).read_text(encoding="utf-8"))
-        for key, value in top.items():
-            suite[key] = value(suite[key]) if callable(value) else value
-        write(root, {name: json.dumps(suite, indent=1)})
-
-    return change
-
-
-def on_a_branch(*changes: Callable[[Path], None], rebases: bool) -> Callable[[Path], None]:
-    def change(root: Path) -> None:
-        git(root, "checkout", "-qb", "work")
-        changes[0](root)
-        commit(root, "on the branch")
-        git(root, "checkout", "-q", "main")
-        changes[1](root)
-        commit(root, "on main")
-        if rebases:
-            git(root, "checkout", "-q", "work")
-            git(root, "rebase", "-q", "main")
-            git(root, "checkout", "-q", "main")
-        git(root, "merge", "-q", "work", "-m", "merge")
-        git(root, "branch", "-qD", "work")
-
-    return change
-
-
-STEPS: Mapping[str, tuple[Callable[[Path], object], str]] = {
-    "docs": (edit("README.md"), ""),
-    "unused module": (edit("app/unused.py", "# "), ""),
-    "unused prompt": (edit("prompts/unused.md"), "filled"),
-    "lock file of another package": (edit("requirements.txt", "right-pad==2.0\n"), ""),
-    "gates": (edit_suite("star.eval.json", gates=["exact_match >= 0.0"], description="new"), ""),
-    "prompt": (edit("prompts/constant.md"), ""),
-    "revert": (lambda root: git(root, "revert", "--no-edit", "HEAD"), ""),
-    "helper two imports away": (edit("app/deep.py", "MARK = '-'\nMARK2 = '+'\nMARK = MARK2\n#"), ""),
-    "data row": (edit("data/rows.jsonl", '{"id": "new", "input": "n", "expected": "x", "prediction": "x"}\n'), ""),
-    "row of a suite": (
-        edit_suite("listing.eval.json", cases=lambda rows: [{**rows[0], "expected": "!"}, *rows[1:]]),
-        "",
-    ),
-    "new file in a folder": (edit("kb/c.txt"), ""),
-    "evaluators": (edit_suite("table.eval.json", evaluators=[{"text": {"metrics": ["exact_match", "f1"]}}]), ""),
-    "plugin": (edit("plugins/a.py", "Y = 1\n"), "loaded"),
-    "comment": (edit("app/star.py", "# A comment.\n"), "star"),
-    "rename": (lambda root: git(root, "mv", "kb/a.txt", "kb/0.txt"), ""),
-    "merge": (on_a_branch(edit("templates/reply.txt"), edit("style/style.md"), rebases=False), ""),
-    "rebase": (on_a_branch(edit("prompts/even.md"), edit("README.md"), rebases=True), "filled"),
-    "tool": (edit("app/tool.py", "def use(value):\n    return 'x'\ndef old"), ""),
-}
-"""Kind of a commit to the change, and the suite of which more cases run than have changed, since files decide."""
-
-
 def test_no_commit_affects_a_case_that_does_not_run(project: Base) -> None:
     root, since = project
     before, larger = answers(root), set[str]()
     write(root, {"plugins/__pycache__/a.cpython-399.pyc": "compiled"})  # among the inputs that a suite declares
-    commits = 0
-    for _ in range(ROUNDS):
-        for kind, (change, more) in STEPS.items():
-            change(root)
-            commit(root, kind)
-            commits += 1
-            why, now = chosen(root, since), answers(root)
-            changed = {case for case in now if now[case] != before.get(case)}
-            larger |= {more}
-            runs = {case for case, cause in why.items() if cause}
-            assert changed <= runs, kind
-            assert {case for case in runs - changed if case.partition(".")[0] not in larger} == set(), (kind, why)
-    print(commits, "commits,", len(changed), "changed,", len(runs), "run")  # noqa: T201 (for long runs by hand)
+    for kind, (change, more) in STEPS.items():
+        change(root)
+        commit(root, kind)
+        why, now = chosen(root, since), answers(root)
+        changed = {case for case in now if now[case] != before.get(case)}
+        larger |= {more}
+        runs = {case for case, cause in why.items() if cause}
+        assert changed <= runs, kind
+        assert {case for case in runs - changed if case.partition(".")[0] not in larger} == set(), (kind, why)
 
 
 def test_no_mutation_changes_an_answer_unseen(project: Base) -> None:
@@ -236,8 +159,7 @@ def test_no_mutation_changes_an_answer_unseen(project: Base) -> None:
             assert name.endswith((".eval.json", ".jsonl", ".toml"))
         else:
             now = answers(root)
-            # A row that cannot be read is in no suite, and a fault that fails the run.
-            changed = {case for case in why if now[case] != before.get(case)}
+            changed = {case for case in why if now.get(case) != before.get(case)}
             assert changed <= {case for case, cause in why.items() if cause}, (number, name)
             seen += bool(changed)
         git(root, "checkout", "-q", ".")
@@ -245,8 +167,49 @@ def test_no_mutation_changes_an_answer_unseen(project: Base) -> None:
     assert seen > MUTATIONS / 10
 
 
+INPUTS = "__llmeval__/constant.inputs.json"
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({INPUTS: None}, "the approved run has no inputs: approve with --llmeval-affected --snapshot-update"),
+        ({INPUTS: "[]"}, "the approved run cannot be used: constant.inputs.json: found no inputs of an approved run"),
+        ({INPUTS: ('"Python": "3', '"Python": "2')}, "Python"),
+        ({"conftest.py": "X = 1\n"}, "conftest.py"),
+        ({"pytest.ini": "[pytest]\nllmeval_family = project\n"}, "pytest.ini"),
+        ({"app/constant.py": "exec(TEXT)\n"}, "cannot be followed: app/constant.py:1: exec()"),
+        (
+            {"app/constant.py": "import nowhere_to_be_found\n"},
+            "cannot be followed: import nowhere_to_be_found",
+        ),
+        (
+            {"app/constant.py": "import yaml\n", "uv.lock": "[[package]]\nversion = '1'\n"},
+            "cannot be followed: uv.lock: found no lock file that can be read (KeyError)",
+        ),
+        (
+            {"app/constant.py": "import yaml\n", "Pipfile.lock": "{"},
+            "cannot be followed: Pipfile.lock: found no lock file that can be read (JSONDecodeError)",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_runs_with_the_reason(
+    project: Base, files: Mapping[str, str | tuple[str, str] | None], why: str
+) -> None:
+    root, _ = project
+    for name, text in files.items():
+        if text is None:
+            (root / name).unlink()
+        else:
+            new = text if isinstance(text, str) else (root / name).read_text(encoding="utf-8").replace(*text)
+            write(root, {name: new})
+    commit(root, "change")
+    causes = {cause for case, cause in chosen(root, "HEAD").items() if case.startswith("constant.")}
+    assert [each[: len(why)] for each in causes] == [why]
+
+
 SIMULATED, AFFECTED, MAX_DROP = 90, 30, 0.04
-REPEATED = 1000 if ROUNDS > 1 else 60
+REPEATED = 60
 ALL, CARRIED, ZEROS = "all run", "carried", "carried, and counted as 0"
 
 
@@ -298,7 +261,6 @@ def test_carried_cases_neither_hide_a_fall_nor_invent_one() -> None:
     at_limit = alarms(rng, fell=MAX_DROP, others_fell=0.0)
     fall = alarms(rng, fell=0.12, others_fell=0.0)
     drift = alarms(rng, fell=0.1, others_fell=0.1)
-    print(nothing, at_limit, fall, drift, sep="\n")  # noqa: T201 (for long runs by hand)
     assert nothing[CARRIED] == 0
     assert at_limit[CARRIED] <= 0.1
     assert fall[CARRIED] >= 0.8 > fall[ALL]  # which dilutes it by cases that the change cannot affect

@@ -14,6 +14,7 @@ from builders import recorded_case, recorded_suite, write_run
 from project import ROOT
 from servers import PATIENCE
 
+from pytest_llmeval.cli.options import OPTIONS
 from pytest_llmeval.workbench.comment import MARKER
 
 TEMPLATES = ROOT / "pytest_llmeval" / "workbench" / "templates"
@@ -141,7 +142,19 @@ def test_what_one_run_keeps_as_a_baseline_is_what_the_next_one_compares_with(tmp
 def test_nothing_of_a_pull_request_becomes_part_of_a_script() -> None:
     """Titles and branches are chosen by who opens the pull request."""
     assert [each["run"] for each in STEPS if "${{" in each.get("run", "")] == []
-    assert set(GITHUB[True]) == {"push", "pull_request"}
+    assert set(GITHUB[True]) == {"push", "pull_request", "schedule"}
+
+
+def test_both_hosts_refresh_a_share_of_the_cases_by_a_schedule() -> None:
+    chosen = GITHUB["jobs"]["evaluate"]["env"]["SELECTION"]
+    (by_schedule,) = (each for each in GITLAB["rules"] if each["if"] == '$CI_PIPELINE_SOURCE == "schedule"')
+    options = by_schedule["variables"]["SELECTION"]
+    assert chosen == f"${{{{ github.event_name == 'schedule' && '{options}' || '' }}}}"
+    assert GITLAB["rules"].index(by_schedule) < len(GITLAB["rules"]) - 1  # or else the rule of the main branch applies
+    assert GITHUB[True]["schedule"] == [{"cron": "17 3 * * *"}]
+    known = {f"--llmeval-{name}" for name in OPTIONS}
+    assert {each.partition("=")[0] for each in options.split()} <= known
+    assert "--llmeval-texts=all $SELECTION" in step("Evaluate")["run"]
 
 
 def test_no_code_of_a_pull_request_runs_with_permission_to_write() -> None:
