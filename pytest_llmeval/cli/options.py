@@ -207,8 +207,8 @@ OPTIONS = {
         ),
         Option(
             "affected",
-            "run the cases that a change can affect; the others have the results approved at REF (default: the merge base "
-            "with the main branch), or of a file RUN.llmeval",
+            "run the cases that a change can affect; the others have the results approved at REF (default: the merge "
+            "base with the main branch), or of a file RUN.llmeval",
             metavar="REF",
             const="",
             command_help="commit, or file RUN.llmeval, to compare with; default: the merge base with the main branch",

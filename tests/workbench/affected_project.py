@@ -84,19 +84,18 @@ def answer(suite, row):
 
 def read(text):  # a row that cannot be read is in no suite, and a fault that fails the run
     try:
-        row = json.loads(text)
-        return [row] if 'id' in row else []
+        return [json.loads(text)]
     except ValueError:
         return []
 
 for path in sorted(Path(sys.argv[1]).glob('*.eval.json')):
-    for suite in read(path.read_text().replace('{', '{"id": "",', 1)):
+    for suite in read(path.read_text()):
         rows = suite.get('cases')
-        if rows is None:
-            lines = Path(sys.argv[1], suite['source']['path']).read_text().splitlines()
-            rows = [row for line in lines for row in read(line)]
-        for row in rows:
-            out[path.name + '::' + row['id']] = [row, answer(suite, row), suite.get('evaluators')]
+        source = suite.get('source', {}).get('path', '')
+        lines = Path(sys.argv[1], source).read_text().splitlines() if source and rows is None else []
+        for row in rows or [row for line in lines for row in read(line)]:
+            if isinstance(row, dict) and 'id' in row:
+                out[f"{path.name}::{row['id']}"] = [row, answer(suite, row), suite.get('evaluators')]
 print(json.dumps(out))
 """
 
