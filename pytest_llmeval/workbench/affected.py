@@ -332,13 +332,11 @@ class AffectedCases:
 
     def _approved(self, key: SuiteKey) -> tuple[StoredInputs | None, dict[str, CaseRecord]]:
         if self.report is not None:
-            kept = self.report.run.inputs.get(_name_of(key))
+            inputs = self.report.run.inputs.get(_name_of(key))
+            if inputs is None:
+                return None, {}
             records = CaseStatistics.from_records(self._reported.get(key, {}).values()).records
-            return (
-                (None, {})
-                if kept is None
-                else (decode(encode(kept), StoredInputs), {each.id: each for each in records})
-            )
+            return decode(encode(inputs), StoredInputs), {each.id: each for each in records}
         scores = score_file(key)
         files = [scores, statistics_file(scores), inputs_file(scores)]
         if not all(each.is_file() for each in files) or any(each.resolve() in self._changed for each in files):
