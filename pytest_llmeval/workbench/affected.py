@@ -30,7 +30,7 @@ from pytest_llmeval.core.results import CaseRecord, Selection
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.run.shards.file import ShardFile, read_shard
+from pytest_llmeval.run.shards import ShardFile, read_shard
 from pytest_llmeval.run.stages import CaseChoice, ChoiceTerms, Reported, RunScope, Suites, collected_records
 from pytest_llmeval.scoring.usage import UsageEvaluator
 from pytest_llmeval.services.machine import GitError, fork_point, run_git
