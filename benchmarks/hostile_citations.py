@@ -7,8 +7,8 @@ import time
 
 from tabulate import tabulate
 
-from pytest_llmeval.tasks.fact_check.answer import find_object
 from pytest_llmeval.tasks.fact_check.mentions import find_citations
+from pytest_llmeval.tasks.fact_check.target import find_object
 
 PIECES = (
     "(",

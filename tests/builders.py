@@ -31,7 +31,7 @@ from pytest_llmeval import (
 )
 from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines.files import score_file
-from pytest_llmeval.baselines.history import HISTORY
+from pytest_llmeval.baselines.history import HISTORY, history_svg
 from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.baselines.scores import Approval, ApprovedScore, Cases, SuiteScores, render
 from pytest_llmeval.core.errors import LlmevalError
@@ -45,7 +45,6 @@ from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.judge.contract import JudgeRequest, Message, Mode, Question, Usage, Verdict
 from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
 from pytest_llmeval.reports.tables import Point, Timeline
-from pytest_llmeval.reports.timeline import history_svg
 from pytest_llmeval.run.checkout import Checkout, print_suite, versions
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.finishing import finish_run

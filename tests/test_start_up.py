@@ -115,7 +115,7 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 
 UNUSED = {
-    *("gates.drop", "gates.rules", "judge.asking", "judge.contract", "judge.panel", "reports.timeline"),
+    *("gates.drop", "gates.rules", "judge.asking", "judge.contract", "judge.panel"),
     *("exchange", "services.retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
     *("baselines.baselines", "baselines.files", "baselines.history", "baselines.scores", "run.shards"),
     *("targets.python", "targets.recordings", "targets.spec"),
@@ -195,7 +195,11 @@ def test_traces_and_telemetry_are_loaded_where_they_are_asked_for_only(tmp_path:
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     seen = loaded(code, "-p", "no:cacheprovider", "--llmeval", folder=tmp_path)
     assert "pytest_llmeval.run.answering" in seen
-    unasked = ("pytest_llmeval.data.traces", "pytest_llmeval.targets.tracing", "pytest_llmeval.reports.telemetry")
+    unasked = (
+        "pytest_llmeval.data.formats.traces",
+        "pytest_llmeval.targets.tracing",
+        "pytest_llmeval.reports.telemetry",
+    )
     assert {name for name in seen if name.startswith((*unasked, "opentelemetry.sdk"))} == set()
 
 

@@ -28,7 +28,7 @@ from pytest_llmeval.suite.suite import stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Metric
-    from pytest_llmeval.data.traces.spans import TraceSpan
+    from pytest_llmeval.data.formats.spans import TraceSpan
     from pytest_llmeval.suite.suite import Suite
 
 
@@ -411,7 +411,7 @@ def _replace(path: Path, before: str, after: str) -> None:
 def _trace(path: Path, prefix: str) -> "tuple[str, Sequence[TraceSpan]]":
     """Return the trace whose id begins as wanted."""
     from pytest_llmeval.data.files.places import FaultLog
-    from pytest_llmeval.data.traces.spans import read_spans
+    from pytest_llmeval.data.formats.spans import read_spans
 
     faults = FaultLog(str(path))
     spans = read_spans(path, faults).spans
@@ -430,7 +430,7 @@ def _case(options: Namespace, trace: str, spans: "Sequence[TraceSpan]", suite: "
     Raises:
         LlmevalError: The trace has no input, or the suite has such a case.
     """
-    from pytest_llmeval.data.traces.source import case_of_spans
+    from pytest_llmeval.data.formats.traces import case_of_spans
 
     name = options.id or trace[:_SHORT]
     if not _FILE_NAME.fullmatch(name):  # ids of traces are what anybody wrote, and it becomes the name of a file

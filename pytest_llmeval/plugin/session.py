@@ -324,7 +324,7 @@ class Run:
 
     def _send(self, session: pytest.Session, style: str) -> None:
         """Send the scores as telemetry; what becomes of that is a note, and changes no verdict."""
-        from pytest_llmeval.data.traces.source import judged_trace
+        from pytest_llmeval.data.formats.traces import judged_trace
         from pytest_llmeval.reports.telemetry import send_scores
 
         assert self.finished is not None

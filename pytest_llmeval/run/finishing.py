@@ -327,8 +327,7 @@ def with_past(report: RunReport, root: Path) -> RunReport:
         report: The report.
         root: pytest's rootdir, from which it names suites, and whose history is read.
     """
-    from pytest_llmeval.baselines.history import read_history
-    from pytest_llmeval.reports.timeline import timeline_of
+    from pytest_llmeval.baselines.history import read_history, timeline_of
 
     timelines = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
     return structs.replace(

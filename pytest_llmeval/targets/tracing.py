@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.core.case import without_parts
 from pytest_llmeval.core.errors import MissingExtraError
-from pytest_llmeval.data.traces.messages import TraceMessage, messages_of
-from pytest_llmeval.data.traces.source import case_of_spans
-from pytest_llmeval.data.traces.spans import Event, TraceSpan
+from pytest_llmeval.data.formats.span_messages import TraceMessage, messages_of
+from pytest_llmeval.data.formats.spans import Event, TraceSpan
+from pytest_llmeval.data.formats.traces import case_of_spans
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer

@@ -60,7 +60,7 @@ def _history(options: Namespace) -> CommandResult:
         raise LlmevalError("\n".join(unknown_name("metric", name, known) for name in unknown))
     drawn = [replace(each, points=each.points[-options.last :]) for each in history.timelines]
     if options.svg is not None:
-        from pytest_llmeval.reports.timeline import history_svg
+        from pytest_llmeval.baselines.history import history_svg
 
         metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}
         write_text(options.svg, [history_svg(drawn, metrics)])

@@ -11,8 +11,8 @@ from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.scoring.table import CaseRecord, summarize
-from pytest_llmeval.tasks.fact_check.answer import VERDICTS, read_answer
 from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
+from pytest_llmeval.tasks.fact_check.target import VERDICTS, read_answer
 
 FOLDER = CONFORMANCE / "factcheck"
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, JudgeError, Observation, Totals, Verdict
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.tasks.fact_check.answer import VERDICTS
 from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
+from pytest_llmeval.tasks.fact_check.target import VERDICTS
 
 texts = st.sampled_from(
     [

@@ -10,6 +10,6 @@ SOURCES: dict[str, str] = {
     "json": "pytest_llmeval.data.formats.rows:JsonSource",
     "jsonl": "pytest_llmeval.data.formats.rows:JsonlSource",
     "tau": "pytest_llmeval.data.formats.tau:TauSource",
-    "traces": "pytest_llmeval.data.traces.source:TracesSource",
+    "traces": "pytest_llmeval.data.formats.traces:TracesSource",
 }
 """Format name to ``module:class``."""

@@ -1,6 +1,6 @@
 """Fact checks: verdict, cited evidence and explanation.
 
-`answer` reads the claim and the reply, `mentions` finds sources in texts, `evidence` matches them,
+`target` asks a model, and reads the claim and the reply, `mentions` finds sources in texts, `evidence` matches them,
 `scores` counts, and `evaluator` puts them together.
 """
 

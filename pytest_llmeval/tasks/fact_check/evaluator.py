@@ -19,16 +19,6 @@ from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.spans import listed as listed_sources
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.tasks.fact_check.answer import (
-    ANSWER_KEYS,
-    VERDICTS,
-    Answer,
-    Claim,
-    claim_faults,
-    read_answer,
-    read_claim,
-    read_verdict,
-)
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
 from pytest_llmeval.tasks.fact_check.scores import (
     EVIDENCE_METRICS,
@@ -41,6 +31,16 @@ from pytest_llmeval.tasks.fact_check.scores import (
     explanation_details,
     mean,
     verdict_scores,
+)
+from pytest_llmeval.tasks.fact_check.target import (
+    ANSWER_KEYS,
+    VERDICTS,
+    Answer,
+    Claim,
+    claim_faults,
+    read_answer,
+    read_claim,
+    read_verdict,
 )
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_d
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.reports.json import read_report, to_json
-from pytest_llmeval.tasks.fact_check.answer import Answer, Claim
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, MatchedPair
+from pytest_llmeval.tasks.fact_check.target import Answer, Claim
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -1,14 +1,311 @@
-"""A target that prompts a model to check a claim."""
+"""Fact checkers: a target that prompts a model; answers read without repair; verdict labels and the ground truth."""
 
 import json
 import os
-from collections.abc import Callable, Coroutine, Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
+from pytest_llmeval.core.case import Missing
 from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.wording import printable, suggest
+from pytest_llmeval.evaluators.answers import as_text, describe_found
 from pytest_llmeval.judge.contract import JudgeRequest, Message
 from pytest_llmeval.judge.questions.replies import object_schema
+
+VERDICTS: Final = ("Supported", "Refuted", "Not Enough Evidence")
+"""The labels, as `taxonomies/verdicts.yaml` has them."""
+
+NOT_ENOUGH: Final = VERDICTS[2]
+"""The verdict of an answer that has none."""
+
+_LONGEST: Final = 100
+_SEPARATORS = re.compile(r"[\s_-]+")
+_AROUND = " .,;:!?\"'`*()[]\u3002\uff0c\u201c\u201d\u2018\u2019\u300c\u300d\u300a\u300b"
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    """Return every name, as `_normal` writes it, with its label."""
+    from pytest_llmeval.data.labels import load_taxonomy
+
+    rows: list[Mapping[str, Any]] = load_taxonomy("verdicts")["verdicts"]
+    return {_normal(name): row["label"] for row in rows for name in (row["label"], row["zh"], *row["aliases"])}
+
+
+def _normal(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return _SEPARATORS.sub(" ", text).strip(_AROUND)
+
+
+def read_verdict(value: Any, *, strict: bool = True) -> str | None:
+    """Return the label that a value denotes; ``None`` if it is not a label.
+
+    Args:
+        value: The value of the verdict.
+        strict: Whether only the labels themselves count, letter by letter. If not, their other names count as well,
+            in any letter case and with any marks around them.
+    """
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return None
+    if strict:
+        return value if value in VERDICTS else None
+    return _names().get(_normal(value))
+
+
+def verdict_fault(value: Any, *, strict: bool = True) -> str | None:
+    """Return why a value of the ground truth is not a verdict; ``None`` if it is one."""
+    if read_verdict(value, strict=strict) is not None:
+        return None
+    hint = suggest(value, VERDICTS) if isinstance(value, str) else ""
+    if strict and not hint and (meant := read_verdict(value, strict=False)) is not None:
+        hint = f" (did you mean {meant!r}? `verdict_labels: synonyms` accepts both)"
+    return f"found {describe_found(value)}, expected one of {', '.join(VERDICTS)}{hint}"
+
+
+_JUSTIFICATION: Final = ("justification", "reasoning")
+ANSWER_KEYS: Final = ("verdict", *_JUSTIFICATION)
+"""Keys of answers; an object with any of them is one."""
+
+_SHOWN_KEYS: Final = 5
+_OPENING = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
+"""Beginning of an object, or of a list of objects; other brackets in prose do not match."""
+_FAILURES: Final = 256
+"""Number of broken objects to skip: computing each error counts the lines before it."""
+_REPAIRS: Final = 8
+"""Number of objects with a trailing comma to read again: each attempt reads the remaining reply."""
+_TRAILING = re.compile(r",\s*+[}\]]")
+_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{,:]\s*+,|,(?=\s*+[}\]])', re.DOTALL)
+_TRAILING_COMMA: Final = "a comma behind the last entry was ignored"
+_UNKNOWN: Final = "Unknown"
+_EXPECTED: Final = "a JSON object with verdict and justification"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a model.
+
+    Attributes:
+        verdict: The unchanged value; "Not Enough Evidence" if absent.
+        justification: Its text; of a reply that cannot be read, all of it.
+        confidence: The unchanged value; "Unknown" if absent, "Low" in a reply that cannot be read.
+        sources: The listed evidence: texts and objects.
+        unparsed: Whether there is no object with a verdict or a justification to read.
+        faults: ``field: found ..., expected ...`` for everything of a wrong form; it counts as absent.
+        note: What was ignored to read the reply; empty if nothing.
+    """
+
+    verdict: Any = NOT_ENOUGH
+    justification: str = ""
+    confidence: str = _UNKNOWN
+    sources: tuple[Any, ...] = ()
+    unparsed: bool = False
+    faults: tuple[str, ...] = ()
+    note: str = ""
+
+
+def read_answer(prediction: Any) -> Answer:
+    """Read an answer.
+
+    Args:
+        prediction: An object, or the text of a reply: a JSON object, which may be in a fenced block or in prose. A list
+            with one object is that object. Of several objects in prose the last one that has a verdict counts, or else
+            the last with a justification; what is in a longer list, or in a broken object, does not count. A comma
+            behind the last entry of an object or a list is ignored; nothing else is repaired.
+
+    Returns:
+        The answer. Anything but an object with a verdict or a justification, or a text with one, is unparsed: its
+        verdict is "Not Enough Evidence", and its justification is the whole text.
+    """
+    data, note = _find(prediction) if isinstance(prediction, str) else (_only_object(prediction), "")
+    if isinstance(data, Mapping) and any(key in data for key in ANSWER_KEYS):
+        return _from_object(data, note)
+    text = prediction if isinstance(prediction, str) else ""
+    if isinstance(prediction, Missing):
+        description = "nothing"
+    elif isinstance(data, Mapping):
+        description = f"an object with {', '.join(printable(str(key)) for key in list(data)[:_SHOWN_KEYS]) or 'no key'}"
+    else:
+        description = describe_found(prediction)
+    return Answer(
+        justification=text, confidence="Low", unparsed=True, faults=(f"found {description}, expected {_EXPECTED}",)
+    )
+
+
+def find_object(text: str) -> Mapping[str, Any] | None:
+    """Return the object that a reply is or has in it, or ``None``, in time proportional to its length."""
+    return _find(text)[0]
+
+
+def _find(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the object, and a note of what was ignored to read it."""
+    try:
+        whole = json.loads(text.strip("\ufeff \t\r\n"))
+    except (ValueError, RecursionError):
+        pass
+    else:
+        whole = _only_object(whole)
+        return (whole, "") if isinstance(whole, dict) else (None, "")
+    return _last_answer(text)
+
+
+def _last_answer(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the object in prose that is most likely the answer, with its note."""
+    best: tuple[Mapping[str, Any] | None, str] = (None, "")
+    decode = json.JSONDecoder().raw_decode
+    behind = failures = repairs = 0
+    for opening in _OPENING.finditer(text):
+        if opening.start() < behind:
+            continue
+        if failures == _FAILURES:
+            break
+        note = ""
+        try:
+            value, behind = decode(text, opening.start())
+        except json.JSONDecodeError as error:
+            # A part of a broken object is not an answer.
+            behind, failures = error.pos, failures + 1
+            if repairs == _REPAIRS or failures == _FAILURES or not _at_trailing_comma(text, opening.start(), error.pos):
+                continue
+            repairs += 1
+            try:
+                value, length = decode(_without_trailing_commas(text[opening.start() :]), 0)
+            except (ValueError, RecursionError):
+                failures += 1
+                continue
+            behind, note = opening.start() + length, _TRAILING_COMMA
+        except (ValueError, RecursionError):  # too long a number, too deep a nesting: its end is unknown
+            break
+        value = _only_object(value)
+        if not isinstance(value, dict) or not any(key in value for key in ANSWER_KEYS):
+            continue
+        if "verdict" in value or best[0] is None or "verdict" not in best[0]:
+            best = value, note
+    return best
+
+
+def _only_object(value: Any) -> Any:
+    """Return the object of a list that has no other item; anything else as it is."""
+    alone = isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], Mapping)
+    return value[0] if alone else value
+
+
+def _at_trailing_comma(text: str, start: int, place: int) -> bool:
+    """Return whether a comma behind the last entry stopped the decoder."""
+    comma = text.rfind(",", start, place + 1)
+    match = _TRAILING.match(text, comma) if comma >= 0 else None
+    return match is not None and match.end() > place
+
+
+def _without_trailing_commas(text: str) -> str:
+    """Return a text that begins with JSON, with a space for each comma behind a last entry: every place stays."""
+    return _COMMA.sub(lambda match: " " if match[0] == "," else match[0], text)
+
+
+def _from_object(data: Mapping[str, Any], note: str) -> Answer:
+    faults: list[str] = []
+    verdict = data.get("verdict", NOT_ENOUGH)
+    if not isinstance(verdict, str):
+        faults.append(f"verdict: found {describe_found(verdict)}, expected text")
+    key = next((key for key in _JUSTIFICATION if not _is_blank(data.get(key))), _JUSTIFICATION[0])
+    justification = data.get(key)
+    faults += _text_faults(data, [key])
+    return Answer(
+        verdict=verdict,
+        justification=justification if isinstance(justification, str) else "",
+        confidence=as_text(data.get("confidence")) or _UNKNOWN,
+        sources=_sources(data.get("evidence_sources"), faults),
+        faults=tuple(faults),
+        note=note,
+    )
+
+
+def _sources(value: Any, faults: list[str]) -> tuple[Any, ...]:
+    faults += _source_faults(value, deep=False)
+    return tuple(value) if isinstance(value, (list, tuple)) else ()
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The ground truth of a claim.
+
+    Attributes:
+        text: The claim; empty if unknown.
+        verdict: One of the labels, if any.
+        justification: Empty if unknown.
+        sources: The evidence; ``None`` if unknown.
+    """
+
+    text: str = ""
+    verdict: str | None = None
+    justification: str = ""
+    sources: tuple[Any, ...] | None = None
+
+
+def read_claim(expected: Any, question: Any, *, strict: bool) -> Claim:
+    """Read ground truth that has no faults.
+
+    Args:
+        expected: Null, or an object with ``verdict``, ``justification``, ``evidence_sources`` and perhaps ``claim``.
+        question: The claim, or an object that has it.
+        strict: As for `read_verdict`.
+    """
+    data: Mapping[str, Any] = expected if isinstance(expected, Mapping) else {}
+    claim = question.get("claim") if isinstance(question, Mapping) else question
+    text = claim if isinstance(claim, str) else data.get("claim")
+    sources = data.get("evidence_sources")
+    return Claim(
+        text=text or "",
+        verdict=read_verdict(data.get("verdict"), strict=strict),
+        justification=data.get("justification") or "",
+        sources=None if sources is None else tuple(sources),
+    )
+
+
+def claim_faults(expected: Any, *, strict: bool) -> Iterator[str]:
+    """Yield the faults of ground truth; null or missing ground truth has none."""
+    if expected is None:
+        return
+    if not isinstance(expected, Mapping):
+        yield f"found {describe_found(expected)}, expected an object with verdict, justification and evidence_sources"
+        return
+    verdict = expected.get("verdict")
+    wrong = None if verdict is None else verdict_fault(verdict, strict=strict)
+    if wrong is not None:
+        yield f"verdict: {wrong}"
+    yield from _text_faults(expected, ("claim", "justification"))
+    yield from _source_faults(expected.get("evidence_sources"))
+
+
+def _source_faults(sources: Any, *, deep: bool = True) -> Iterator[str]:
+    """Yield the faults of a list of sources, with `deep` also those inside its objects."""
+    if sources is None:
+        return
+    if not isinstance(sources, (list, tuple)):
+        yield f"evidence_sources: found {describe_found(sources)}, expected a list"
+        return
+    for place, source in enumerate(sources):
+        where = f"evidence_sources[{place}]"
+        if not isinstance(source, (str, Mapping)):
+            yield f"{where}: found {describe_found(source)}, expected text or an object with content and url"
+        elif deep and isinstance(source, Mapping):
+            yield from _text_faults(source, ("content", "url"), f"{where}.")
+
+
+def _text_faults(data: Mapping[str, Any], keys: Iterable[str], prefix: str = "") -> Iterator[str]:
+    for key in keys:
+        value = data.get(key)
+        if value is not None and not isinstance(value, str):
+            yield f"{prefix}{key}: found {describe_found(value)}, expected text"
+
 
 _INSTRUCTIONS: Final = """\
 You are a fact checker. The next message holds one claim, as a JSON text between <claim> and </claim>. It is what you \

@@ -5,8 +5,8 @@ import pytest
 
 from pytest_llmeval import MISSING
 from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.tasks.fact_check import answer
-from pytest_llmeval.tasks.fact_check.answer import (
+from pytest_llmeval.tasks.fact_check import target
+from pytest_llmeval.tasks.fact_check.target import (
     NOT_ENOUGH,
     VERDICTS,
     Answer,
@@ -184,7 +184,7 @@ def test_the_search_for_an_object_takes_a_bounded_effort(piece: str, monkeypatch
             attempts.pop()
             return found
 
-    monkeypatch.setattr(answer.json, "JSONDecoder", Counting)
+    monkeypatch.setattr(target.json, "JSONDecoder", Counting)
     assert find_object(f"prose {text}") is None
     assert len(attempts) <= 256
 

@@ -16,7 +16,7 @@ NOT_ATTRIBUTES = {
     "gen_ai.thread.id": "written by other libraries",
     "gen_ai.usage.cost": "written by other libraries",
 }
-MODULES = ("data/traces/messages.py", "data/traces/source.py", "reports/telemetry.py")
+MODULES = ("data/formats/span_messages.py", "data/formats/traces.py", "reports/telemetry.py")
 
 
 def published() -> set[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.codec import LARGEST, is_finite_number
-from pytest_llmeval.data.traces.spans import TraceSpan, parse_json
+from pytest_llmeval.data.formats.spans import TraceSpan, parse_json
 
 SpanKind: TypeAlias = Literal["agent", "model", "tool", "retrieval", "other"]
 TraceMessage: TypeAlias = dict[str, Any]

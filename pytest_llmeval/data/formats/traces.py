@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.traces.messages import (
+from pytest_llmeval.data.formats.span_messages import (
     documents_of,
     figures_of,
     kind_of,
@@ -17,7 +17,7 @@ from pytest_llmeval.data.traces.messages import (
     tool_call_of,
     value_of,
 )
-from pytest_llmeval.data.traces.spans import SpanFile, TraceSpan, is_short, read_spans
+from pytest_llmeval.data.formats.spans import SpanFile, TraceSpan, is_short, read_spans
 
 _CONVERSATION: Final = ("gen_ai.conversation.id", "session.id", "gen_ai.thread.id", "ai.telemetry.metadata.sessionId")
 _NO_ID: Final = re.compile(r"\s|[\x00-\x1f/\\:]")
