@@ -400,7 +400,7 @@ def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
         else:
             left_out += 1
             if left_out <= MAX_LISTED:
-                faults.append(structs.replace(read, line=number, column=1))
+                faults.append(structs.replace(read, line=place, column=1))
     if left_out > MAX_LISTED:
         faults.append(Fault(display, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
 

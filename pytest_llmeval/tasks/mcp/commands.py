@@ -13,7 +13,7 @@ from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.services.secrets import has_secret
 from pytest_llmeval.tasks.mcp.lint import KINDS, OVERLAP, lint
 from pytest_llmeval.tasks.mcp.server import McpServer, approved_parts, as_text, drift, parts_by_name
-from pytest_llmeval.tasks.routing.source import ListedTool, read_catalogue
+from pytest_llmeval.tasks.routing.evaluator import ListedTool, read_catalogue
 
 _FILE: Final = Path("tools.json")
 _FILES: Final = (".json", ".yaml", ".yml")

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.services.secrets import has_secret
-from pytest_llmeval.tasks.routing.source import ListedTool
+from pytest_llmeval.tasks.routing.evaluator import ListedTool
 
 KINDS: Final = ("description", "type", "overlap", "secret", "instruction", "invisible")
 OVERLAP: Final = 0.7

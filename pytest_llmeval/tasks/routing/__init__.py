@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 def register(registry: "Registry") -> None:
     """Add the evaluator and the source."""
     registry.register(f"{__name__}.evaluator:Routing", name="routing")
-    registry.register_source(f"{__name__}.source:ToolsSource", name="tools")
+    registry.register_source(f"{__name__}.evaluator:ToolsSource", name="tools")

@@ -18,7 +18,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
 from pytest_llmeval.tasks.mcp.lint import lint
 from pytest_llmeval.tasks.mcp.results import RecordedResults
-from pytest_llmeval.tasks.routing.source import ListedTool
+from pytest_llmeval.tasks.routing.evaluator import ListedTool
 
 SERVER = '''
 import os, sys, time
