@@ -250,7 +250,7 @@ def comparisons(simulations: int, seed: int) -> Iterator[Row]:
 
 @table(
     "detectable",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     ("metric", "cases", "detectable drop", "found"),
     simulations=SIMULATIONS,
     quick=QUICK,
@@ -372,7 +372,7 @@ def adjusted(p_values: "list[float] | Array") -> list[float]:
     return [each[0] for each in adjusted_gates([[two_sided(each)] for each in p_values])]
 
 
-@table("tails", "calibration.md", ("level", "p-values below"), simulations=200_000, quick=20_000)
+@table("tails", "../benchmarks/calibration.md", ("level", "p-values below"), simulations=200_000, quick=20_000)
 def tails(simulations: int, seed: int) -> Iterator[Row]:
     """How often p-values of equally good runs are below what resamples resolve."""
     rng = np.random.default_rng(seed)

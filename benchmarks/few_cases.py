@@ -174,7 +174,7 @@ def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> 
     return 2 * max(least, tails.above) <= LEVEL
 
 
-@table("skew", "calibration.md", ("runs", "error", "resamples alone", "gate"), simulations=400, quick=25)
+@table("skew", "../benchmarks/calibration.md", ("runs", "error", "resamples alone", "gate"), simulations=400, quick=25)
 def skew(simulations: int, seed: int) -> Iterator[Row]:
     """How often gates err where few cases decide, and would by resamples alone; 0.025 is promised."""
     for number, (name, what, gate, draw, clusters) in enumerate(CELLS):
@@ -201,7 +201,13 @@ def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: 
     return share((outcome(gate, *each) == ("failed" if drops else "passed") for each in runs), 2)
 
 
-@table("power", "calibration.md", ("rule", "scores", "cases", *map(str, POWER_DROPS)), simulations=400, quick=12)
+@table(
+    "power",
+    "../benchmarks/calibration.md",
+    ("rule", "scores", "cases", *map(str, POWER_DROPS)),
+    simulations=400,
+    quick=12,
+)
 def powers(simulations: int, seed: int) -> Iterator[Row]:
     """What gates find: drops, and that an equally good run has none of the size."""
     for rule in ("significant_drop", "non_inferiority"):
@@ -308,7 +314,7 @@ def labelled(simulations: int, seed: int) -> Iterator[Row]:
 SYSTEMS, SYSTEM_CASES = 10, 200
 
 
-@table("systems", "calibration.md", ("gates", "some gain is significant"), simulations=300, quick=25)
+@table("systems", "../benchmarks/calibration.md", ("gates", "some gain is significant"), simulations=300, quick=25)
 def systems(simulations: int, seed: int) -> Iterator[Row]:
     """In how many runs some of ten equal systems is significantly better than the first."""
     rng = np.random.default_rng(seed)

@@ -94,7 +94,13 @@ SITUATIONS: tuple[tuple[str, Callable[[np.random.Generator, float], Pair], str |
 )
 
 
-@table("situations", "calibration.md", ("runs", "false alarms", "drops of 10 points found"), simulations=400, quick=20)
+@table(
+    "situations",
+    "../benchmarks/calibration.md",
+    ("runs", "false alarms", "drops of 10 points found"),
+    simulations=400,
+    quick=20,
+)
 def situations(simulations: int, seed: int) -> Iterator[Row]:
     """How comparisons fare where the runs are not alike, or cases are not independent."""
     for number, (name, make, cluster_by) in enumerate(SITUATIONS):
@@ -128,7 +134,7 @@ def _excess(before: Array, now: Array, allowed: float) -> float:
 
 @table(
     "drift",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     ("fall per step", "after 12 steps", "`max_drop: 0.02` fails", "`max_drift: 0.06` fails"),
     simulations=2_000,
     quick=200,
@@ -147,7 +153,7 @@ def drift(simulations: int, seed: int) -> Iterator[Row]:
 
 @table(
     "churn",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     ("cases replaced per approval", "equally good", "after a fall of 0.24", "answers that persist, after the fall"),
     simulations=400,
     quick=40,

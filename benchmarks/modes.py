@@ -82,7 +82,7 @@ def notes_of(answers: Answers, places: list[int], probabilities: list[float]) ->
 
 @table(
     "mode_shares",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     ("draw", "true share", "coverage", "mean error"),
     simulations=500,
     quick=12,
@@ -101,7 +101,7 @@ def mode_share_table(simulations: int, seed: int) -> Iterator[Row]:
             yield (draw, f"{true_share:.2f}", covered, mean(each.value - truth for each in found))
 
 
-@table("mode_saturation", "calibration.md", ("draw", "claimed", "seen"), simulations=500, quick=20)
+@table("mode_saturation", "../benchmarks/calibration.md", ("draw", "claimed", "seen"), simulations=500, quick=20)
 def mode_saturation_table(simulations: int, seed: int) -> Iterator[Row]:
     """How often a mode of 5 % of the answers, which occurs in answers that nothing prefers, is drawn, and the claim."""
     for draw in get_args(Draw)[1:]:

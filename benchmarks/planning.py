@@ -81,7 +81,7 @@ def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> f
 
 @table(
     "corrected",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     (
         "cases",
         "labelled",
@@ -156,7 +156,7 @@ COMMITTED_SIZES = (50, 100, 200)
 
 @table(
     "commits",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     (
         "answers that a commit changes",
         "single tests, 200 cases",
@@ -229,7 +229,7 @@ class _Verdicts(Evaluator):
 
 @table(
     "bridged",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     ("cases", "true drop", "scores mixed", "across the bridge", "one judge for both runs"),
     simulations=60,
     quick=12,
@@ -266,7 +266,7 @@ _GATE = DropGate("score", 0.0)
 
 @table(
     "bridges",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     ("compared", "right before", "right now", "`non_inferiority` 0.15 passes", "`max_drop` 0.05 fails", "undecided"),
     simulations=60,
     quick=10,

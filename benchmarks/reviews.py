@@ -132,7 +132,7 @@ WAYS: Mapping[str, Mapping[str, bool]] = {
 
 @table(
     "review",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     ("judge", "labels", "coverage", "mean error", "width", "mistakes seen"),
     simulations=1_000,
     quick=40,
@@ -193,7 +193,7 @@ def covers(found: MetricValue, true: float) -> bool:
 
 @table(
     "changed_answers",
-    "calibration.md",
+    "../benchmarks/calibration.md",
     ("judge", "answers changed", "labels renewed", "coverage", "width", "width of labels alone"),
     simulations=1_000,
     quick=16,

@@ -56,7 +56,7 @@ def _usual(sums: Sums) -> tuple[float, float]:
     return value - half, value + half
 
 
-@table("validation", "calibration.md", _HEADERS, simulations=1000, quick=200)
+@table("validation", "../benchmarks/calibration.md", _HEADERS, simulations=1000, quick=200)
 def validation(simulations: int, seed: int) -> Iterator[Row]:
     """Yield a row for each judge and number of labels."""
     for tpr, tnr in ((0.7, 0.98), (0.9, 0.9), (0.98, 0.98)):
