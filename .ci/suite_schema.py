@@ -44,8 +44,19 @@ def page() -> str:
 
 
 def gates_page(path: Path) -> str:
-    """Return a page with the table of the keys of gates between its markers."""
-    rules = [rule for rule in RULES if GATES[path] in rule.tags]
+    """Return a page with the table of the keys of gates between its markers, without rows of an earlier page."""
+    first, *_ = GATES.values()
+    known = gate_rows(first) if GATES[path] != first else []
+    rows = [row for row in gate_rows(GATES[path]) if row not in known]
+    start, end = MARKERS
+    before, _, after = path.read_text(encoding="utf-8").partition(start)
+    table = "\n".join(["| key | value | default |", "|---|---|---|", *rows])
+    return f"{before}{start}{table}{end}{after.partition(end)[2]}"
+
+
+def gate_rows(tag: str) -> list[str]:
+    """Return a row for each key of the rules that are known by a key."""
+    rules = [rule for rule in RULES if tag in rule.tags]
     keys = {rule: rule.keys() for rule in rules}
     owned = {name: [rule for rule in rules if name in keys[rule]] for names in keys.values() for name in names}
     rows = []
@@ -54,10 +65,7 @@ def gates_page(path: Path) -> str:
         meaning = ". ".join(f"`{rule.rule}`: {rule.meaning}" for rule in owners) if name == "rule" else key.meaning
         some = "" if owners == rules else f" ({', '.join(f'`{rule.rule}`' for rule in owners)})"
         rows.append(f"| `{name}` | {meaning}{some} | {key.otherwise or default(owners[0], name)} |")
-    start, end = MARKERS
-    before, _, after = path.read_text(encoding="utf-8").partition(start)
-    table = "\n".join(["| key | value | default |", "|---|---|---|", *rows])
-    return f"{before}{start}{table}{end}{after.partition(end)[2]}"
+    return rows
 
 
 def default(rule: type[Gate], name: str) -> str:
