@@ -23,7 +23,7 @@ class SuiteArguments(TypedDict, total=False):
     description: str | None
     """a text for readers, which JSON, Markdown and HTML reports show"""
     target: str | Mapping[str, Any] | Callable[..., Any] | NamedObject | None
-    """what answers the cases: a Python function, or a service or command"""
+    """what answers the cases: a Python function, service or command"""
     systems: Mapping[str, Any] | None
     """several systems that answer the cases, by name: Systems side by side"""
     reference: str | None
