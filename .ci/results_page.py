@@ -12,8 +12,8 @@ _BEGIN, _END = "<!-- begin: written by .ci/results_page.py -->\n", "<!-- end -->
 _TOP = """## Formats of results
 
 Each list has the names of cases, systems and metrics. Paths have dots, and `*` is each item of a list or object; of
-several paths, the first that is present counts. Errors, suites, costs, latencies and labels come from where the tool
-writes them.
+several paths, the first that is present counts. A metric has the name of its key, or that by another path. Errors,
+suites, costs, latencies and labels come from where the tool writes them.
 
 - **A case has the id of the file.** A name that the tool made of a position, such as `test_case_3` or `Case 4`, is no
   id: the content names the case. A file with neither is refused.
@@ -47,9 +47,7 @@ def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
     first, *others = [*table.system, ""]
     more = ", ".join(_paths(each) for each in others if each)
     yield "system", _paths(first) + (f", and where they differ {more}" if more else "")
-    for each in table.scores:
-        metric = f"`{each.metric[1:].strip()}`" if each.metric.startswith("=") else ""
-        yield f"metric {metric}".strip(), _score(each)
+    yield "metrics", ", ".join(dict.fromkeys(_score(each) for each in table.scores))
     yield "words", ", ".join(f"`{word}`: {value}" for word, value in table.codes.items())
     yield "null", "abstained" if table.null == "abstained" else ""
     yield "not finite", "abstained" if table.nan == "abstained" else ""
@@ -58,15 +56,11 @@ def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
 
 
 def _score(scores: Scores) -> str:
-    value = f"`{'.'.join(each for each in (scores.at, scores.value) if each)}`"
-    value = "" if scores.value == "none" else value
-    kind = {"verdict": ", true or false", "either": ", a number, true or false", "number": ""}[scores.kind]
-    if scores.metric.startswith("="):
-        named = ""
-    else:
-        named = "named by its key" if scores.metric == "@" else f"named by {_paths(scores.metric.partition(' | =')[0])}"
-    error = f"error {_paths(scores.error).replace('`.`', f'`{scores.at}`')}" if scores.error else ""
-    return "; ".join(each for each in (f"{value}{kind}" if value else f"`{scores.at}`", named, error) if each)
+    path = ".".join(each for each in (scores.at, scores.value) if each and each != "none")
+    name, _, fixed = scores.metric.partition("=")
+    if fixed and not name:
+        return f"`{fixed.strip()}`" + (f" from `{path}`" if path != fixed.strip() else "")
+    return f"`{path}`" + (f" by {_paths(name.strip(' |'))}" if name != "@" else "")
 
 
 def _paths(spec: str) -> str:

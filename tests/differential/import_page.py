@@ -23,7 +23,7 @@ def written(page: str) -> str:
 
 def _tables() -> Iterator[str]:
     tools = {tool: kept(tool) for tool in sorted(IMPORTED)}
-    yield "| tool | version | pairs of construct and answer | equal | different, as the report says | otherwise |"
+    yield "| tool | version | pairs of construct and answer | equal | different as reported | other differences |"
     yield "|---|---|---|---|---|---|"
     for tool, (data, _) in tools.items():
         counts = [data["tried"].get(fate, 0) for fate in ("equal", "documented", "different")]
