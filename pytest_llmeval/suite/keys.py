@@ -305,7 +305,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Key(
             "list of files and patterns such as `prompts/**`, relative to the suite, on which its answers depend: "
-            "[Run what a change can affect](affected.md#inputs)",
+            "[Run what a change can affect](planning.md#inputs)",
             "what is found",
             read=SettingsReader.read_inputs,
         ),
