@@ -14,11 +14,12 @@ import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
-from tables import SEED, Row, mean, share, table
+from tables import SEED, Row, mean, rows, share, table
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, cohen_kappa
@@ -30,7 +31,7 @@ from pytest_llmeval.scoring.resample import resampled_totals
 
 SIZES = (20, 50, 200, 1000)
 DROPS = (0.0, 0.02, 0.05, 0.1)
-SIMULATIONS, QUICK, RESAMPLES, CHUNK = 2_000, 200, 2_000, 500
+SIMULATIONS, RESAMPLES, CHUNK = 2_000, 2_000, 500
 LEVEL = 0.05
 RESOLVED = 25
 """Of so many resamples on a side, `Resampled` takes quantiles; beyond, a normal distribution."""
@@ -231,21 +232,19 @@ SIMILAR = ("micro-F1", "bounded, clustered")
     "calibration.md",
     ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10"),
     simulations=SIMULATIONS,
-    quick=50,
 )
 def comparisons(simulations: int, seed: int) -> Iterator[Row]:
     """Comparisons: false alarms, coverage of a drop of 5 points, and which drops are found, by an oracle as well."""
-    for world in (each for each in WORLDS if each.name not in SIMILAR):
-        for size in SIZES[::2]:
-            same = simulate(world, size, 0.0, simulations, seed)
-            exact = ("", "") if np.isnan(same.exact).all() else (share(same.exact), share(same.mid_p))
-            if world.rare:
-                yield (world.name, size, share(same.alarms), *exact, "", "", "", "")
-                continue
-            found = [simulate(world, size, drop, simulations, seed) for drop in DROPS[1:]]
-            beyond = stats.norm.ppf(LEVEL / 2) * same.estimates.std()
-            power = [(share(each.falls, 2), share(each.estimates < beyond, 2)) for each in found]
-            yield (world.name, size, share(same.alarms), *exact, share(found[1].covered), *power)
+    for world, size in rows(product((each for each in WORLDS if each.name not in SIMILAR), SIZES[::2])):
+        same = simulate(world, size, 0.0, simulations, seed)
+        exact = ("", "") if np.isnan(same.exact).all() else (share(same.exact), share(same.mid_p))
+        if world.rare:
+            yield (world.name, size, share(same.alarms), *exact, "", "", "", "")
+            continue
+        found = [simulate(world, size, drop, simulations, seed) for drop in DROPS[1:]]
+        beyond = stats.norm.ppf(LEVEL / 2) * same.estimates.std()
+        power = [(share(each.falls, 2), share(each.estimates < beyond, 2)) for each in found]
+        yield (world.name, size, share(same.alarms), *exact, share(found[1].covered), *power)
 
 
 @table(
@@ -253,20 +252,18 @@ def comparisons(simulations: int, seed: int) -> Iterator[Row]:
     "../benchmarks/calibration.md",
     ("metric", "cases", "detectable drop", "found"),
     simulations=SIMULATIONS,
-    quick=QUICK,
 )
 def detectable(simulations: int, seed: int) -> Iterator[Row]:
     """How many drops are found that are as large as is called detectable; 0.80 is promised."""
-    for world in WORLDS[:3]:
-        for size in SIZES[1:3]:  # of 20 cases, a binary drop is too large to simulate
-            deviations = simulate(world, size, 0.0, simulations, seed).deviations
-            drops = [
-                detectable_shift(float(each), 1 - LEVEL, units=size, binary=world.answer is binary)
-                for each in np.quantile(deviations, np.linspace(0.05, 0.95, 19))
-            ]
-            drop = round(drops[9], 3)
-            found = simulate(world, size, drop, simulations, seed).falls
-            yield (world.name, size, replace(mean(drops), value=drop), share(found, 2))
+    for world, size in rows(product(WORLDS[:3], SIZES[1:3])):  # of 20 cases, a binary drop is too large to simulate
+        deviations = simulate(world, size, 0.0, simulations, seed).deviations
+        drops = [
+            detectable_shift(float(each), 1 - LEVEL, units=size, binary=world.answer is binary)
+            for each in np.quantile(deviations, np.linspace(0.05, 0.95, 19))
+        ]
+        drop = round(drops[9], 3)
+        found = simulate(world, size, drop, simulations, seed).falls
+        yield (world.name, size, replace(mean(drops), value=drop), share(found, 2))
 
 
 @table("shares", "calibration.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))
@@ -315,30 +312,28 @@ VALUES = (
     "calibration.md",
     ("metric", "cases", "coverage", "plain percentiles"),
     simulations=SIMULATIONS,
-    quick=40,
 )
 def values(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage of the intervals of values, next to that of plain percentiles."""
-    for name, answer, formula, metric in VALUES:
+    for (name, answer, formula, metric), size in rows(product(VALUES, (20, 100))):
         rng = np.random.default_rng(SEED)
         many = answer(rng, difficulty(rng, (1_000_000, 1))[:, 0])
         truth = float(formula([part.sum(keepdims=True) for part in many], 1_000_000)[0])
-        for size in (20, 100):
-            rng = np.random.default_rng([seed, size])
-            weights = resampled_totals(np.eye(size), RESAMPLES)
-            inside, plain = [], []
-            for _ in range(simulations):
-                counts = answer(rng, difficulty(rng, (size, 1))[:, 0])
-                value = float(formula([part.sum(keepdims=True) for part in counts], size)[0])
-                resampled = formula(list((weights @ np.column_stack(counts)).T), size)
-                bounds = value_interval(resampled, value, size, metric, 1 - LEVEL)
-                inside.append(bounds is not None and bounds[0] <= truth <= bounds[1])
-                low, high = np.nanquantile(resampled, (LEVEL / 2, 1 - LEVEL / 2))
-                plain.append(low <= truth <= high)
-            yield (name, size, share(inside), share(plain))
+        rng = np.random.default_rng([seed, size])
+        weights = resampled_totals(np.eye(size), RESAMPLES)
+        inside, plain = [], []
+        for _ in range(simulations):
+            counts = answer(rng, difficulty(rng, (size, 1))[:, 0])
+            value = float(formula([part.sum(keepdims=True) for part in counts], size)[0])
+            resampled = formula(list((weights @ np.column_stack(counts)).T), size)
+            bounds = value_interval(resampled, value, size, metric, 1 - LEVEL)
+            inside.append(bounds is not None and bounds[0] <= truth <= bounds[1])
+            low, high = np.nanquantile(resampled, (LEVEL / 2, 1 - LEVEL / 2))
+            plain.append(low <= truth <= high)
+        yield (name, size, share(inside), share(plain))
 
 
-@table("families", "calibration.md", ("gates", "share"), simulations=1_000, quick=200)
+@table("families", "calibration.md", ("gates", "share"), simulations=1_000)
 def families(simulations: int, seed: int) -> Iterator[Row]:
     """How a gate fares next to 19 clean ones: a drop of 5 points of a bounded score of 200 cases."""
     worse = simulate(WORLDS[1], 200, 0.05, simulations, seed).p_values
@@ -354,17 +349,16 @@ def families(simulations: int, seed: int) -> Iterator[Row]:
     "calibration.md",
     ("files", "red, each a family", "red, one family", "drop found, each a family", "drop found, one family"),
     simulations=1_000,
-    quick=60,
 )
 def projects(simulations: int, seed: int) -> Iterator[Row]:
     """How often equally good runs of files with a gate each are red, and how often a drop in one of them is found."""
-    clean = simulate(WORLDS[1], 200, 0.0, 50 * simulations, seed).p_values.reshape(simulations, 50)
     worse = simulate(WORLDS[1], 200, 0.1, simulations, seed).p_values
-    for files in (1, 10, 50):
-        apart = share((2 * clean[:, :files] <= LEVEL).any(axis=1), 2)
-        together = share((min(adjusted(each)) <= LEVEL for each in clean[:, :files]), 2)
+    for files in rows((1, 10, 50)):
+        clean = simulate(WORLDS[1], 200, 0.0, files * simulations, seed).p_values.reshape(simulations, files)
+        apart = share((2 * clean <= LEVEL).any(axis=1), 2)
+        together = share((min(adjusted(each)) <= LEVEL for each in clean), 2)
         found = share(2 * worse <= LEVEL, 2)
-        among = zip(worse, clean[:, 1:files], strict=True)
+        among = zip(worse, clean[:, 1:], strict=True)
         yield (files, apart, together, found, share((adjusted([p, *rest])[0] <= LEVEL for p, rest in among), 2))
 
 
@@ -372,7 +366,7 @@ def adjusted(p_values: "list[float] | Array") -> list[float]:
     return [each[0] for each in adjusted_gates([[two_sided(each)] for each in p_values])]
 
 
-@table("tails", "../benchmarks/calibration.md", ("level", "p-values below"), simulations=200_000, quick=20_000)
+@table("tails", "../benchmarks/calibration.md", ("level", "p-values below"), simulations=200_000)
 def tails(simulations: int, seed: int) -> Iterator[Row]:
     """How often p-values of equally good runs are below what resamples resolve."""
     rng = np.random.default_rng(seed)

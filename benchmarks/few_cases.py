@@ -6,9 +6,10 @@ small losses that rare large gains make up for. Whoever sees none of the rare ca
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
-from tables import Estimated, Row, mean, share, table
+from tables import Estimated, Row, mean, rows, share, table
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation
 from pytest_llmeval.core.results import CaseRecord
@@ -174,10 +175,10 @@ def by_resamples(gate: ChangeGate, now: Array, before: Array, clusters: int) -> 
     return 2 * max(least, tails.above) <= LEVEL
 
 
-@table("skew", "../benchmarks/calibration.md", ("runs", "error", "resamples alone", "gate"), simulations=400, quick=25)
+@table("skew", "../benchmarks/calibration.md", ("runs", "error", "resamples alone", "gate"), simulations=400)
 def skew(simulations: int, seed: int) -> Iterator[Row]:
     """How often gates err where few cases decide, and would by resamples alone; 0.025 is promised."""
-    for number, (name, what, gate, draw, clusters) in enumerate(CELLS):
+    for number, (name, what, gate, draw, clusters) in rows(enumerate(CELLS)):
         rng = np.random.default_rng([seed, number])
         runs = [draw(rng) for _ in range(simulations)]
         alone = share(by_resamples(gate, *each, clusters) for each in runs)
@@ -206,17 +207,15 @@ def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: 
     "../benchmarks/calibration.md",
     ("rule", "scores", "cases", *map(str, POWER_DROPS)),
     simulations=400,
-    quick=12,
 )
 def powers(simulations: int, seed: int) -> Iterator[Row]:
     """What gates find: drops, and that an equally good run has none of the size."""
-    for rule in ("significant_drop", "non_inferiority"):
-        for kind in ("0 and 1", "continuous"):
-            for size in POWER_SIZES:
-                found = [power(kind, size, drop, rule, simulations, seed) for drop in POWER_DROPS]
-                earlier = EARLIER_POWER[kind][POWER_SIZES.index(size)] if rule == "significant_drop" else ()
-                both = [(now, Estimated(was, 0.0, 2)) for now, was in zip(found, earlier, strict=False)]
-                yield (f"`{rule}`", kind, size, *(both or found))
+    kinds = product(("significant_drop", "non_inferiority"), ("0 and 1", "continuous"), POWER_SIZES)
+    for rule, kind, size in rows(kinds):
+        found = [power(kind, size, drop, rule, simulations, seed) for drop in POWER_DROPS]
+        earlier = EARLIER_POWER[kind][POWER_SIZES.index(size)] if rule == "significant_drop" else ()
+        both = [(now, Estimated(was, 0.0, 2)) for now, was in zip(found, earlier, strict=False)]
+        yield (f"`{rule}`", kind, size, *(both or found))
 
 
 ALIKE_SIZES, ALIKE_GATES = (3, 5, 20), (1, 2, 10, 100)
@@ -257,17 +256,15 @@ def any_collapse(now: Array, before: Array) -> bool:
     "calibration.md",
     ("scores", "cases", *(f"{gates} gate{'s' * (gates > 1)}" for gates in ALIKE_GATES)),
     simulations=1000,
-    quick=40,
 )
 def without_proof(simulations: int, seed: int) -> Iterator[Row]:
     """How often any gate fails without proof although both runs are equally good; 0.05 is promised from 5 cases on."""
-    for kind in ALIKE[::2]:
-        for size in ALIKE_SIZES:
-            rng = np.random.default_rng([seed, size, ALIKE.index(kind)])
-            shares = (
-                share(any_collapse(*alike(kind, gates, size, rng)) for _ in range(simulations)) for gates in ALIKE_GATES
-            )
-            yield (kind, size, *shares)
+    for kind, size in rows(product(ALIKE[::2], ALIKE_SIZES)):
+        rng = np.random.default_rng([seed, size, ALIKE.index(kind)])
+        shares = (
+            share(any_collapse(*alike(kind, gates, size, rng)) for _ in range(simulations)) for gates in ALIKE_GATES
+        )
+        yield (kind, size, *shares)
 
 
 LABELS, LABELLED_CASES = (10, 20, 50), 200
@@ -301,20 +298,19 @@ def corrected_interval(judge: Array, people: Array, labels: int) -> tuple[float,
     return (float("nan"), float("nan")) if found.low is None or found.high is None else (found.low, found.high)
 
 
-@table("labels", "calibration.md", ("judge", "labels", "coverage", "width"), simulations=1_000, quick=25)
+@table("labels", "calibration.md", ("judge", "labels", "coverage", "width"), simulations=1_000)
 def labelled(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage of the intervals of corrected scores; 0.95 is promised."""
-    for kind in ("continuous", "yes or no"):
-        for labels in LABELS:
-            rng = np.random.default_rng([seed, labels])
-            widths, covered = zip(*(labelled_run(kind, labels, rng) for _ in range(simulations)), strict=True)
-            yield (kind, labels, share(covered), mean(widths))
+    for kind, labels in rows(product(("continuous", "yes or no"), LABELS)):
+        rng = np.random.default_rng([seed, labels])
+        widths, covered = zip(*(labelled_run(kind, labels, rng) for _ in range(simulations)), strict=True)
+        yield (kind, labels, share(covered), mean(widths))
 
 
 SYSTEMS, SYSTEM_CASES = 10, 200
 
 
-@table("systems", "../benchmarks/calibration.md", ("gates", "some gain is significant"), simulations=300, quick=25)
+@table("systems", "../benchmarks/calibration.md", ("gates", "some gain is significant"), simulations=300)
 def systems(simulations: int, seed: int) -> Iterator[Row]:
     """In how many runs some of ten equal systems is significantly better than the first."""
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from tables import Row, share, table
+from tables import Row, rows, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
@@ -99,11 +99,10 @@ SITUATIONS: tuple[tuple[str, Callable[[np.random.Generator, float], Pair], str |
     "../benchmarks/calibration.md",
     ("runs", "false alarms", "drops of 10 points found"),
     simulations=400,
-    quick=20,
 )
 def situations(simulations: int, seed: int) -> Iterator[Row]:
     """How comparisons fare where the runs are not alike, or cases are not independent."""
-    for number, (name, make, cluster_by) in enumerate(SITUATIONS):
+    for number, (name, make, cluster_by) in rows(enumerate(SITUATIONS)):
         rates = []
         for drop in (0.0, DROP):
             rng = np.random.default_rng([seed, number, round(100 * drop)])
@@ -137,11 +136,10 @@ def _excess(before: Array, now: Array, allowed: float) -> float:
     "../benchmarks/calibration.md",
     ("fall per step", "after 12 steps", "`max_drop: 0.02` fails", "`max_drift: 0.06` fails"),
     simulations=2_000,
-    quick=200,
 )
 def drift(simulations: int, seed: int) -> Iterator[Row]:
     """What gates see of twelve approved steps, against the last approval and against the first one."""
-    for fall in (0.0, 0.005, 0.0133, 0.02):
+    for fall in rows((0.0, 0.005, 0.0133, 0.02)):
         rng = np.random.default_rng([seed, round(10_000 * fall)])
         steps, ends = [], []
         for _ in range(simulations):
@@ -156,11 +154,10 @@ def drift(simulations: int, seed: int) -> Iterator[Row]:
     "../benchmarks/calibration.md",
     ("cases replaced per approval", "equally good", "after a fall of 0.24", "answers that persist, after the fall"),
     simulations=400,
-    quick=40,
 )
 def churn(simulations: int, seed: int) -> Iterator[Row]:
     """How often ``max_drift: 0.06`` fails in twelve approved steps of 200 cases, some replaced in each."""
-    for replaced in (0.0, 0.1, 0.2, 0.3):
+    for replaced in rows((0.0, 0.1, 0.2, 0.3)):
         rates = []
         for fall, changing in ((0.0, 1.0), (FALL, 1.0), (FALL, 0.1)):
             rng = np.random.default_rng([seed, round(100 * replaced), round(100 * fall), round(10 * changing)])
@@ -218,11 +215,10 @@ POLICIES: tuple[tuple[str, Callable[[Array, Array], bool], int], ...] = (
     "calibration.md",
     ("approved", "first run alarms", "60th run alarms", "histories with an alarm"),
     simulations=400,
-    quick=100,
 )
 def luck(simulations: int, seed: int) -> Iterator[Row]:
     """How often equally good runs alarm, by which of them are approved."""
-    for policy, approves, pool in POLICIES:
+    for policy, approves, pool in rows(POLICIES):
         rng = np.random.default_rng(seed)
         alarms = np.zeros((simulations, RUNS), dtype=bool)
         for row in alarms:

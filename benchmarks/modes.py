@@ -6,10 +6,11 @@ a mode now and then. The truth is what the two would note on average of all answ
 """
 
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple, get_args
 
 import numpy as np
-from tables import Row, mean, share, table
+from tables import Row, mean, rows, share, table
 
 from pytest_llmeval.workbench.modes import mode_shares, saturation
 from pytest_llmeval.workbench.reviews.draws import content_groups, inclusion_probabilities, picked
@@ -85,26 +86,24 @@ def notes_of(answers: Answers, places: list[int], probabilities: list[float]) ->
     "../benchmarks/calibration.md",
     ("draw", "true share", "coverage", "mean error"),
     simulations=500,
-    quick=12,
 )
 def mode_share_table(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage and error of the intervals of shares; 0.95 is promised."""
-    for draw in get_args(Draw)[1:]:
-        for true_share in SHARES:
-            truth = true_share * (1 - float(np.mean(OVERLOOKED)))
-            found = []
-            for number in range(simulations):
-                answers = simulated(np.random.default_rng([seed, number]), true_share)
-                places, probabilities = drawn(answers, draw, number)
-                found += mode_shares(notes_of(answers, places, probabilities), ["mode"])
-            covered = share(each.low <= truth <= each.high for each in found)
-            yield (draw, f"{true_share:.2f}", covered, mean(each.value - truth for each in found))
+    for draw, true_share in rows(product(get_args(Draw)[1:], SHARES)):
+        truth = true_share * (1 - float(np.mean(OVERLOOKED)))
+        found = []
+        for number in range(simulations):
+            answers = simulated(np.random.default_rng([seed, number]), true_share)
+            places, probabilities = drawn(answers, draw, number)
+            found += mode_shares(notes_of(answers, places, probabilities), ["mode"])
+        covered = share(each.low <= truth <= each.high for each in found)
+        yield (draw, f"{true_share:.2f}", covered, mean(each.value - truth for each in found))
 
 
-@table("mode_saturation", "../benchmarks/calibration.md", ("draw", "claimed", "seen"), simulations=500, quick=20)
+@table("mode_saturation", "../benchmarks/calibration.md", ("draw", "claimed", "seen"), simulations=500)
 def mode_saturation_table(simulations: int, seed: int) -> Iterator[Row]:
     """How often a mode of 5 % of the answers, which occurs in answers that nothing prefers, is drawn, and the claim."""
-    for draw in get_args(Draw)[1:]:
+    for draw in rows(get_args(Draw)[1:]):
         claims, seen = [], []
         for number in range(simulations):
             answers = simulated(np.random.default_rng([seed, number]), 0.3)

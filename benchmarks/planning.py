@@ -1,9 +1,10 @@
 """Do plans, corrected means, watching and bridges keep what they promise? Simulated tables of ``tables.py``."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import numpy as np
-from tables import Row, mean, share, table
+from tables import Row, mean, rows, share, table
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord
@@ -27,24 +28,16 @@ Array = np.ndarray
     "calibration.md",
     ("drop", "repeats", "true variances: cases", "found", "pilots: cases on average", "found"),
     simulations=100,
-    quick=12,
 )
 def plans(simulations: int, seed: int) -> Iterator[Row]:
     """Plan from a pilot of two runs, then run what it says, and see how many of the drops are found."""
-    for drop in (0.05, 0.1):
-        for repeats in (1, 4):
-            rng = np.random.default_rng([seed, round(drop * 100), repeats])
-            known = Plan(ScoreSpread(between=0.005, within=_WITHIN)).cases(drop, repeats) or 0
-            pilots = [_pilot(rng, drop, repeats) for _ in range(simulations)]
-            found = mean((_found(rng, known, drop, repeats) for _ in pilots), 2)
-            yield (
-                f"{drop:g}",
-                repeats,
-                known,
-                found,
-                mean(pilots, 0),
-                mean((_found(rng, each, drop, repeats) for each in pilots), 2),
-            )
+    for drop, repeats in rows(product((0.05, 0.1), (1, 4))):
+        rng = np.random.default_rng([seed, round(drop * 100), repeats])
+        known = Plan(ScoreSpread(between=0.005, within=_WITHIN)).cases(drop, repeats) or 0
+        pilots = [_pilot(rng, drop, repeats) for _ in range(simulations)]
+        found = mean((_found(rng, known, drop, repeats) for _ in pilots), 2)
+        by_pilots = mean((_found(rng, each, drop, repeats) for each in pilots), 2)
+        yield (f"{drop:g}", repeats, known, found, mean(pilots, 0), by_pilots)
 
 
 def _chances(rng: np.random.Generator, shape: tuple[int, int], drop: float) -> tuple[Array, Array]:
@@ -92,11 +85,10 @@ def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> f
         "corrected",
     ),
     simulations=1_000,
-    quick=100,
 )
 def corrected(simulations: int, seed: int) -> Iterator[Row]:
     """A judge that is too mild, people on some cases: how often do intervals hold the mean of the people?"""
-    for size, labelled in ((200, 20), (200, 100), (1000, 50)):
+    for size, labelled in rows(((200, 20), (200, 100), (1000, 50))):
         rng = np.random.default_rng([seed, size, labelled])
         bounds = np.concatenate([_judged(rng, size, labelled) for _ in range(simulations // CHUNK)], axis=2)
         covered = (bounds[:, 0] <= _PEOPLE) & (bounds[:, 1] >= _PEOPLE)
@@ -131,22 +123,20 @@ WATCHED_DROPS = {50: 0.2, 100: 0.15, 200: 0.1, 1000: 0.05}
     "calibration.md",
     ("cases", "true drop", "begins with run", "single test", "anytime: 1 run", "3 runs", "10 runs"),
     simulations=400,
-    quick=20,
 )
 def anytime(simulations: int, seed: int) -> Iterator[Row]:
     """Drops that begin with some run: found by the single test of the first bad run, and by rule anytime."""
-    for size, drop in WATCHED_DROPS.items():
-        for begins in (1, 10):
-            looks = _history(size, drop, begins, begins + 9, simulations, seed)
-            found = _weighed(looks, begins)
-            first = share(_single(looks)[begins - 1], 2)
-            yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
+    for (size, drop), begins in rows(product(WATCHED_DROPS.items(), (1, 10))):
+        looks = _history(size, drop, begins, begins + 9, simulations, seed)
+        found = _weighed(looks, begins)
+        first = share(_single(looks)[begins - 1], 2)
+        yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
 
 
-@table("watched", "calibration.md", ("cases", "single tests", "anytime"), simulations=400, quick=50)
+@table("watched", "calibration.md", ("cases", "single tests", "anytime"), simulations=400)
 def watched(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm."""
-    for size in (50, 100, 200, 1000):
+    for size in rows((50, 100, 200, 1000)):
         looks = _history(size, 0.0, 1, 50, simulations, seed)
         yield (size, share(_single(looks).any(axis=0), 2), share(_weighed(looks, 1)[-1], 2))
 
@@ -163,11 +153,10 @@ COMMITTED_SIZES = (50, 100, 200)
         *(f"anytime, {size} cases" for size in COMMITTED_SIZES),
     ),
     simulations=400,
-    quick=15,
 )
 def commits(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm, where most answers stay what they were in the run before."""
-    for changed in (1.0, 0.1, 0.02):
+    for changed in rows((1.0, 0.1, 0.02)):
         looks = {size: _history(size, 0.0, 1, 50, simulations, seed, changed) for size in COMMITTED_SIZES}
         single = share(_single(looks[200]).any(axis=0), 2)
         yield (f"{changed:.0%}", single, *(share(_weighed(each, 1)[-1]) for each in looks.values()))
@@ -232,11 +221,10 @@ class _Verdicts(Evaluator):
     "../benchmarks/calibration.md",
     ("cases", "true drop", "scores mixed", "across the bridge", "one judge for both runs"),
     simulations=60,
-    quick=12,
 )
 def bridged(simulations: int, seed: int) -> Iterator[Row]:
     """Change to a milder judge: how often does a gate fail, by mixed scores, across the bridge, with one judge?"""
-    for cases, drop in ((100, 0.0), (100, 0.25), (300, 0.0), (300, 0.15)):
+    for cases, drop in rows(((100, 0.0), (100, 0.25), (300, 0.0), (300, 0.15))):
         rng = np.random.default_rng([seed, cases])
         found = zip(*(_changed_judge(rng, cases, drop) for _ in range(simulations)), strict=True)
         yield (cases, f"{drop:g}", *(share(each, 2) for each in found))
@@ -269,17 +257,15 @@ _GATE = DropGate("score", 0.0)
     "../benchmarks/calibration.md",
     ("compared", "right before", "right now", "`non_inferiority` 0.15 passes", "`max_drop` 0.05 fails", "undecided"),
     simulations=60,
-    quick=10,
 )
 def bridges(simulations: int, seed: int) -> Iterator[Row]:
     """A new judge that passes half of what the old one failed: verdicts on 300 answers, by how many are right."""
-    for compared in (5, 50, 300):
-        for before, now in ((0.8, 0.8), (0.8, 0.5)):
-            rng = np.random.default_rng([seed, compared, round(10 * before), round(10 * now)])
-            outcomes = [bridged_outcomes(rng, compared, before, now) for _ in range(simulations)]
-            safe = share((each[0] == "passed" for each in outcomes), 2)
-            fails, open_ = (share((each[1] == word for each in outcomes), 2) for word in ("failed", "undecided"))
-            yield (compared, f"{before:g}", f"{now:g}", safe, fails, open_)
+    for compared, (before, now) in rows(product((5, 50, 300), ((0.8, 0.8), (0.8, 0.5)))):
+        rng = np.random.default_rng([seed, compared, round(10 * before), round(10 * now)])
+        outcomes = [bridged_outcomes(rng, compared, before, now) for _ in range(simulations)]
+        safe = share((each[0] == "passed" for each in outcomes), 2)
+        fails, open_ = (share((each[1] == word for each in outcomes), 2) for word in ("failed", "undecided"))
+        yield (compared, f"{before:g}", f"{now:g}", safe, fails, open_)
 
 
 BRIDGED = 300

@@ -7,10 +7,11 @@ what the two would say on average of all answers there could be.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from tables import SEED, Row, mean, share, table
+from tables import SEED, Row, mean, rows, share, table
 
 from pytest_llmeval import Observation
 from pytest_llmeval.core.case import ShownPrints
@@ -135,17 +136,15 @@ WAYS: Mapping[str, Mapping[str, bool]] = {
     "../benchmarks/calibration.md",
     ("judge", "labels", "coverage", "mean error", "width", "mistakes seen"),
     simulations=1_000,
-    quick=40,
 )
 def reviews(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage, error and width of the intervals of corrected scores; 0.95 is promised."""
-    for kind in KINDS:
-        for name, options in WAYS.items():
-            done = [reviewed(kind, (seed, number), **options) for number in range(simulations)]
-            covered = share(each.low <= truth(kind) <= each.high for each in done)
-            width = mean(each.high - each.low for each in done)
-            mistakes = mean((each.mistakes for each in done), 1)
-            yield (kind, name, covered, mean(each.value - truth(kind) for each in done), width, mistakes)
+    for kind, (name, options) in rows(product(KINDS, WAYS.items())):
+        done = [reviewed(kind, (seed, number), **options) for number in range(simulations)]
+        covered = share(each.low <= truth(kind) <= each.high for each in done)
+        width = mean(each.high - each.low for each in done)
+        mistakes = mean((each.mistakes for each in done), 1)
+        yield (kind, name, covered, mean(each.value - truth(kind) for each in done), width, mistakes)
 
 
 BETTER, WORSE = 0.8, 0.3
@@ -196,17 +195,15 @@ def covers(found: MetricValue, true: float) -> bool:
     "../benchmarks/calibration.md",
     ("judge", "answers changed", "labels renewed", "coverage", "width", "width of labels alone"),
     simulations=1_000,
-    quick=16,
 )
 def changed_answers(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage and width of the intervals of corrected scores when answers have changed since people labelled 40."""
-    for judge in ("good", "bad", "likes changes"):
-        for parts in ((0.2, 0.0), (0.5, 1.0)):
-            rng = np.random.default_rng([seed, len(judge), *(round(10 * part) for part in parts)])
-            done, alone = ([changed(each, parts, PICKED, rng) for _ in range(simulations)] for each in (judge, "none"))
-            covered = share(covers(*each) for each in done)
-            renewed = "all" if parts[1] else "none"
-            yield (judge, f"{parts[0]:.0%}", renewed, covered, mean(widths(done)), mean(widths(alone)))
+    for judge, parts in rows(product(("good", "bad", "likes changes"), ((0.2, 0.0), (0.5, 1.0)))):
+        rng = np.random.default_rng([seed, len(judge), *(round(10 * part) for part in parts)])
+        done, alone = ([changed(each, parts, PICKED, rng) for _ in range(simulations)] for each in (judge, "none"))
+        covered = share(covers(*each) for each in done)
+        renewed = "all" if parts[1] else "none"
+        yield (judge, f"{parts[0]:.0%}", renewed, covered, mean(widths(done)), mean(widths(alone)))
 
 
 def widths(done: Iterable[tuple[MetricValue, float]]) -> list[float]:

@@ -1,31 +1,35 @@
 """Tables of the documentation that simulations write, each between two markers of its page.
 
 Run: ``python benchmarks/tables.py [NAME ...] [--check]``; without names, all tables. ``--check`` writes nothing: it
-repeats each table with few simulations and prints the numbers on which page and code disagree. Tests do the same.
+repeats a seeded tenth of the rows of each table, each with a tenth of its simulations, and prints the numbers on which
+page and code disagree. Tests do the same.
 
 To add a table, decorate a function in a module of `MODULES`, put both markers into the page (``<!-- table NAME -->``
 and ``<!-- end of table -->``), and run the command::
 
-    @table("few", "calibration.md", ("runs", "false alarms"), simulations=400, quick=100)
+    @table("few", "calibration.md", ("runs", "false alarms"), simulations=400)
     def few(simulations: int, seed: int) -> Iterator[Row]:
-        for size in (20, 50):
+        for size in rows((20, 50)):
             rng = np.random.default_rng([seed, size])
             yield (size, share(alarm(rng, size) for _ in range(simulations)))
 
 A cell is text, a whole number, a `share` of simulations, a `mean` over them, or several of these in a tuple. A row's
-random numbers come from `seed` and what the row is about, never from the rows before.
+random numbers come from `seed` and what the row is about, never from the rows before: `rows` leaves out most of them
+in a check. A table whose rows share their simulations does without `rows`, and is checked whole.
 """
 
 import argparse
 import importlib
 import math
+import random
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from tabulate import tabulate
@@ -41,6 +45,9 @@ SEED = 44
 END = "<!-- end of table -->"
 DEVIATIONS = 4.0
 """How many standard errors page and check may differ in a number; some hundred numbers are compared."""
+
+PART, FEWEST = 10, 12
+"""A check repeats one row in `PART`, with one simulation in `PART`, but not fewer than `FEWEST`."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,49 @@ def mean(values: Iterable[float], digits: int = 3) -> Estimated:
     return Estimated(float(numbers.mean()), float(numbers.std(ddof=1)) / math.sqrt(len(numbers)), digits)
 
 
+_Key = TypeVar("_Key")
+
+
+@dataclass
+class _Part:
+    """The rows of a table that a check repeats.
+
+    Attributes:
+        seed: Draws them.
+        places: Which ones, from 0; ``None`` if the table does not say what its rows are about.
+        count: How many rows the table has.
+    """
+
+    seed: str
+    places: Sequence[int] | None = None
+    count: int = 0
+
+
+_checks: list[_Part] = []
+"""The check that is under way, if any."""
+
+
+def rows(keys: Iterable[_Key]) -> Sequence[_Key]:
+    """Return what the rows of a table are about, one key per row: all of them, or those that a check repeats."""
+    every = list(keys)
+    if not _checks:
+        return every
+    part = _checks[-1]
+    draw = random.Random(part.seed)
+    part.places = sorted(draw.sample(range(len(every)), math.ceil(len(every) / PART)))
+    part.count = len(every)
+    return [every[place] for place in part.places]
+
+
+@contextmanager
+def _check(seed: str) -> Iterator[_Part]:
+    _checks.append(part := _Part(seed))
+    try:
+        yield part
+    finally:
+        _checks.pop()
+
+
 @dataclass(frozen=True)
 class PublishedTable:
     """A table of a page.
@@ -87,8 +137,7 @@ class PublishedTable:
         name: By which the command and the markers know it.
         page: The name of the page's file.
         headers: Of its columns.
-        simulations: How many the page rests on.
-        quick: How many a check has; 0 if the table is computed without simulation.
+        simulations: How many the page rests on; 0 if the table is computed without simulation.
         rows: Returns the rows from the number of simulations and a seed.
     """
 
@@ -96,8 +145,12 @@ class PublishedTable:
     page: str
     headers: Sequence[str]
     simulations: int
-    quick: int
     rows: Callable[[int, int], Iterable[Row]]
+
+    @property
+    def quick(self) -> int:
+        """How many simulations a check has."""
+        return self.simulations and max(FEWEST, self.simulations // PART)
 
     @property
     def marker(self) -> str:
@@ -118,17 +171,20 @@ class PublishedTable:
         return f"{page[:start]}{self.marker}\n\n{plain}\n\n{page[end:]}"
 
     def disagreements(self, page: str, seed: int = SEED + 1) -> Iterator[str]:
-        """Yield the cells of the page that a repetition with few simulations, and another seed, does not confirm."""
+        """Yield the cells of the page that a repetition of a tenth, with another seed, does not confirm."""
         start, end = self._place(page)
         marker, _, table = page[start:end].partition("\n")
         if marker != self.marker:
             yield f"the marker is {marker!r}, expected {self.marker!r}"
         lines = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:1] == "|"]
-        rows = list(self.rows(self.quick, seed))
-        if lines[:1] != [list(self.headers)] or len(lines) - 2 != len(rows):
-            yield f"{len(lines[2:])} rows of {lines[:1]}, expected {len(rows)} of {list(self.headers)}"
+        with _check(f"{self.name} {seed}") as part:
+            rows = list(self.rows(self.quick, seed))
+        places = range(len(rows)) if part.places is None else part.places
+        count = part.count or len(rows)
+        if lines[:1] != [list(self.headers)] or len(lines) - 2 != count:
+            yield f"{len(lines[2:])} rows of {lines[:1]}, expected {count} of {list(self.headers)}"
             return
-        for published, row in zip(lines[2:], rows, strict=True):
+        for published, row in zip((lines[2 + place] for place in places), rows, strict=True):
             for header, text, cell in zip(self.headers, published, row, strict=True):
                 if not self._confirms(text, cell):
                     yield f"{' | '.join(published)}: {header} is {text}, the check has {_text(cell)}"
@@ -156,12 +212,12 @@ TABLES: dict[str, PublishedTable] = {}
 
 
 def table(
-    name: str, page: str, headers: Sequence[str], *, simulations: int = 0, quick: int = 0
+    name: str, page: str, headers: Sequence[str], *, simulations: int = 0
 ) -> Callable[[Callable[[int, int], Iterable[Row]]], Callable[[int, int], Iterable[Row]]]:
     """Declare a function of the number of simulations and a seed as a table of a page; see `PublishedTable`."""
 
     def declare(rows: Callable[[int, int], Iterable[Row]]) -> Callable[[int, int], Iterable[Row]]:
-        TABLES[name] = PublishedTable(name, page, headers, simulations, quick, rows)
+        TABLES[name] = PublishedTable(name, page, headers, simulations, rows)
         return rows
 
     return declare
@@ -182,7 +238,7 @@ def main() -> int:
     known = published_tables()
     parser = argparse.ArgumentParser(description="Write the simulated tables of the documentation.")
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"one of {', '.join(known)}; default: all")
-    parser.add_argument("--check", action="store_true", help="compare with few simulations instead of writing")
+    parser.add_argument("--check", action="store_true", help="compare with a tenth, and write nothing")
     options = parser.parse_args()
     if unknown := set(options.tables) - known.keys():
         parser.error(f"unknown table {min(unknown)!r}: expected one of {', '.join(known)}")

@@ -6,9 +6,10 @@ have none, and 30 or 80 in 100 of them are right. The usual interval takes the r
 
 import math
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
-from tables import Row, mean, share, table
+from tables import Row, mean, rows, share, table
 
 from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.evaluators.measures.confusion import rates_basis, share_basis, share_by_rates
@@ -56,38 +57,37 @@ def _usual(sums: Sums) -> tuple[float, float]:
     return value - half, value + half
 
 
-@table("validation", "../benchmarks/calibration.md", _HEADERS, simulations=1000, quick=200)
+@table("validation", "../benchmarks/calibration.md", _HEADERS, simulations=1000)
 def validation(simulations: int, seed: int) -> Iterator[Row]:
     """Yield a row for each judge and number of labels."""
-    for tpr, tnr in ((0.7, 0.98), (0.9, 0.9), (0.98, 0.98)):
-        for labels in (20, 100):
-            rng = np.random.default_rng([seed, labels, round(100 * tpr), round(100 * tnr)])
-            held: dict[str, list[bool]] = {"tpr": [], "balanced_accuracy": [], "usual": []}
-            shares: dict[float, list[bool]] = {right: [] for right in _SHARES}
-            widths = []
-            truths = {"tpr": tpr, "balanced_accuracy": (tpr + tnr) / 2}
-            for _ in range(simulations):
-                for right in _SHARES:
-                    sums = _drawn(rng, labels, right, tpr, tnr)
-                    # A judge that looks no better than chance has no corrected share: nothing is claimed.
-                    basis = share_basis(sums)
-                    if basis.interval is None:
-                        continue
-                    bounds = basis.interval(0.95, 1.0)
-                    shares[right].append(_holds(bounds, right))
-                rests = rates_basis(sums)
-                for name, truth in truths.items():
-                    interval = rests[name].interval
-                    held[name].append(interval is not None and _holds(interval(0.95, 1.0), truth))
-                if basis.interval is not None:
-                    widths.append(bounds[1] - bounds[0])
-                    held["usual"].append(_holds(_usual(sums), _SHARES[-1]))
-            yield (
-                f"{tpr:g} / {tnr:g}",
-                labels,
-                share(held["tpr"]),
-                share(held["balanced_accuracy"]),
-                *(share(each) for each in shares.values()),
-                mean(widths),
-                share(held["usual"]),
-            )
+    for (tpr, tnr), labels in rows(product(((0.7, 0.98), (0.9, 0.9), (0.98, 0.98)), (20, 100))):
+        rng = np.random.default_rng([seed, labels, round(100 * tpr), round(100 * tnr)])
+        held: dict[str, list[bool]] = {"tpr": [], "balanced_accuracy": [], "usual": []}
+        shares: dict[float, list[bool]] = {right: [] for right in _SHARES}
+        widths = []
+        truths = {"tpr": tpr, "balanced_accuracy": (tpr + tnr) / 2}
+        for _ in range(simulations):
+            for right in _SHARES:
+                sums = _drawn(rng, labels, right, tpr, tnr)
+                # A judge that looks no better than chance has no corrected share: nothing is claimed.
+                basis = share_basis(sums)
+                if basis.interval is None:
+                    continue
+                bounds = basis.interval(0.95, 1.0)
+                shares[right].append(_holds(bounds, right))
+            rests = rates_basis(sums)
+            for name, truth in truths.items():
+                interval = rests[name].interval
+                held[name].append(interval is not None and _holds(interval(0.95, 1.0), truth))
+            if basis.interval is not None:
+                widths.append(bounds[1] - bounds[0])
+                held["usual"].append(_holds(_usual(sums), _SHARES[-1]))
+        yield (
+            f"{tpr:g} / {tnr:g}",
+            labels,
+            share(held["tpr"]),
+            share(held["balanced_accuracy"]),
+            *(share(each) for each in shares.values()),
+            mean(widths),
+            share(held["usual"]),
+        )

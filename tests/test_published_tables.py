@@ -48,9 +48,7 @@ def dice(tables: Any, sixes: float = 1.0) -> Any:
             halves = tuple(tables.share((each % 2 == odd for each in thrown), 1) for odd in (1, 0))
             yield (faces, tables.share(each <= sixes for each in thrown), tables.mean(thrown, 2), halves)
 
-    return tables.PublishedTable(
-        "dice", "dice.md", ("faces", "sixes", "eyes on average", "odd / even"), 4000, 400, rows
-    )
+    return tables.PublishedTable("dice", "dice.md", ("faces", "sixes", "eyes on average", "odd / even"), 4000, rows)
 
 
 def test_every_table_has_its_place(tables: Any) -> None:
@@ -81,6 +79,29 @@ def test_a_stale_cell_is_named(cell: str, stale: str, complaint: str, tables: An
     assert cell in DICE
     (line,) = dice(tables).disagreements(DICE.replace(cell, stale))
     assert complaint in line
+
+
+def test_a_check_repeats_a_seeded_tenth_of_the_rows_with_a_tenth_of_the_simulations(tables: Any) -> None:
+    repeated: list[tuple[int, int]] = []
+
+    def rows(simulations: int, _seed: int) -> Iterator[tuple[Any, ...]]:
+        for number in tables.rows(range(25)):
+            repeated.append((number, simulations))
+            yield (number, 2 * number)
+
+    table = tables.PublishedTable("doubles", "doubles.md", ("number", "double"), 300, rows)
+    page = table.written(f"{table.marker}\n\n<!-- end of table -->\n")
+    assert [number for number, _ in repeated] == [*range(25)]
+    repeated.clear()
+    assert list(table.disagreements(page)) == []
+    drawn = [number for number, simulations in repeated if simulations == 30]
+    assert len(drawn) == len(repeated) == 3
+    repeated.clear()
+    assert [*table.disagreements(page, seed=1)] == []
+    assert drawn != [number for number, _ in repeated]
+    stale = page.replace(f"| {drawn[1]} | {2 * drawn[1]} |", f"| {drawn[1]} | 99 |")
+    assert list(table.disagreements(stale)) == [f"{drawn[1]} | 99: double is 99, the check has {2 * drawn[1]}"]
+    assert "24 rows of" in next(table.disagreements(page.replace("| 7 | 14 |\n", "")))
 
 
 def test_a_rule_that_changed_makes_a_page_stale(tables: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from cascades import observation, summary
 from few_cases import corrected_interval
 from scipy import stats
-from tables import Row, mean, share, table
+from tables import Row, mean, rows, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord, MetricValue
@@ -175,10 +175,10 @@ INTERVALS: tuple[tuple[str, Callable[[str, int, np.random.Generator], bool | Non
 )
 
 
-@table("intervals", "proof.md", ("95 % interval of", *(f"{each} labels" for each in LABELS)), simulations=500, quick=15)
+@table("intervals", "proof.md", ("95 % interval of", *(f"{each} labels" for each in LABELS)), simulations=500)
 def intervals(simulations: int, seed: int) -> Iterator[Row]:
     """How often our intervals hold the truth, with labels (or audits) of so many of the pairs."""
-    for number, (name, holds, judge) in enumerate(INTERVALS):
+    for number, (name, holds, judge) in rows(enumerate(INTERVALS)):
         cells = []
         for labels in LABELS:
             rng = np.random.default_rng([seed, number, labels])
@@ -228,11 +228,10 @@ RECIPES = ("labels resampled, rate fixed", "Lang and Reiczigel", "ours: `correct
     "proof.md",
     ("judge passes right / refuses wrong", "labels", *RECIPES),
     simulations=500,
-    quick=50,
 )
 def recipes(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage and width of 95 % intervals of a pass rate of 0.7 by 100 answers that a judge passed or refused."""
-    for right, refused, labels in ((0.9, 0.8, 40), (0.95, 0.95, 40), (0.95, 0.95, 100)):
+    for right, refused, labels in rows(((0.9, 0.8, 40), (0.95, 0.95, 40), (0.95, 0.95, 100))):
         rng = np.random.default_rng([seed, round(100 * right), labels])
         found = np.array([_recipes(right, refused, labels, rng) for _ in range(simulations)])
         cells = [(share(found[:, each, 0], 2), mean(found[:, each, 1], 2)) for each in range(len(RECIPES))]

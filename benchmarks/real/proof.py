@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE.parent))
 from few_cases import paired  # noqa: E402 (a script of the folder above)
 from real.pictures import PICTURES, svg  # noqa: E402
 from stopping import early  # noqa: E402
-from tables import DOCS, Row, mean, published_tables, share, table, write_or_check  # noqa: E402
+from tables import DOCS, Row, mean, published_tables, rows, share, table, write_or_check  # noqa: E402
 
 from pytest_llmeval.gates.drop import AnytimeGate, DropGate, SafeGate  # noqa: E402
 from pytest_llmeval.gates.rules import judge_together  # noqa: E402
@@ -223,26 +223,26 @@ def systems_compared(
     for before, now in pairs[rng.integers(len(pairs), size=simulations)]:
         drawn = rng.integers(len(scores), size=size)
         runs = Runs(scores[None, drawn, before], scores[None, drawn, now], float(values[before]))
-        for rule in RULES:
+        for rule in rules:
             if rule.name in found:
                 found[rule.name].append(rule.verdict(runs))
     return found
 
 
 @lru_cache
-def trials_compared(size: int, points: int, simulations: int, seed: int) -> Outcomes:
+def trials_compared(size: int, points: int, simulations: int, seed: int, rules: tuple[Rule, ...] = RULES) -> Outcomes:
     """Return what rules say of trials of one agent in tau-bench, on `size` tasks, in random order of the trials.
 
     Of `points` above 0, so many of the candidate's successes become failures that its mean falls by as much.
     """
     rewards = tau_bench()
     rng = np.random.default_rng([seed, size, points])
-    found: Outcomes = {rule.name: [] for rule in RULES}
+    found: Outcomes = {rule.name: [] for rule in rules}
     for _ in range(simulations):
         tasks = rng.permutation(len(rewards))[:size]
         trials = rewards[tasks][:, rng.permutation(4)].T
         worse = np.where(rng.random(trials.shape) < points / 100 / rewards.mean(), 0.0, trials)
-        for rule in RULES:
+        for rule in rules:
             runs = Runs(trials[: rule.before], worse[rule.before :][: rule.now], float(rewards[tasks].mean()))
             found[rule.name].append(rule.verdict(runs))
     return found
@@ -268,6 +268,11 @@ def _compared(rule: Rule, trials: tuple[int, ...]) -> tuple[int, ...]:
     return trials if rule.verdict is weighed else tuple(sorted(trials))
 
 
+def _row(rule: Rule, word: str) -> str:
+    """Return how the row of a rule begins, or of how often it gives no verdict."""
+    return rule.name + (" cannot tell" if word == "cannot tell" else "")
+
+
 def _is(word: str, outcomes: Iterable[tuple[str, float]]) -> list[bool]:
     return [verdict == word for verdict, _ in outcomes]
 
@@ -277,18 +282,16 @@ def _is(word: str, outcomes: Iterable[tuple[str, float]]) -> list[bool]:
     "proof.md",
     ("rule", "tau-bench, all pairs", "tau-bench, 30 tasks", *(f"AlpacaEval, {size}" for size in SIZES)),
     simulations=300,
-    quick=12,
 )
 def alarms(simulations: int, seed: int) -> Iterator[Row]:
     """How often is a rule red although nothing got worse?"""
-    trials = trials_compared(30, 0, simulations, seed)
-    systems = [systems_compared(size, 0, simulations, seed) for size in SIZES]
-    for rule in RULES:
-        rates = [share(_is("red", each[rule.name]), 2) if rule.name in each else "n/a" for each in (trials, *systems)]
-        yield (rule.name, every_pair(rule), *rates)
-    for rule in GATES:
-        rates = [share(_is("cannot tell", each[rule.name]), 2) for each in (trials, *systems)]
-        yield (f"{rule.name} cannot tell", every_pair(rule, "cannot tell"), *rates)
+    drawn = rows([*((rule, "red") for rule in RULES), *((rule, "cannot tell") for rule in GATES)])
+    rules = tuple(rule for rule in RULES if rule in {each for each, _ in drawn})
+    trials = trials_compared(30, 0, simulations, seed, rules)
+    systems = [systems_compared(size, 0, simulations, seed, rules=rules) for size in SIZES]
+    for rule, word in drawn:
+        rates = [share(_is(word, each[rule.name]), 2) if rule.name in each else "n/a" for each in (trials, *systems)]
+        yield (_row(rule, word), every_pair(rule, word), *rates)
 
 
 @table(
@@ -296,21 +299,21 @@ def alarms(simulations: int, seed: int) -> Iterator[Row]:
     "proof.md",
     ("rule", *(f"AlpacaEval, {size}" for size in SIZES[1:]), "tau-bench, 50 tasks, 20 points"),
     simulations=300,
-    quick=12,
 )
 def falls(simulations: int, seed: int) -> Iterator[Row]:
     """How often is a rule green although the candidate is 2 / 5 / 10 points worse?"""
-    systems = [[systems_compared(size, each, simulations, seed) for each in (2, 5, 10)] for size in SIZES[1:]]
-    trials = trials_compared(50, 20, simulations, seed)
-    for rule in RULES:
+    drawn = rows([*((rule, "green") for rule in RULES), *((rule, "cannot tell") for rule in GATES)])
+    rules = tuple(rule for rule in RULES if rule in {each for each, _ in drawn})
+    systems = [
+        [systems_compared(size, each, simulations, seed, rules=rules) for each in (2, 5, 10)] for size in SIZES[1:]
+    ]
+    trials = trials_compared(50, 20, simulations, seed, rules)
+    for rule, word in drawn:
         cells = [
-            tuple(share(_is("green", each[rule.name]), 2) for each in row) if rule.name in row[0] else "n/a"
+            tuple(share(_is(word, each[rule.name]), 2) for each in row) if rule.name in row[0] else "n/a"
             for row in systems
         ]
-        yield (rule.name, *cells, share(_is("green", trials[rule.name]), 2))
-    for rule in GATES:
-        open_ = [tuple(share(_is("cannot tell", each[rule.name]), 2) for each in row) for row in systems]
-        yield (f"{rule.name} cannot tell", *open_, share(_is("cannot tell", trials[rule.name]), 2))
+        yield (_row(rule, word), *cells, share(_is(word, trials[rule.name]), 2))
 
 
 BASES = {"below 0.08": (0.0, 0.08), "0.08 to 0.2": (0.08, 0.2)}
@@ -321,12 +324,11 @@ BASES = {"below 0.08": (0.0, 0.08), "0.08 to 0.2": (0.08, 0.2)}
     "proof.md",
     ("approved mean", *(rule.name for rule in (RULES[0], RULES[9], RULES[11])), "ours cannot tell"),
     simulations=300,
-    quick=12,
 )
 def base_rates(simulations: int, seed: int) -> Iterator[Row]:
     """How often is a rule red with 100 instructions, without a fall / of a fall of 5 points, by the base rate?"""
     rules = (RULES[0], RULES[9], RULES[11])
-    for name, base in BASES.items():
+    for name, base in rows(BASES.items()):
         both = [systems_compared(100, points, simulations, seed, base, rules) for points in (0, 5)]
         cells = [tuple(share(_is("red", each[rule.name]), 2) for each in both) for rule in rules]
         yield (name, *cells, tuple(share(_is("cannot tell", each[rules[-1].name]), 2) for each in both))
@@ -337,15 +339,15 @@ def base_rates(simulations: int, seed: int) -> Iterator[Row]:
     "proof.md",
     ("rule", "tau-bench, 50 tasks", "20 points worse", "AlpacaEval, 300", "10 points worse"),
     simulations=300,
-    quick=30,
 )
 def cost(simulations: int, seed: int) -> Iterator[Row]:
     """How many cases are asked until the verdict, on average?"""
+    drawn = rows((RULES[0], RULES[4], RULES[5], RULES[10], RULES[13]))
     compared = (
-        *(trials_compared(50, each, simulations, seed) for each in (0, 20)),
-        *(systems_compared(300, each, simulations, seed) for each in (0, 10)),
+        *(trials_compared(50, each, simulations, seed, tuple(drawn)) for each in (0, 20)),
+        *(systems_compared(300, each, simulations, seed, rules=tuple(drawn)) for each in (0, 10)),
     )
-    for rule in (RULES[0], RULES[4], RULES[5], RULES[10], RULES[13]):
+    for rule in drawn:
         means = [mean((cases for _, cases in each[rule.name]), 0) if rule.name in each else "n/a" for each in compared]
         yield (rule.name, *means)
 
