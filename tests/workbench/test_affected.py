@@ -209,7 +209,7 @@ def test_what_cannot_be_compared_runs_with_the_reason(
 
 
 SIMULATED, AFFECTED, MAX_DROP = 90, 30, 0.04
-REPEATED = 60
+REPEATED = 30
 ALL, CARRIED, ZEROS = "all run", "carried", "carried, and counted as 0"
 
 

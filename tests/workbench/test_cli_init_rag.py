@@ -14,6 +14,7 @@ import yaml
 from running import WITHOUT_UNUSED, run_python
 from servers import PATIENCE
 
+from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -139,13 +140,12 @@ def test_without_consent_nothing_is_called(init: Command, shop: Path) -> None:
     assert "no fault" in command(shop, "-m", "pytest_llmeval", "validate", "tests/evals")
 
 
-@pytest.mark.parametrize(("typed", "asked"), [("y\n", True), ("n\n", False), ("\n", False)])
-def test_on_a_terminal_the_user_is_asked(shop: Path, typed: str, asked: bool) -> None:
+def test_on_a_terminal_the_user_is_asked(shop: Path) -> None:
     ours, theirs = pty.openpty()
     line = [sys.executable, "-m", "pytest_llmeval", "init", "--rag", "questions.csv", "--target", "my_app:answer"]
     process = subprocess.Popen(line, cwd=shop, stdin=theirs, stdout=theirs, stderr=theirs, env=ENVIRONMENT)
     os.close(theirs)
-    os.write(ours, typed.encode())
+    os.write(ours, b"y\n")
     shown = b""
     try:
         while block := os.read(ours, 4096):
@@ -155,7 +155,17 @@ def test_on_a_terminal_the_user_is_asked(shop: Path, typed: str, asked: bool) ->
     assert process.wait(PATIENCE) == 0, shown
     os.close(ours)
     assert b"my_app:answer would be called once with: How long do refunds of kind 0 take?" in shown
-    assert (shop / "asked.txt").exists() is asked
+    assert (shop / "asked.txt").exists()
+
+
+@pytest.mark.parametrize("typed", ["n", "", "maybe"])
+def test_without_a_yes_nothing_is_called(shop: Path, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    monkeypatch.chdir(shop)
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(f"sys.{name}.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda _: typed)
+    assert main(["init", "--rag", "questions.csv", "--target", "my_app:answer"]) == 0
+    assert not (shop / "asked.txt").exists()
 
 
 def test_an_existing_suite_is_refused_before_anything_is_called(init: Command, shop: Path) -> None:

@@ -58,7 +58,7 @@ def run_of(suite: Suite, seed: str, records: list[CaseRecord]) -> CollectedSuite
     return made
 
 
-@pytest.mark.parametrize(("share", "seeds"), [(0.9, 150), (0.5, 150)])
+@pytest.mark.parametrize(("share", "seeds"), [(0.9, 70), (0.5, 70)])
 def test_early_verdicts_are_those_of_the_complete_run(example: Suite, share: float, seeds: int) -> None:
     records = scripted(example, 7, share)
     whole = [gate.judge(summarize(example.metrics, records, confidence=None)).outcome for gate in example.gates]

@@ -14,6 +14,7 @@ from project import ROOT
 from running import WITHOUT_UNUSED
 from servers import PATIENCE
 
+from pytest_llmeval.cli import main
 from pytest_llmeval.workbench.project import NO_PACKAGES
 
 Shell = Callable[[Path, str], tuple[int, str]]
@@ -110,13 +111,25 @@ def write(folder: Path, **files: str) -> None:
     ],
 )
 def test_the_steps_of_the_workflow_work_in_typical_projects(
-    shell: Shell, tmp_path: Path, files: dict[str, str], arguments: str, install: str, code: int, printed: str
+    shell: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str],
+    arguments: str,
+    install: str,
+    code: int,
+    printed: str,
 ) -> None:
     write(tmp_path, **files)
-    assert shell(tmp_path, f"llmeval init --rag questions.csv --yes --github {arguments}")[0] == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert main(["init", "--rag", "questions.csv", "--yes", "--github", *arguments.split()]) == 0
+    for name in [each for each in sys.modules if each.partition(".")[0] in ("bot", "shop_api", "shop_bot")]:
+        del sys.modules[name]
     run = steps(tmp_path)
     assert run["Install"] == install
-    for name in ("Install", "Evaluate", "Compare"):
+    for name in ("Install", "Evaluate", *(["Compare"] if "--judge" not in arguments else [])):
         ended, text = shell(tmp_path, f"GITHUB_STEP_SUMMARY=summary.md\n{run[name]}")
         assert ended == (code if name == "Evaluate" else 0), text
         assert name != "Evaluate" or text.count(printed) == 1, text

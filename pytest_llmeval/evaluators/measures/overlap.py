@@ -314,6 +314,7 @@ def meteor_score(prediction: Sequence[str], reference: Sequence[str], wordnet: s
     Raises:
         MissingDataError: If WordNet is not installed.
     """
+    reader = open_wordnet(wordnet)  # without its files, NLTK need not be imported, which takes seconds
     from nltk.translate.meteor_score import single_meteor_score
 
-    return float(single_meteor_score(reference, prediction, wordnet=open_wordnet(wordnet)))
+    return float(single_meteor_score(reference, prediction, wordnet=reader))
