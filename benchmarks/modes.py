@@ -13,8 +13,7 @@ import numpy as np
 from tables import Row, mean, rows, share, table
 
 from pytest_llmeval.workbench.modes import mode_shares, saturation
-from pytest_llmeval.workbench.reviews.draws import content_groups, inclusion_probabilities, picked
-from pytest_llmeval.workbench.reviews.items import preferences
+from pytest_llmeval.workbench.reviews.draws import drawn, picked
 from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
 ANSWERS, NOTED = 600, 100
@@ -57,12 +56,10 @@ def simulated(rng: np.random.Generator, true_share: float) -> Answers:
     return Answers(has, noted, failed, worth, texts)
 
 
-def drawn(answers: Answers, draw: Draw, seed: int) -> tuple[list[int], list[float]]:
+def picks(answers: Answers, draw: Draw, seed: int) -> tuple[list[int], list[float]]:
     """Return the places of the answers that are drawn, and the probabilities of all."""
-    groups = content_groups(answers.texts, NAMES, NOTED, seed) if draw == "spread" else None
-    worth = preferences(draw, answers.failed.tolist(), answers.worth.tolist(), groups)
-    probabilities = inclusion_probabilities(worth, NOTED)
-    return picked(probabilities, NAMES, seed, groups), probabilities
+    failed, worth = answers.failed.tolist(), answers.worth.tolist()
+    return drawn(draw, NOTED, NAMES, seed, failed=failed, worth=worth, texts=answers.texts)
 
 
 def notes_of(answers: Answers, places: list[int], probabilities: list[float]) -> list[ModeNote]:
@@ -94,7 +91,7 @@ def mode_share_table(simulations: int, seed: int) -> Iterator[Row]:
         found = []
         for number in range(simulations):
             answers = simulated(np.random.default_rng([seed, number]), true_share)
-            places, probabilities = drawn(answers, draw, number)
+            places, probabilities = picks(answers, draw, number)
             found += mode_shares(notes_of(answers, places, probabilities), ["mode"])
         covered = share(each.low <= truth <= each.high for each in found)
         yield (draw, f"{true_share:.2f}", covered, mean(each.value - truth for each in found))
@@ -109,7 +106,7 @@ def mode_saturation_table(simulations: int, seed: int) -> Iterator[Row]:
             answers = simulated(np.random.default_rng([seed, number]), 0.3)
             plain = np.flatnonzero(~answers.has & ~answers.failed)
             hidden = {*np.random.default_rng([seed, number, 1]).choice(plain, ANSWERS // 20, replace=False).tolist()}
-            places, probabilities = drawn(answers, draw, number)
+            places, probabilities = picks(answers, draw, number)
             part = picked([0.6] * len(places), [NAMES[place] for place in places], number)  # the review is not over
             noted = [places[each] for each in part]
             claims.append(saturation(notes_of(answers, noted, probabilities)).seen(0.05))

@@ -1,4 +1,4 @@
-"""Reviews by people: do corrected scores of picked answers keep what they promise? A table of ``tables.py``.
+"""Reviews by people: do corrected scores of picked answers keep what they promise? Tables of ``tables.py``.
 
 A panel of three jurors scores 200 answers, and two people label 40 of them, each with errors of their own. The truth is
 what the two would say on average of all answers there could be.
@@ -19,7 +19,7 @@ from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.judged_case import excess_counts, missing_counts, weight_counts
 from pytest_llmeval.scoring.table import Table
-from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
+from pytest_llmeval.workbench.reviews.draws import drawn
 from pytest_llmeval.workbench.reviews.items import ReviewItem
 
 ANSWERS, PICKED = 200, 40
@@ -93,7 +93,9 @@ class Reviewed(NamedTuple):
     mistakes: int
 
 
-def reviewed(kind: str, seed: tuple[int, int], *, even: bool = False, weighted: bool = True) -> Reviewed:
+def reviewed(
+    kind: str, seed: tuple[int, int], *, even: bool = False, weighted: bool = True, labels: int = PICKED
+) -> Reviewed:
     """Simulate a history, and return what comes of its review.
 
     Args:
@@ -101,11 +103,16 @@ def reviewed(kind: str, seed: tuple[int, int], *, even: bool = False, weighted: 
         seed: Of the history and the picks; several numbers are one seed.
         even: Whether all answers are picked with the same probability.
         weighted: Whether the labels have weights.
+        labels: How many answers people label.
     """
     history = KINDS[kind](np.random.default_rng(seed), ANSWERS)
     said = verdicts(kind, history)
-    probabilities = inclusion_probabilities([0.0] * ANSWERS if even else worth(kind, history), PICKED)
-    chosen = set(picked(probabilities, [f"c{number}" for number in range(ANSWERS)], seed[1]))
+    names = [f"c{number}" for number in range(ANSWERS)]
+    of = worth(kind, history)
+    places, probabilities = drawn(
+        "random" if even else "uncertain", labels, names, seed[1], failed=(), worth=of, texts=()
+    )
+    chosen = set(places)
     records, mistakes = [], 0
     for number, judge in enumerate(said):
         counts: Mapping[str, float] = {"score": float(judge), "n": 1.0}
@@ -145,6 +152,21 @@ def reviews(simulations: int, seed: int) -> Iterator[Row]:
         width = mean(each.high - each.low for each in done)
         mistakes = mean((each.mistakes for each in done), 1)
         yield (kind, name, covered, mean(each.value - truth(kind) for each in done), width, mistakes)
+
+
+@table(
+    "few_labels",
+    "../benchmarks/calibration.md",
+    ("judge", "labels", "coverage", "mean error", "width"),
+    simulations=500,
+)
+def few_labels(simulations: int, seed: int) -> Iterator[Row]:
+    """Coverage, error and width of the intervals of corrected scores with other numbers of random labels."""
+    for kind, labels in rows(product(KINDS, (20, 100))):
+        done = [reviewed(kind, (seed, number), even=True, labels=labels) for number in range(simulations)]
+        covered = share(each.low <= truth(kind) <= each.high for each in done)
+        errors = mean(each.value - truth(kind) for each in done)
+        yield (kind, labels, covered, errors, mean(each.high - each.low for each in done))
 
 
 BETTER, WORSE = 0.8, 0.3

@@ -80,17 +80,50 @@ def _scored(suite: SuiteReport, metric: str) -> bool:
     return any(case.metrics.get(metric) is not None for case in suite.cases)
 
 
-def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] | None = None) -> PairedScores:
+_BALANCED = "balanced_accuracy"
+
+
+def with_balanced_parts(suite: SuiteReport) -> SuiteReport:
+    """Return a suite whose cases have parts of balanced accuracies, whose means over the cases are those.
+
+    The part of a labelled answer is its hit, weighted so that positive and negative ones count the same in sum. Where
+    people differ about an answer, there are none.
+    """
+    cases = list(suite.cases)
+    values = dict(suite.metrics)
+    for name in suite.metrics:
+        prefix, _, end = name.rpartition(_BALANCED)
+        sides = [[case.metrics.get(f"{prefix}{each}") for case in cases] for each in ("tpr", "tnr")]
+        counts = [sum(hit is not None for hit in side) for side in sides]
+        is_split = all(None in pair for pair in zip(*sides, strict=True))
+        if end or _BALANCED not in name or not is_split or not all(counts):
+            continue
+        weights = [sum(counts) / (2 * count) for count in counts]
+        for place, hits in enumerate(zip(*sides, strict=True)):
+            for weight, hit in zip(weights, hits, strict=True):
+                if hit is not None:
+                    cases[place] = structs.replace(cases[place], metrics={**cases[place].metrics, name: weight * hit})
+        values[name] = structs.replace(values[name], mean=values[name].value)
+    ranges = {name: each for name, each in suite.ranges.items() if _BALANCED not in name}
+    return structs.replace(suite, cases=cases, metrics=values, ranges=ranges)
+
+
+def paired_scores(
+    here: SuiteReport, there: SuiteReport, metrics: Sequence[str] | None = None, *, balanced: bool = False
+) -> PairedScores:
     """Return the scores of two suites over the cases that ran in both, which may be none.
 
     Args:
         here: The run.
         there: The baseline.
         metrics: Names of metrics; default: all.
+        balanced: Whether to include balanced accuracies.
     """
     there, by_content = with_ids_of(here, there)
     left, right = ({case.id for case in suite.cases if case.ran} for suite in (here, there))
     here, there = _only(here, left & right), _only(there, left & right)
+    if balanced:
+        here, there = with_balanced_parts(here), with_balanced_parts(there)
     every = dict.fromkeys([*here.metrics, *there.metrics])
     chosen = tuple(name for name in every if metrics is None or name in metrics)
     lower = frozenset({*here.lower_is_better, *there.lower_is_better})

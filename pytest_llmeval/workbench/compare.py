@@ -152,7 +152,7 @@ def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], 
     title = f"{here.suite} ({here.path})"
     if (here.path, here.suite) != (there.path, there.suite):
         title += f" against {there.suite} ({there.path})"
-    paired = paired_scores(here, there, options.metric)
+    paired = paired_scores(here, there, options.metric, balanced=True)
     here, there, ran_alone, evaluator, pairing, label, by_content = paired
     counts = [counted(len(here.cases), "case") + " in both reports"]
     alone = zip(reports, ran_alone, strict=True)

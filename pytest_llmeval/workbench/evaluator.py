@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.cli.console import refuse_input, say, write_text
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import MODE_MARK, Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.workbench.reviews.items import ReviewItem, review_items
@@ -42,9 +42,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
         "Write what will watch for a failure mode: a yes/no judge with the criterion and examples, and "
-        "a suite that compares it with people. With --check, say how well a check tells answers with the mode from "
-        "others. Noted answers are split once, by their content: into examples, answers for development, and a test "
-        "that --final opens."
+        "a suite that compares it with people. With --check, the suite has a check in place of the judge; the command "
+        "also says how well it tells answers with the mode from others. Noted answers are split once, by their "
+        "content: into examples, answers for development, and a test that --final opens."
     )
     parser.add_argument("mode", metavar="MODE", help="the failure mode, as llmeval modes prints it")
     parser.add_argument("report", type=Path, metavar="REPORT", help="the JSON report whose answers people noted")
@@ -124,15 +124,18 @@ def _evaluator(options: Namespace) -> int:
             _check_unseen(prompt, noted)
         _open_test(name, noted, book, files[-1], options.annotator)
     chosen = [each for each in noted if each.split == ("test" if options.final else "development")]
+    parts = [stem, *(["check"] if options.check is not None else []), *(["final"] if options.final else [])]
+    suite = options.folder / f"{'.'.join(parts)}.eval.json"
+    refuse_input(suite, options.report, *files)
     if options.check is not None:
         say(check_lines(options.check, chosen))
-        return 0
-    suite = options.folder / f"{stem}{'.final' if options.final else ''}.eval.json"
-    refuse_input(suite, options.report, *files)
-    if not options.final and not prompt.exists():  # one that exists may have been edited
-        write_text(prompt, [judge_prompt(name, book.texts.get(name, ""), noted)])
-        say([f"wrote {prompt}"])
-    write_text(suite, [suite_text(stem, prompt.name, chosen)])
+        written = checked_text(name, stem, json.loads(options.check), chosen)
+    else:
+        if not options.final and not prompt.exists():  # one that exists may have been edited
+            write_text(prompt, [judge_prompt(name, book.texts.get(name, ""), noted)])
+            say([f"wrote {prompt}"])
+        written = suite_text(stem, prompt.name, chosen)
+    write_text(suite, [written])
     say([f"wrote {suite}: {_counts(chosen)}"])
     if not options.final:
         held = [each for each in noted if each.split == "test"]
@@ -226,7 +229,7 @@ def suite_text(stem: str, prompt: str, chosen: Sequence[NotedAnswer]) -> str:
     """Return the suite that compares the judge with people."""
     cases = [
         {
-            "id": each.item.prints.answer.removeprefix("sha256:")[:12] + f"-{place}",
+            "id": _case_id(each, place),
             "input": each.item.question,
             "expected": {"reference": each.item.reference or None, "human": list(each.human)},
             "prediction": each.item.answer,
@@ -236,6 +239,24 @@ def suite_text(stem: str, prompt: str, chosen: Sequence[NotedAnswer]) -> str:
     evaluator = {"judge_agreement": {"prompt": prompt, "reply": _REPLY}}
     data = {"suite": stem, "evaluators": [evaluator], "gates": list(_GATES), "cases": cases}
     return json.dumps(data, indent=1) + "\n"
+
+
+def _case_id(answer: NotedAnswer, place: int) -> str:
+    return answer.item.prints.answer.removeprefix("sha256:")[:12] + f"-{place}"
+
+
+def checked_text(mode: str, stem: str, check: Any, chosen: Sequence[NotedAnswer]) -> str:
+    """Return the suite of a check: answers that have the failure to anybody are to fail (``xfail``), others to pass."""
+    cases = [
+        {
+            "id": _case_id(each, place),
+            "input": each.item.question,
+            "prediction": each.prediction,
+            **({"modes": [mode.replace(MODE_MARK, ", ")], "tags": ["xfail"]} if min(each.human) == 0 else {}),
+        }
+        for place, each in enumerate(chosen)
+    ]
+    return json.dumps({"suite": stem, "evaluators": [], "checks": [check], "cases": cases}, indent=1) + "\n"
 
 
 def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:

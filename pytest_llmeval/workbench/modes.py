@@ -271,8 +271,28 @@ def mode_report(book: ModeBook, by: str | None = None) -> ModeReport:
         shares,
         examples,
         [(f"{by or 'run'} {value}", mode_shares(groups[value], names)) for value in sorted(groups)],
-        [*_saturated(notes), *_agreed(notes, names), *_proposals(book)],
+        [*_saturated(notes), *trend(book), *_agreed(notes, names), *_proposals(book)],
     )
+
+
+def trend(book: ModeBook) -> Iterator[str]:
+    """Yield the change of each mode from the first noted run to the last, with its interval (Newcombe 1998)."""
+    by_run: dict[str, list[ModeNote]] = {}
+    for note in book.notes:
+        if note.run:
+            by_run.setdefault(note.run, []).append(note)
+    first, last = min(by_run, default=""), max(by_run, default="")
+    if first == last:
+        return
+    for old, new in zip(*(mode_shares(by_run[run], book.names) for run in (first, last)), strict=True):
+        change = new.value - old.value
+        low = change - math.hypot(new.value - new.low, old.high - old.value)
+        high = change + math.hypot(new.high - new.value, old.value - old.low)
+        verdict = "rose" if low > 0 else "fell" if high < 0 else "no significant change"
+        yield (
+            f"{old.mode}: {number(old.value)} in run {first}, {number(new.value)} in run {last}: {verdict}, "
+            f"difference {number(change)}, 95 % interval {interval(low, high)}"
+        )
 
 
 def _values(note: ModeNote, by: str) -> Iterator[str]:

@@ -108,8 +108,11 @@ def test_no_answer_of_the_test_is_in_any_prompt_before_it_is_opened(
     assert tested[0].upper() in Path("window.md").read_text(encoding="utf-8")  # an edited prompt is kept
 
     assert main([*command, "--check", '{"not_contains": "within 90 days"}']) == 0
-    lines = capsys.readouterr().out.splitlines()[-3:]
+    lines = capsys.readouterr().out.splitlines()[-6:]
     assert lines[0] == 'checks: [{"not_contains": "within 90 days"}]'
+    assert lines[3] == "wrote window.check.eval.json: 9 answers with the failure, 10 without"
+    assert main(["score", "window.check.eval.json"]) == 0
+    assert "9 xfailed" in capsys.readouterr().out
     assert lines[1].startswith("with the failure, not met: 1.0000 of ")
     assert lines[2].startswith("without it, met: 1.0000 of ")
     assert main(["evaluator", "windows", "run.json"]) != 0

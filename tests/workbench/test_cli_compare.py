@@ -289,3 +289,22 @@ def test_groups_and_the_cases_that_changed_most_are_listed(tmp_path: Path, capsy
     assert lines[-2:] == ["0: f1 1.0000 -> 0.0000", "3: f1 0.8000 -> 1.0000"]
     assert main(["compare", *paths, "--by", "kin"]) == 2
     assert "found the unknown label 'kin' (did you mean 'kind'?), expected one of kind" in capsys.readouterr().err
+
+
+def test_balanced_accuracies_of_two_languages_have_a_difference_with_its_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rates(hits: int, rejections: int) -> dict[str, Sequence[float | None]]:
+        tpr = [1.0] * hits + [0.0] * (60 - hits) + [None] * 20
+        tnr = [None] * 60 + [1.0] * rejections + [0.0] * (20 - rejections)
+        return {"tpr": tpr, "tnr": tnr, "balanced_accuracy": [None] * 80}
+
+    english = write_report(tmp_path / "en.json", rates(54, 18))
+    chinese = write_report(tmp_path / "zh.json", rates(48, 10))
+    command = ["compare", chinese, "--baseline", english, "--metric", "balanced_accuracy"]
+    assert main([*command, "--max-drop", "0.05"]) == 1
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if each.startswith("balanced_accuracy ")]
+    _, before, now, difference, interval, *_ = line.split()
+    assert (before, now, difference) == ("0.9000", "0.6500", "-0.2500")
+    low, high = map(float, interval.split(".."))
+    assert -0.45 < low < -0.25 < high < -0.05

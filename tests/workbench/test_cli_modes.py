@@ -111,6 +111,14 @@ def test_the_table_has_shares_by_run_examples_and_findings(here: Path, capsys: p
         "  c2: No hello",
         "  c2: (no note)",
         "no new mode in the last 1 note; a mode as frequent as 5 % would have been seen with 14 %",
+        (
+            "late: 0.5000 in run 2026-11-01, 0.5000 in run 2026-11-08: no significant change, difference 0.0000, "
+            "95 % interval -0.5620..0.5620"
+        ),
+        (
+            "rude: 0.0000 in run 2026-11-01, 1.0000 in run 2026-11-08: no significant change, difference 1.0000, "
+            "95 % interval -0.0305..1.0000"
+        ),
         "ana and ben, late: 0 both, 1 one of them, of 1 answer, alpha 0.0000",
         "ana and ben, rude: 1 both, 0 one of them, of 1 answer, alpha undefined",
         "proposed by judge m, accepted by nobody: off topic (Says too much), 1 answer",

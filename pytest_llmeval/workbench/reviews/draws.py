@@ -1,16 +1,19 @@
 """Random choices of answers: with which probability each is drawn, and which are."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
+    from pytest_llmeval.workbench.reviews.modes import Draw
 
 BASE: Final = 0.5
 """Share of the picks that is spread evenly: no answer weighs more than twice as much as in an even choice."""
@@ -42,6 +45,46 @@ def inclusion_probabilities(worth: Sequence[float], size: int) -> list[float]:
         if not more:
             return [1.0 if place in certain else factor * share for place, share in enumerate(shares)]
         certain |= more
+
+
+def drawn(
+    draw: "Draw",
+    size: int,
+    names: Sequence[str],
+    seed: int,
+    *,
+    failed: Sequence[bool],
+    worth: Sequence[float],
+    texts: Sequence[str],
+) -> tuple[list[int], list[float]]:
+    """Draw answers for a review.
+
+    Args:
+        draw: How; of each kind, half of the probability is even over all answers.
+        size: How many, at least 1.
+        names: Of the answers, each once.
+        seed: Any whole number.
+        failed: Whether a case with the answer failed, for ``failing``.
+        worth: What labels would teach, for ``uncertain``.
+        texts: Contents, for ``spread``.
+
+    Returns:
+        The places of the picks in rising order, and the probability of each answer.
+
+    Raises:
+        LlmevalError: Failing answers are preferred, and there are none.
+    """
+    if draw == "failing" and not any(failed):
+        raise LlmevalError("found no failing answer, expected some to prefer: draw 'random' or 'spread'")
+    groups = content_groups(texts, names, size, seed) if draw == "spread" else None
+    sizes = Counter(groups or ())
+    preferred = {
+        "failing": list(map(float, failed)),
+        "spread": [1 / sizes[each] for each in groups or ()],
+        "uncertain": list(worth),
+    }.get(draw, [0.0] * len(names))
+    probabilities = inclusion_probabilities(preferred, size)
+    return picked(probabilities, names, seed, groups), probabilities
 
 
 def picked(

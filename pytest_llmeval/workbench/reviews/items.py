@@ -1,7 +1,6 @@
 """The answers of a report as people review them: each once, with what a label of it would teach."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as dc_replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, JudgingReport, RunReport, SuiteReport
 from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.workbench.reviews.draws import content_groups, inclusion_probabilities, picked, shuffled
+from pytest_llmeval.workbench.reviews.draws import drawn, shuffled
 from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
 FAILED: Final = ("failed", "known_failure", "xfailed")
@@ -197,10 +196,9 @@ def review_of(
     if again is None:
         size = len(items) if pick is None else min(pick, len(items))
         draw = "all" if size == len(items) else draw
-        groups = _groups(items, names, size, seed) if draw == "spread" else None
-        preferred = preferences(draw, [each.failed for each in items], [each.worth for each in items], groups)
-        probabilities = inclusion_probabilities(preferred, size)
-        places = picked(probabilities, names, seed, groups)
+        failed, worth = [each.failed for each in items], [each.worth for each in items]
+        texts = [f"{each.question}\n{each.answer}" for each in items]
+        places, probabilities = drawn(draw, size, names, seed, failed=failed, worth=worth, texts=texts)
         chosen = [replace(items[place], probability=probabilities[place]) for place in places]
     else:
         chosen = [items[place] for place in shuffled(names, seed, "order")[:pick]]
@@ -208,34 +206,6 @@ def review_of(
     question = ask or ("Is the answer right?" if scale == "yesno" else "How good is the answer?")
     ordered = tuple(chosen[place] for place in order)
     return Review(ordered, scale, question, len(items), cut, draw, suites[0].base_name)
-
-
-def preferences(
-    draw: Draw, failed: Sequence[bool], worth: Sequence[float], groups: Sequence[int] | None
-) -> list[float]:
-    """Return what half of the probability of each answer is in proportion to.
-
-    Args:
-        draw: How to pick.
-        failed: Whether a case with the answer failed.
-        worth: What labels would teach.
-        groups: The group of contents of each, for ``spread``.
-
-    Raises:
-        LlmevalError: Failing answers are preferred, and there are none.
-    """
-    if draw == "failing":
-        if not any(failed):
-            raise LlmevalError("found no failing answer, expected some to prefer: draw 'random' or 'spread'")
-        return list(map(float, failed))
-    if groups is not None:
-        sizes = Counter(groups)
-        return [1 / sizes[each] for each in groups]
-    return list(worth) if draw == "uncertain" else [0.0] * len(worth)
-
-
-def _groups(items: Sequence[ReviewItem], names: Sequence[str], size: int, seed: int) -> list[int]:
-    return content_groups([f"{each.question}\n{each.answer}" for each in items], names, size, seed)
 
 
 def _changed(items: Iterable[ReviewItem], labels: Iterable[HumanLabel]) -> Iterator[ReviewItem]:
