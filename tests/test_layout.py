@@ -197,7 +197,7 @@ PUBLISHED = {
     "evaluators/fields/evaluator.py": {"of"},
     "evaluators/judge/panel.py": {"of"},
     "run/partial.py": {"of"},
-    "workbench/plan/form.py": {"of"},
+    "workbench/plan/__init__.py": {"of"},
 }
 """Such names that users rely on: methods of public classes, keys of suite files, score files and JSON."""
 

@@ -31,7 +31,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings, recording
-from pytest_llmeval.workbench.plan.form import RunPlan
+from pytest_llmeval.workbench.plan import RunPlan
 from pytest_llmeval.workbench.plan.making import plan_cases
 
 JUDGE = {"model": "openai:m", "price": {"input": 1.0, "output": 10.0}}

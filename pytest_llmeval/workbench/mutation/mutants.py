@@ -23,7 +23,7 @@ from pytest_llmeval.run.job import EarlyCalls, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.workbench.plan.form import RunPlan
+from pytest_llmeval.workbench.plan import RunPlan
 from pytest_llmeval.workbench.plan.making import plan_cases
 
 _MOST_NEIGHBOURS: Final = 20

@@ -25,7 +25,7 @@ from pytest_llmeval.run.answering import Answering, with_others
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.conversation import beginning, user_questions
 from pytest_llmeval.run.job import EarlyCalls, Job, LoadedCase, usage_of_target
-from pytest_llmeval.workbench.plan.form import (
+from pytest_llmeval.workbench.plan import (
     NOTHING,
     BudgetUse,
     CallSample,
