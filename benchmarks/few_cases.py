@@ -189,8 +189,10 @@ def ordinary(kind: str, size: int, drop: float, rng: np.random.Generator) -> Sco
     """Return two runs of ordinary scores, the second of which is worse by `drop`."""
     chance = 0.2 + 0.7 * rng.beta(4, 2, size)
     if kind == "0 and 1":
-        return tuple((rng.random(size) < each).astype(float) for each in (chance - drop, chance))  # type: ignore[return-value]
-    return tuple(rng.beta(5 * each, 5 * (1 - each)) for each in (np.maximum(chance - drop, 0.01), chance))  # type: ignore[return-value]
+        new, old = ((rng.random(size) < each).astype(float) for each in (chance - drop, chance))
+    else:
+        new, old = (rng.beta(5 * each, 5 * (1 - each)) for each in (np.maximum(chance - drop, 0.01), chance))
+    return new, old
 
 
 def power(kind: str, size: int, drop: float, rule: str, simulations: int, seed: int) -> Estimated:

@@ -42,7 +42,8 @@ def _run(right: Array, ids: Sequence[str]) -> list[CaseRecord]:
 def _answers(rng: np.random.Generator, drop: float, size: int = SIZE, copies: int = 1) -> tuple[Array, Array]:
     """Return what two runs answer, the current one first; copies of a case get the answer of the case."""
     chance = _chances(rng, size // copies)
-    return tuple(np.repeat(rng.random(chance.size) < each, copies) for each in (chance - drop, chance))  # type: ignore[return-value]
+    new, old = (np.repeat(rng.random(chance.size) < each, copies) for each in (chance - drop, chance))
+    return new, old
 
 
 def _ids(numbers: Sequence[int]) -> list[str]:

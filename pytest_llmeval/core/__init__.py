@@ -35,7 +35,7 @@ class CallablePackage(ModuleType):
         return getattr(import_module(module), name)
 
     @property
-    def __doc__(self) -> str | None:  # type: ignore[override]
+    def __doc__(self) -> str | None:  # type: ignore[override]  # read-only here
         """The docstring of what is called."""
         return getdoc(self.called)
 

@@ -116,7 +116,7 @@ class Totals(Mapping[str, float]):
     __slots__ = ("_parts",)
 
     def __init__(self, parts: Mapping[str, Sequence[float]] | None = None) -> None:
-        self._parts = {name: _expansion(parts[name]) for name in sorted(parts or {})}  # type: ignore[index]
+        self._parts = {name: _expansion(numbers) for name, numbers in sorted((parts or {}).items())}
 
     @classmethod
     def add_up(cls, observations: Iterable[Observation]) -> "Totals":
@@ -136,7 +136,7 @@ class Totals(Mapping[str, float]):
     def __eq__(self, other: object) -> bool:
         return self._parts == other._parts if isinstance(other, Totals) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # compared by content
 
     def __getitem__(self, name: str) -> float:
         parts = self._parts.get(name, ())

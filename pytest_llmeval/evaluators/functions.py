@@ -166,7 +166,9 @@ def evaluator_of(
     called, identity = _named(function, name, "evaluators")
     values = {"function": staticmethod(function), "identity": identity, "low": low, "high": high, "name": called}
     values["__module__"] = getattr(function, "__module__", None) or "__main__"
-    return type(called, (FunctionEvaluator,), {**values, "higher_is_better": higher_is_better})()  # type: ignore[no-any-return]
+    values["higher_is_better"] = higher_is_better
+    evaluator: FunctionEvaluator = type(called, (FunctionEvaluator,), values)()
+    return evaluator
 
 
 def check_of(function: CaseFunction, name: str | None = None) -> CheckKind:

@@ -120,7 +120,7 @@ def _send_events(scores: Sequence[_CaseScore], report: "RunReport", resource: "R
         SimpleLogRecordProcessor,
     )
 
-    memory = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    memory = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]  # of the library
     provider = LoggerProvider(resource, shutdown_on_exit=False)
     provider.add_log_record_processor(SimpleLogRecordProcessor(memory))
     logger = provider.get_logger(_SCOPE, __version__)

@@ -169,7 +169,7 @@ class CaseResults(Sequence[CaseResult]):
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # compared by content
 
     def __repr__(self) -> str:
         return repr(list(self))

@@ -319,7 +319,7 @@ class EntryFunction:
         return f"{self.__name__}{self.__signature__}"
 
     @property
-    def __doc__(self) -> str:  # type: ignore[override]
+    def __doc__(self) -> str:  # type: ignore[override]  # read-only here
         """The docstring of the evaluator, or the meaning of the check."""
         if self._is_check:
             return f"A check: {default_registry().checks[self._kind].meaning}."

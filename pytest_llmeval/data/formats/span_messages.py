@@ -95,7 +95,7 @@ def _otel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
 
 def _openinference(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
     attributes = _nested(span.attributes, "llm")
-    return tuple(  # type: ignore[return-value]
+    inputs, answered = (
         [
             message
             for each in _listed(attributes.get(name))
@@ -104,6 +104,7 @@ def _openinference(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessa
         ]
         for name, role in (("input_messages", "user"), ("output_messages", "assistant"))
     )
+    return inputs, answered
 
 
 def _vercel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:

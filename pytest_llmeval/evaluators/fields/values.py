@@ -82,7 +82,7 @@ def exact_key(value: Any) -> Hashable:
         # Called for each call of each trace: a scalar needs no call of its own.
         return frozenset([(name, each if type(each) in SCALARS else exact_key(each)) for name, each in value.items()])
     if type(value) in SCALARS or value is None:
-        return value  # type: ignore[no-any-return]
+        return value  # type: ignore[no-any-return]  # one of SCALARS
     if isinstance(value, bool):
         return ("boolean", value)
     if isinstance(value, list | tuple):
@@ -208,7 +208,7 @@ class Day(ValueComparator):
     order: Literal["dmy", "mdy"] | None = None
 
     @property
-    def expected(self) -> str:  # type: ignore[override]
+    def expected(self) -> str:  # type: ignore[override]  # depends on a field
         """Say what can be read."""
         return "a date such as 2024-03-05" + ("" if self.order else " (for 05/03/2024, set order: dmy or mdy)")
 
