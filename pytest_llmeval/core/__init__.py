@@ -1,16 +1,32 @@
 """The vocabulary of the package: cases, observations, evaluators, results, errors, wording."""
 
-__all__ = ("WINDOWS", "CallablePackage")
+__all__ = ("WINDOWS", "CallablePackage", "with_value")
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from inspect import Signature, getdoc, signature
 from types import ModuleType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 WINDOWS: Final[bool] = os.name == "nt"
 """True if open files cannot be removed or replaced, and signals end other processes or reach all of a console."""
+
+
+Value = TypeVar("Value")
+
+
+@contextmanager
+def with_value(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Give a context variable a value within a block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 class CallablePackage(ModuleType):

@@ -384,3 +384,8 @@ def code_of(message: str) -> str:
     """
     text = _QUOTED.sub("''", message)  # what a user wrote decides nothing
     return next(code for code, each in CODES.items() if re.search(each.pattern, text))
+
+
+def fault_of(error: BaseException, own: type[BaseException] = LlmevalError) -> str:
+    """Return the text of an error of ours, and of another one its type and the user's line as well."""
+    return str(error) if isinstance(error, own) else format_error(error) + origin(error)

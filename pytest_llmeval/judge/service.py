@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
+from pytest_llmeval.core import with_value
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, NoJudgeError
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.asking import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
@@ -210,23 +211,13 @@ class CallLimit:
                 self.give_back(turn.result())  # handed on before the call was given up
             raise
 
-    @contextmanager
-    def in_turn(self) -> Iterator[None]:
+    def in_turn(self) -> AbstractContextManager[None]:
         """Let the calls that are made in here be those of one case, whose turn is before that of later ones."""
-        token = _turn.set(next(self._arrivals))
-        try:
-            yield
-        finally:
-            _turn.reset(token)
+        return with_value(_turn, next(self._arrivals))
 
-    @contextmanager
-    def within(self) -> Iterator[None]:
+    def within(self) -> AbstractContextManager[None]:
         """Let the calls that are made in here be parts of the one that is under way: to wait for it they would hang."""
-        token = _within.set(self)
-        try:
-            yield
-        finally:
-            _within.reset(token)
+        return with_value(_within, self)
 
     def give_back(self, slot: int | None) -> None:
         """Let another call take its place."""

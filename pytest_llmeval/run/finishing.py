@@ -16,7 +16,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, fingerprint, head_commit, origin_of
 from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.errors import LlmevalError, SuiteError, fault_of
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import OWN_FOLDER, WORKING_FOLDER, display_path
@@ -47,7 +47,6 @@ from pytest_llmeval.run.stages import (
     collect,
     collected_records,
     extended,
-    fault_of,
 )
 from pytest_llmeval.scoring.usage import CascadeUse, Money, money_of, usage_report
 from pytest_llmeval.services.secrets import secret_values

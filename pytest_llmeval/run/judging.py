@@ -17,7 +17,7 @@ from pytest_llmeval.baselines.runs import (
     SnapshotJudgement,
     SnapshotMode,
 )
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.errors import LlmevalError, fault_of
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.gates.change import ChangeGate
@@ -25,7 +25,7 @@ from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdic
 from pytest_llmeval.reports.making import fill_buckets, fill_tables
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, RunTerms, SuiteVerdict, fault_of
+from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, RunTerms, SuiteVerdict
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.services.machine import calls_that_fit

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, Keeper, contents_of, read_failures
-from pytest_llmeval.core.errors import LlmevalError, format_error, origin
+from pytest_llmeval.core.errors import LlmevalError, fault_of
 from pytest_llmeval.core.results import CaseRecord, Selection
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
@@ -358,11 +358,6 @@ def _keys(path: str, suites: Suites) -> list[SuiteKey]:
     except LlmevalError:
         names = [""]
     return [SuiteKey(path, display_path(Path(path), suites.root), variant=name) for name in names]
-
-
-def fault_of(error: Exception) -> str:
-    """Return why a suite cannot be judged: the text of an error of ours, and of another one its type as well."""
-    return str(error) if isinstance(error, LlmevalError) else format_error(error) + origin(error)
 
 
 def judges_of(suite: Suite, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:

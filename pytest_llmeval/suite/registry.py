@@ -1,7 +1,7 @@
 """The registry: evaluators, sources, mutators, commands and extensions of the package, tasks, plugins, conftests."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
+from pytest_llmeval.core import with_value
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error, origin
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.views import Mutator
@@ -508,14 +509,9 @@ def extensions_of(point: str) -> tuple[Extension, ...]:
 _IN_USE: ContextVar[Registry | None] = ContextVar("_IN_USE", default=None)
 
 
-@contextmanager
-def using(registry: Registry) -> Iterator[None]:
+def using(registry: Registry) -> AbstractContextManager[None]:
     """Let `get_evaluator` know what a suite knows, for evaluators whose options name others."""
-    token = _IN_USE.set(registry)
-    try:
-        yield
-    finally:
-        _IN_USE.reset(token)
+    return with_value(_IN_USE, registry)
 
 
 def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:

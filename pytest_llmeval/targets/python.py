@@ -16,7 +16,14 @@ from types import FunctionType, ModuleType, NoneType, UnionType
 from typing import Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError, PredictionError, defined_at, format_error, in_its_turn, origin
+from pytest_llmeval.core.errors import (
+    LlmevalError,
+    PredictionError,
+    defined_at,
+    fault_of,
+    format_error,
+    in_its_turn,
+)
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.services.background import OwnThread, in_thread, stopwatch
 from pytest_llmeval.services.retrying import RunCalls
@@ -410,7 +417,7 @@ class World:
         except PredictionError:
             raise
         except (Exception, SystemExit) as error:
-            raise PredictionError(f"the world cannot be set up: {_described(error)}") from error
+            raise PredictionError(f"the world cannot be set up: {fault_of(error, PredictionError)}") from error
 
     @property
     def _is_plain(self) -> bool:
@@ -444,7 +451,7 @@ class World:
             else:  # a target that took too long still has the thread
                 await in_thread(self._leave, _THREAD)
         except (Exception, SystemExit) as error:
-            raise PredictionError(f"the world cannot be torn down: {_described(error)}") from error
+            raise PredictionError(f"the world cannot be torn down: {fault_of(error, PredictionError)}") from error
 
     def end(self) -> None:
         """Let the thread end."""
@@ -467,7 +474,7 @@ async def within(world: World, work: Callable[[], Awaitable[_T]]) -> _T:
             try:
                 await world.tear_down()
             except PredictionError as second:
-                raise PredictionError(f"{in_its_turn(error, _described(error))}; {second}") from error
+                raise PredictionError(f"{in_its_turn(error, fault_of(error, PredictionError))}; {second}") from error
             raise
         except BaseException:  # the run ends, or the case is skipped
             with suppress(Exception):
@@ -484,10 +491,6 @@ async def within(world: World, work: Callable[[], Awaitable[_T]]) -> _T:
         return done
     finally:
         world.end()
-
-
-def _described(error: BaseException) -> str:
-    return str(error) if isinstance(error, PredictionError) else format_error(error) + origin(error)
 
 
 def _takes_a_case(factory: Callable[..., Any]) -> bool:

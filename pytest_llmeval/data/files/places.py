@@ -4,13 +4,14 @@ import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from fnmatch import fnmatch
 from glob import has_magic
 from pathlib import Path
 from typing import Final
 
+from pytest_llmeval.core import with_value
 from pytest_llmeval.core.errors import Fault, SuiteError
 
 MAX_DEPTH = 100
@@ -212,14 +213,9 @@ MOST_ENTRIES: Final = 100_000
 _ROOT: ContextVar[Path | None] = ContextVar("root of searches", default=None)
 
 
-@contextmanager
-def searching_within(root: Path) -> Iterator[None]:
+def searching_within(root: Path) -> AbstractContextManager[None]:
     """Keep patterns inside a folder."""
-    token = _ROOT.set(root)
-    try:
-        yield
-    finally:
-        _ROOT.reset(token)
+    return with_value(_ROOT, root)
 
 
 def input_files(folder: Path, pattern: str) -> list[Path]:

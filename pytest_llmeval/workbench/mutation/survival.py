@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.runs import JudgedSuite
+from pytest_llmeval.core.errors import fault_of
 from pytest_llmeval.core.results import PASS_RATE, UNFAILED, CaseRecord
 from pytest_llmeval.core.views import Mutator
 from pytest_llmeval.core.wording import counted
@@ -17,7 +18,7 @@ from pytest_llmeval.gates.contract import ScoreGate
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.reports.mutation import POWER, GateNotice, KindOutcome, Survival
 from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.stages import Reported, RunScope, fault_of
+from pytest_llmeval.run.stages import Reported, RunScope
 from pytest_llmeval.scoring.intervals import wilson_interval
 from pytest_llmeval.scoring.table import Table, summarize_rows
 from pytest_llmeval.suite.suite import Suite
