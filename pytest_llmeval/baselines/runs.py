@@ -1,7 +1,7 @@
 """Suites at the stages of a run, collected, measured and judged, and how the run treats their snapshots."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -428,6 +428,12 @@ class Keeper(Struct, frozen=True):
             for key, file in files
             if file.fault
         ]
+
+    def nothing_approved(self, suites: Sequence[JudgedSuite]) -> Iterator[tuple[str, str]]:
+        """Yield a note if scores are to be approved, and no suite has any."""
+        no_failures = all(not each.suite.approve.failures for each in suites)
+        if self.mode.update and suites and no_failures and all(self.settings(each.suite) is None for each in suites):
+            yield "", "no scores were approved: no suite has 'snapshot: true'"
 
 
 KnownFailures: TypeAlias = Mapping[str, Sequence[str]]

@@ -422,6 +422,7 @@ def persist(judged: Judged, scope: RunScope, *, recordings: "Recordings | None" 
     unwritten = frozenset(key for key, _ in verdicts)
     notes = []
     for failed, line in (
+        *keeper.nothing_approved(judged.suites),
         *_approve_failures(judged, keeper),
         *_note_history(judged, run, root, scope.stamp),
         *record_predictions(judged, run, recordings),

@@ -178,7 +178,10 @@ def fork_point(folder: Path, base: str | None = None) -> str:
         except GitError:
             message = f"found no commit that {name} and HEAD have in common, expected one: fetch the history"
             raise GitError(f"{message} (actions/checkout: fetch-depth: 0)") from None
-    run_git(folder, "rev-parse", "--git-dir")  # without a repository, git says so
+    try:
+        run_git(folder, "rev-parse", "--git-dir")
+    except GitError as error:
+        raise GitError(f"{error}: expected a repository with a commit to compare with") from None
     raise GitError(f"found no commit {' or '.join(names)}, expected a branch or commit that is fetched, or another REF")
 
 

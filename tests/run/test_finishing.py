@@ -26,6 +26,7 @@ from pytest_llmeval.reports.overview import cluster_lines
 from pytest_llmeval.run.run_record import RunRecord, UsedJudgements
 from pytest_llmeval.run.stages import Reported
 from pytest_llmeval.scoring.case_scores import Limit
+from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.recordings import NotRecorded, Recordings, recording
 
@@ -338,3 +339,13 @@ def test_what_killed_runs_were_about_to_write_is_removed_and_nothing_of_a_living
             (tmp_path / folder / name.format(process)).touch()
     finish(tmp_path)
     assert {each.name for each in tmp_path.glob("*/.*.tmp")} == {name.format(writer_name())}
+
+
+def test_scores_that_no_suite_has_are_not_approved_in_silence(tmp_path: Path) -> None:
+    suite = length_suite(Case("a", prediction="x"), path=tmp_path / "s.eval.yaml")
+    run = recorded(suite, CaseRecord("a"))
+    note = "no scores were approved: no suite has 'snapshot: true'"
+    assert note in finished(run, [suite], tmp_path, update=True).notes
+    assert note not in finished(run, [suite], tmp_path).notes
+    approved = length_suite(*suite.cases, path=suite.path, snapshot=SnapshotSettings())
+    assert note not in finished(run, [approved], tmp_path, update=True).notes
