@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.cli.console import notes, say
+from pytest_llmeval.cli.console import CommandResult, notes, say
 from pytest_llmeval.cli.suite_file import open_suite, suite_files
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, SuiteError
@@ -486,15 +486,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_doctor)
 
 
-def _doctor(options: Namespace) -> int:
-    failing = warnings = 0
+def _doctor(options: Namespace) -> CommandResult:
+    findings: list[Finding] = []
     for finding in _findings(options.paths, ask=options.ask):
-        say([f"{finding.state:<9} {finding.text}"])
-        say(f"          fix: {each}" for each in finding.fix)
-        failing += finding.state == "failing"
-        warnings += finding.state == "warning"
-    say(["", f"{failing} failing, {counted(warnings, 'warning')}" if failing or warnings else "all is well"])
-    return 1 if failing else 0
+        say([f"{finding.state:<9} {finding.text}", *(f"          fix: {each}" for each in finding.fix)])
+        findings.append(finding)
+    failing, warnings = (sum(each.state == state for each in findings) for state in ("failing", "warning"))
+    summary = f"{failing} failing, {counted(warnings, 'warning')}" if failing or warnings else "all is well"
+    return CommandResult(1 if failing else 0, {"findings": [each._asdict() for each in findings]}, ["", summary])
 
 
 def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.cli.console import CommandResult, refuse_input, say, write_text
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.core.observation import Observation, Totals
@@ -57,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_modes)
 
 
-def _modes(options: Namespace) -> int:
+def _modes(options: Namespace) -> CommandResult:
     files = options.files or [Path(MODES_FILE)]
     refuse_input(options.output, *files)
     book = read_modes(files)
@@ -67,12 +67,12 @@ def _modes(options: Namespace) -> int:
         say([f"{counted(len(proposed), 'proposal')} added to {files[-1]}; accept them in llmeval review --modes"])
         book = ModeBook([*book.lines, *proposed])
     report = mode_report(book, options.by)
-    if options.output is None:
-        say(_lines(report))
-    else:
+    lines = _lines(report) if options.output is None else [f"wrote {options.output}"]
+    if options.output is not None:
         write_text(options.output, [_page(report)])
-        say([f"wrote {options.output}"])
-    return 0
+    groups = {heading: [each._asdict() for each in shares] for heading, shares in report.groups}
+    data = {"modes": [each._asdict() for each in report.shares], "groups": groups, "findings": report.findings}
+    return CommandResult(0, data, lines)
 
 
 def _suggest(book: ModeBook, path: Path, options: Namespace) -> Sequence[ModeProposed]:

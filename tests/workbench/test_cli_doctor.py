@@ -48,8 +48,13 @@ def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     """
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str, environment: Mapping[str, str] | None = None, plan: str = "none") -> tuple[int, str]:
-        before = traces(tmp_path)
+    def run(
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        plan: str = "none",
+        before: Sequence[str] = (),
+    ) -> tuple[int, str]:
+        files = traces(tmp_path)
         with monkeypatch.context() as patch:
             if plan == "none":
                 patch.setattr("pytest_llmeval.workbench.doctor.plan_run", lambda _: PlannedRun(works=True))
@@ -59,8 +64,8 @@ def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
                 patch.delenv(name)
             for name, value in {**ENVIRONMENT, **(environment or {})}.items():
                 patch.setenv(name, value)
-            code = main(["doctor", *arguments])
-        assert traces(tmp_path) == before
+            code = main([*before, "doctor", *arguments])
+        assert traces(tmp_path) == files
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         return code, out
@@ -123,6 +128,8 @@ def test_a_path_that_does_not_exist_fails(doctor: Doctor) -> None:
     code, text = doctor("gone.eval.yaml")
     assert code == 1
     assert "failing   gone.eval.yaml: it does not exist\n" in text
+    findings = json.loads(doctor("gone.eval.yaml", before=["--json"])[1])["result"]["findings"]
+    assert ("failing", "gone.eval.yaml: it does not exist") in [(each["state"], each["text"]) for each in findings]
 
 
 @pytest.mark.parametrize("key", ["  ", KEY])

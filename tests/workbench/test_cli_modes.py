@@ -127,6 +127,14 @@ def test_the_table_has_shares_by_run_examples_and_findings(here: Path, capsys: p
     page = (here / "modes.html").read_text(encoding="utf-8")
     assert "Two &lt;hours&gt;" in page
     assert "<h2>topic parcel</h2>" in page
+    capsys.readouterr()
+    assert main(["--json", "modes"]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert [(each["mode"], each["value"], each["answers"]) for each in result["modes"]] == [
+        ("late", pytest.approx(0.5), 2),
+        ("rude", pytest.approx(1 / 3), 1),
+    ]
+    assert list(result["groups"]) == ["run 2026-11-01", "run 2026-11-08"]
     assert main(["modes", "--by", "system"]) == 0
     assert "system new" in capsys.readouterr().out
     (here / "empty.jsonl").write_text("\n", encoding="utf-8")

@@ -7,7 +7,7 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_llmeval.cli.console import amount, say, share, write_text
+from pytest_llmeval.cli.console import CommandResult, amount, say, share, write_text
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.services.secrets import has_secret
@@ -65,14 +65,16 @@ def _snapshot(options: Namespace) -> int:
     return 0
 
 
-def _check(options: Namespace) -> int:
+def _check(options: Namespace) -> CommandResult:
     approved = approved_parts(options.file)
-    lines = list(drift(approved, parts_by_name(_definitions(options), options.file), options.file))
-    say(lines or [f"{options.file}: {counted(len(approved), 'part')} as approved"])
-    return 1 if lines else 0
+    now = parts_by_name(_definitions(options), options.file)
+    lines = list(drift(approved, now, options.file))
+    changed = [name for name in sorted(approved.keys() | now.keys()) if approved.get(name) != now.get(name)]
+    unchanged = [f"{options.file}: {counted(len(approved), 'part')} as approved"]
+    return CommandResult(1 if lines else 0, {"changed": changed, "diff": lines}, lines or unchanged)
 
 
-def _lint(options: Namespace) -> int:
+def _lint(options: Namespace) -> CommandResult:
     for each in options.ignore:
         if each not in KINDS:
             options.refuse(unknown_name("kind", each, KINDS))
@@ -83,8 +85,9 @@ def _lint(options: Namespace) -> int:
         listed = _definitions(options)["tools"]
         tools = [ListedTool(each["name"], each.get("description", ""), each.get("inputSchema", {})) for each in listed]
     findings = [each for each in lint(tools, options.overlap) if each.kind not in options.ignore]
-    say([*findings, f"{counted(len(findings), 'finding')} in {counted(len(tools), 'tool')}"])
-    return 1 if findings else 0
+    summary = f"{counted(len(findings), 'finding')} in {counted(len(tools), 'tool')}"
+    rows = [each._asdict() for each in findings]
+    return CommandResult(1 if findings else 0, {"findings": rows}, [*findings, summary])
 
 
 def _definitions(options: Namespace) -> dict[str, Any]:

@@ -162,8 +162,10 @@ def test_changed_tools_fail_a_test_and_the_command_with_the_same_diff(
         f"to approve this: llmeval mcp snapshot --file {here / 'tools.json'} ..., then commit",
     ]
     capsys.readouterr()
-    assert main(["mcp", "check", sys.executable, "plain.py"]) == 1
-    assert capsys.readouterr().out.splitlines()[:-1] == lines[:-1]
+    assert main(["--json", "mcp", "check", sys.executable, "plain.py"]) == 1
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert result["changed"] == ["instructions", "tool refund", "tool status"]
+    assert result["diff"][:-1] == lines[:-1]
 
 
 RUN = """
@@ -299,6 +301,9 @@ def test_lint_of_a_file_fails_unless_its_kinds_are_ignored(tmp_path: Path, capsy
     assert capsys.readouterr().out == (
         "a: description: found none: say what the tool does, and when to use it (description)\n1 finding in 1 tool\n"
     )
+    assert main(["--json", "mcp", "lint", str(path)]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["result"]["findings"]
+    assert (finding["tool"], finding["kind"]) == ("a", "description")
     assert main(["mcp", "lint", "--ignore", "description", str(path)]) == 0
     with pytest.raises(SystemExit):
         main(["mcp", "lint", "--ignore", "typ", str(path)])
