@@ -152,7 +152,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         ConversationSpec,
         Key(
             "who leads conversations and when they end: `{user: {model: ..., goal: ...}}`, "
-            "`{stop: script or target, max_turns: N}`: [Conversations](conversations.md)",
+            "`{stop: script or target, max_turns: N}`: [Conversations](testing-agents.md#conversations)",
             "the script",
             forms=(ConversationSpec, None),
         ),
