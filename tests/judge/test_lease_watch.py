@@ -17,7 +17,7 @@ from pytest_llmeval.judge.coordination import Coordination
 from pytest_llmeval.judge.options import CachePlace
 from pytest_llmeval.judge.run_store import LeaseWatch, WorkingCache
 
-_NAME = "from pytest_llmeval.services.processes import process_name; print(process_name())"
+_NAME = "from pytest_llmeval.services.machine import process_name; print(process_name())"
 
 
 @dataclass

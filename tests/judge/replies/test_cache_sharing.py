@@ -11,7 +11,7 @@ from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.services.machine import process_name
 
 DAY_S = 86_400.0
-_NAME = "from pytest_llmeval.services.processes import process_name; print(process_name())"
+_NAME = "from pytest_llmeval.services.machine import process_name; print(process_name())"
 
 
 def test_one_owner_at_a_time_has_a_lease(shared: Coordination) -> None:
