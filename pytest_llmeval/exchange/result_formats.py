@@ -516,7 +516,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
     ),
     "vally": ResultFormat(
         "Vally: `results.jsonl` of `vally eval` and `vally experiment run`",
-        "Vally 0.18.0, its reference pages and recorded trials, October 2026",
+        "Vally 0.18.0, its reference pages and recorded trials, October 2026; trials of 0.16.0",
         {"*.type=trial-result": ("*",)},
         (
             Scores("", "=score", "gradeResult.score"),
@@ -526,7 +526,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         case="stimulus.name | stimulus",
         repeat="trialIndex",
         first=0,
-        system=("variant", "trajectory.metadata.model"),
+        suite="evalName",
+        system=("variant", "model | trajectory.metadata.model"),
         error="error",
         latency="durationMs",
         unit=0.001,

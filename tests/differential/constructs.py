@@ -111,7 +111,10 @@ def answers_of(tool: str, edges: list[Any], construct: Any, own: list[Any]) -> l
     """Return the answers that a construct is tried on: times for limits of time, texts where a tool has only these."""
     if kind_of(construct) in ("latency", "not-latency", "MaxDuration"):
         return own
-    texts_only = tool in ("inspect-ai", "openai-evals")
+    value = next(iter(construct.values()))
+    if isinstance(value, dict) and "expected" in value:  # calls of tools
+        return own
+    texts_only = tool in ("deepeval", "inspect-ai", "openai-evals", "ragas")
     return [*(each for each in edges if isinstance(each, str) or not texts_only), *own]
 
 
@@ -294,7 +297,7 @@ def _table(columns: list[str], rows: list[dict[str, str]]) -> str:
     return "".join(",".join(map(cell, line)) + "\n" for line in lines)
 
 
-def _more_texts(number: int) -> list[str]:
+def more_texts(number: int) -> list[str]:
     """Return texts of two or three others, each once."""
     source = Random(470)
     drawn = (source.choice(["", " "]).join(source.choices(TEXTS, k=source.randint(2, 3))) for _ in range(number))
@@ -303,7 +306,7 @@ def _more_texts(number: int) -> list[str]:
 
 def evaluators() -> Iterator[tuple[dict[str, Any], list[Any]]]:
     """Yield evaluators of pydantic-evals with answers of their own."""
-    for value in [each for each in [*SCALARS, *VALUES, *_more_texts(320)] if each is not None and each != ""]:
+    for value in [each for each in [*SCALARS, *VALUES, *more_texts(320)] if each is not None and each != ""]:
         own = list(near(value))
         yield {"Equals": {"value": value}}, own
         yield {"EqualsExpected": {"expected_output": value}}, own
@@ -316,7 +319,7 @@ def evaluators() -> Iterator[tuple[dict[str, Any], list[Any]]]:
 
 def graders() -> Iterator[tuple[dict[str, Any], list[Any]]]:
     """Yield string checks and classes of OpenAI's evals, each with its right answer, with answers of their own."""
-    texts = [each for each in [*TEXTS, *_more_texts(300)] if each.strip() == each]
+    texts = [each for each in [*TEXTS, *more_texts(300)] if each.strip() == each]
     for name, text in product(("eq", "ne", "like", "ilike", "Match", "Includes"), texts):
         yield {name: text}, [each for each in near(text) if isinstance(each, str)]
     yield from (({name: ["foo", "5"]}, ["a 5", "5 a"]) for name in ("Match", "Includes"))
@@ -326,7 +329,7 @@ def graders() -> Iterator[tuple[dict[str, Any], list[Any]]]:
 
 def scorers() -> Iterator[tuple[dict[str, Any], list[Any]]]:
     """Yield scorers of inspect_ai, each with its target, with answers of their own."""
-    texts = [each for each in [*TEXTS, *_more_texts(1100)] if each.strip()]
+    texts = [each for each in [*TEXTS, *more_texts(1100)] if each.strip()]
     for name, text in product(("includes", "match"), texts):
         yield {name: text}, [each for each in near(text) if isinstance(each, str)]
 

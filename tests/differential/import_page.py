@@ -1,10 +1,11 @@
 """Write the tables of docs/import.md: what importers declare, and what was tried against the tools."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from constructs import UNTRIED, kind_of
+from counterparts import COUNTERPARTS, Written
 from replay import IMPORTED, Imported, kept
 
 from pytest_llmeval.exchange.contract import Fate
@@ -34,19 +35,24 @@ def _tables() -> Iterator[str]:
     yield from ("", "Assertions of promptfoo:", "")
     for fate, kinds in sorted(alike.items()):
         yield f"- {fate}: {', '.join(kinds)}"
+    yield from ("", "Metrics that are written anew, and what decides differently:", "")
+    for tool, known in sorted(COUNTERPARTS.items()):
+        for name, each in known.items():
+            texts = [f"{made.text[0].upper()}{made.text[1:]} ({made.direction.value})." for made in each.differences]
+            yield f"- {tool}, `{name}`: `{each.written}`. {' '.join(texts or ['No difference.'])}"
 
 
-def _kinds(data: Any, imports: list[Imported]) -> Iterator[tuple[str, list[Imported]]]:
+def _kinds(data: Any, imports: Sequence[Imported | Written]) -> Iterator[tuple[str, list[Imported | Written]]]:
     """Yield the kind and the imports of each kind of assertion of promptfoo."""
     left_out = [*UNTRIED["promptfoo"], *({"type": kind} for kind in sorted(TYPES - KINDS.keys()))]
     constructs = [*(construct for construct, *_ in data["rows"]), *left_out]
-    by_kind: dict[str, list[Imported]] = {}
+    by_kind: dict[str, list[Imported | Written]] = {}
     for construct, each in zip(constructs, [*imports, *IMPORTED["promptfoo"](left_out)], strict=True):
         by_kind.setdefault(kind_of(construct).removeprefix("not-"), []).append(each)
     yield from sorted(by_kind.items())
 
 
-def _fate(imports: list[Imported]) -> str:
+def _fate(imports: Sequence[Imported | Written]) -> str:
     """Return the group of constructs of one kind."""
     known = {each.fate for each in imports}
     return " or ".join(fate.value for fate in (Fate.SAME, Fate.NEAR) if fate in known) or "not imported"

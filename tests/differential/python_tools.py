@@ -5,6 +5,7 @@ The input holds pairs of a construct and answers, the output a text of T, F and 
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -83,7 +84,77 @@ def _parts_equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-TOOLS = {"pydantic-evals": pydantic_evals, "inspect-ai": inspect_ai, "openai-evals": openai_evals}
+def deepeval(construct: Any) -> Callable[[Any], bool]:
+    os.environ |= {"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "OPENAI_API_KEY": "unused"}
+    from deepeval import metrics
+    from deepeval.test_case import LLMTestCase, ToolCall
+
+    ((name, value),) = construct.items()
+    name, _, option = name.rstrip(")").partition("(")
+    if name == "ToolCorrectnessMetric":
+        metric = metrics.ToolCorrectnessMetric(threshold=1, async_mode=False, **({option: True} if option else {}))
+        expected = [ToolCall(name=each["name"]) for each in value["expected"]]
+    else:
+        metric = getattr(metrics, name)(*([value] if name == "PatternMatchMetric" else []))
+
+    def verdict(answer: Any) -> bool:
+        if name == "ToolCorrectnessMetric":
+            called = [ToolCall(name=each["name"]) for each in answer]
+            case = LLMTestCase(input="x", actual_output="y", tools_called=called, expected_tools=expected)
+        else:
+            case = LLMTestCase(input="x", actual_output=answer, expected_output=value)
+        metric.error = None  # of an earlier answer, which it keeps
+        metric.measure(case, _show_indicator=False)
+        return bool(metric.is_successful())
+
+    return verdict
+
+
+def agentevals(construct: Any) -> Callable[[Any], bool]:
+    from agentevals.trajectory.match import create_trajectory_match_evaluator
+
+    ((mode, value),) = construct.items()
+    evaluator = create_trajectory_match_evaluator(trajectory_match_mode=mode, tool_args_match_mode=value["arguments"])
+
+    def messages(calls: Any) -> Any:
+        functions = [{"name": each["name"], "arguments": json.dumps(each["arguments"])} for each in calls]
+        return [{"role": "assistant", "content": "", "tool_calls": [{"function": each}]} for each in functions]
+
+    expected = value["expected"]
+    return lambda calls: bool(evaluator(outputs=messages(calls), reference_outputs=messages(expected))["score"])
+
+
+def autoevals(construct: Any) -> Callable[[Any], bool]:
+    import autoevals as tool
+
+    ((name, value),) = construct.items()
+    if name == "ValidJSON":
+        return lambda answer: tool.ValidJSON().eval(answer, value).score == 1
+    if name == "Levenshtein":
+        return lambda answer: tool.Levenshtein().eval(answer, value["to"]).score >= value["min_similarity"]
+    return lambda answer: tool.ExactMatch().eval(answer, value).score == 1
+
+
+def ragas(construct: Any) -> Callable[[Any], bool]:
+    os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+    from ragas.metrics import collections
+
+    ((name, value),) = construct.items()
+    metric, limit = getattr(collections, name)(), 1.0
+    if name == "NonLLMStringSimilarity":
+        value, limit = value["to"], value["min_similarity"]
+    return lambda answer: asyncio.run(metric.ascore(reference=value, response=answer)).value >= limit
+
+
+TOOLS = {
+    "agentevals": agentevals,
+    "autoevals": autoevals,
+    "deepeval": deepeval,
+    "ragas": ragas,
+    "pydantic-evals": pydantic_evals,
+    "inspect-ai": inspect_ai,
+    "openai-evals": openai_evals,
+}
 
 
 def main(tool: str, source: Path, target: Path) -> None:

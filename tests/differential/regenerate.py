@@ -4,6 +4,7 @@
     python tests/differential/regenerate.py pydantic-evals PYTHON   # PYTHON has the tool: pip install pydantic-evals
     python tests/differential/regenerate.py inspect-ai PYTHON
     python tests/differential/regenerate.py openai-evals PYTHON
+    python tests/differential/regenerate.py deepeval PYTHON         # and agentevals, autoevals, ragas (with rapidfuzz)
 
 It exits with 1 if a verdict here differs and the import does not say so.
 """
@@ -14,6 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,6 +31,7 @@ from constructs import (
     promptfoo,
     scorers,
 )
+from counterparts import COUNTERPARTS, metrics
 from replay import IMPORTED, compared, verdicts_of_configuration
 
 HERE = Path(__file__).parent
@@ -41,6 +44,7 @@ _QUIET = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1", "
 
 def main(tool: str, place: Path) -> int:
     sources = {"pydantic-evals": evaluators, "inspect-ai": scorers, "openai-evals": graders}
+    sources |= {each: partial(metrics, each) for each in COUNTERPARTS}
     listed = list(promptfoo(_PAIRS) if tool == "promptfoo" else sources[tool]())
     pairs = [(construct, answers_of(tool, EDGES, construct, own)) for construct, own in listed]
     with TemporaryDirectory() as name:

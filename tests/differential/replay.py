@@ -4,10 +4,12 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+
+from counterparts import COUNTERPARTS, Written, written
 
 from pytest_llmeval.core.case import Case, PredictionParts
 from pytest_llmeval.evaluators.checks.evaluator import Checks
@@ -154,17 +156,18 @@ def _of_cases(source: ImportedSource, *first: str) -> list[Imported]:
     return listed
 
 
-IMPORTED: Final[Mapping[str, Callable[[Sequence[Mapping[str, Any]]], list[Imported]]]] = {
+IMPORTED: Final[Mapping[str, Callable[[Sequence[Mapping[str, Any]]], Sequence[Imported | Written]]]] = {
+    **{tool: partial(written, tool) for tool in COUNTERPARTS},
     "inspect-ai": imported_scorers,
     "openai-evals": imported_graders,
     "promptfoo": imported_assertions,
     "pydantic-evals": imported_evaluators,
 }
-"""Format of `llmeval import` to what returns its constructs after import."""
+"""Tool to what returns its constructs as they are here: after import, or as people would write them."""
 
 
 @cache
-def kept(tool: str) -> tuple[Any, list[Imported]]:
+def kept(tool: str) -> tuple[Any, Sequence[Imported | Written]]:
     """Return the content of a file of rows, and its constructs after import."""
     data = json.loads((ROWS / f"{tool}.json").read_text(encoding="utf-8"))
     return data, IMPORTED[tool]([construct for construct, _, _ in data["rows"]])
@@ -188,7 +191,7 @@ def _passes(case: Mapping[str, Any], shared: Sequence[Any]) -> bool:
     return Imported(Fate.SAME, checks).verdict(case["prediction"]) if checks else True
 
 
-def compared(imported: Imported, answers: Sequence[Any], row: str) -> Iterator[tuple[Any, str]]:
+def compared(imported: Imported | Written, answers: Sequence[Any], row: str) -> Iterator[tuple[Any, str]]:
     """Yield each answer with how our verdict compares with that of the tool: equal, documented or different."""
     for answer, letter in zip(answers, row, strict=True):
         if imported.fate is Fate.NOT_IMPORTED:

@@ -360,6 +360,44 @@ def test_names_that_several_contents_share_are_told_apart() -> None:
     assert re.fullmatch(r"order-1 (word ){11}word #[0-9a-f]{8}", results_of(long)[0].case)
 
 
+def test_forms_of_other_versions_are_read() -> None:
+    """The forms of files in public repositories: older versions of a tool, and fields that only some of them have."""
+    trial = {"type": "trial-result", "itemId": "tdd::add", "stimulus": "add", "status": "success", "durationMs": 10}
+    trials = [
+        {**trial, "evalName": suite, "model": model, "gradeResult": {"passed": True, "score": 1.0, "details": []}}
+        for suite, model in (("tdd", "small"), ("tdd", "large"), ("review", "small"))
+    ]
+    assert [(row.suite, row.case, row.system, row.repeat) for row in results_of(trials) if row.metric == "score"] == [
+        ("tdd", "add", "small", 1),
+        ("tdd", "add", "large", 1),
+        ("review", "add", "small", 1),
+    ]
+    sample = {
+        "schema_version": "0.2.1",
+        "evaluation_id": "samples",
+        "evaluation_name": "qa",
+        "model_id": "m",
+        "sample_id": "id7",
+        "sample_hash": "ab",
+        "input": {"raw": "Who?", "formatted": None, "reference": ["She."]},
+        "output": {"raw": ["He."]},
+        "evaluation": {"score": 0.0, "is_correct": False},
+        "error": None,
+        "performance": {"latency_ms": None, "generation_time_ms": 831.4},
+    }
+    (row,) = results_of([sample])
+    assert (row.suite, row.case, row.system, row.score, row.latency) == ("qa", "id7", "m", 0.0, None)
+    agent = {"name": "nop", "version": "2", "model_info": None}
+    late = {"exception_type": "AgentTimeoutError", "exception_message": "20"}
+    harbor = {"trial_name": "a__1", "task_name": "bench/a", "source": None, "agent_info": agent, "agent_result": None}
+    rewards = {"verifier_result": {"rewards": {"reward": 0.0}}}
+    rows = results_of([{**harbor, **rewards, "exception_info": late}, {**harbor, **rewards, "exception_info": None}])
+    assert [(row.case, row.score, row.error) for row in rows] == [
+        ("bench/a", None, "AgentTimeoutError: 20"),
+        ("bench/a", 0.0, ""),
+    ]
+
+
 def test_the_folder_of_a_job_is_read_as_a_whole(tmp_path: Path) -> None:
     for each in FILES["harbor"][1]:
         (tmp_path / each["trial_name"]).mkdir()

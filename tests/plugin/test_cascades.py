@@ -279,8 +279,7 @@ def test_no_key_is_written(judged: Judged) -> None:
 def test_corrected_scores_are_not_decided_early(judged: Judged) -> None:
     judged.server.script(reply(json.dumps({"reasoning": "r", "score": 1})))
     top = {"stop": "when_decided", "gates": ["judge_score >= 0.2"]}
-    words = [f"w{number:03}" for number in range(300)]
-    cascade(judged, words, {"audit": 0.2}, **top)
-    assert judged.project.run().suites["s"]["counts"]["passed"] == 300
-    cascade(judged, words, {"audit": 0}, **top)
+    cascade(judged, rule={"audit": 0.2}, **top)
+    assert judged.project.run().suites["s"]["counts"]["passed"] == len(WORDS)
+    cascade(judged, rule={"audit": 0}, **top)
     assert judged.project.run().suites["s"]["stop"]["not_needed"] > 0

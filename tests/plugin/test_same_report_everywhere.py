@@ -124,35 +124,24 @@ def test_the_project_shows_every_kind_of_outcome(serial: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("distribution", ["load", "loadscope", "loadfile", "worksteal"])
-def test_workers_change_nothing(rich: "Project", serial: str, distribution: str) -> None:
-    assert _essence(rich, f"--dist={distribution}", workers=2) == serial
+@pytest.mark.parametrize("arguments", [("load", "--reversed"), ("loadscope",), ("loadfile",), ("worksteal",)])
+def test_workers_change_nothing(rich: "Project", serial: str, arguments: tuple[str, ...]) -> None:
+    assert _essence(rich, "--dist", *arguments, workers=2) == serial
 
 
-@pytest.mark.parametrize("arguments", [("--reversed",), ("-pno:randomly", "-vv"), ("-pno:xdist", "-s")])
+@pytest.mark.parametrize("arguments", [("--reversed", "-vv"), ("-pno:randomly", "-pno:xdist", "-s")])
 def test_the_order_and_the_look_of_a_run_change_nothing(
     rich: "Project", serial: str, arguments: tuple[str, ...]
 ) -> None:
     assert _essence(rich, *arguments) == serial
 
 
-def test_reversed_items_on_two_workers_change_nothing(rich: "Project", serial: str) -> None:
-    assert _essence(rich, "--reversed", workers=2) == serial
-
-
-@pytest.mark.release
-def test_workers_that_are_new_pythons_instead_of_forks_change_nothing(rich: "Project", serial: str) -> None:
-    assert _essence(rich, workers=2, cold=True) == serial
-
-
 @pytest.mark.parametrize(
-    "environment",
-    [{"PYTHONHASHSEED": "0", "TZ": "Asia/Tokyo"}, {"PYTHONHASHSEED": "1", "LC_ALL": "C", "LANG": "C"}],
-    ids=lambda environment: " ".join(f"{name}={value}" for name, value in environment.items()),
+    ("seed", "workers"), [("1", 0), pytest.param("0", 2, marks=pytest.mark.release)], ids=["serial", "two workers"]
 )
-def test_the_environment_changes_nothing(
-    rich: "Project", serial: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+def test_the_environment_and_new_pythons_instead_of_forks_change_nothing(
+    rich: "Project", serial: str, seed: str, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in environment.items():
+    for name, value in {"PYTHONHASHSEED": seed, "TZ": "Asia/Tokyo", "LC_ALL": "C", "LANG": "C"}.items():
         monkeypatch.setenv(name, value)
-    assert _essence(rich) == serial
+    assert _essence(rich, workers=workers, cold=True) == serial
