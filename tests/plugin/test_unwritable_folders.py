@@ -4,12 +4,14 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from running import IS_ROOT, OPTIONS, ORDINARY, committed, fill, is_whole, run_as
+
+from pytest_llmeval.cli import main
 
 if TYPE_CHECKING:
     import subprocess
@@ -39,66 +41,77 @@ def read_only(folder: Path) -> Iterator[None]:
             each.chmod(each.stat().st_mode | 0o200)
 
 
-@pytest.mark.parametrize(
-    ("folder", "named"),
-    [
-        (
-            ".llmeval",
-            (
-                "judge cache {}/.llmeval/cache.sqlite3: attempt to write a readonly database: it and its folder must",
-                "run NOT noted in {}/.llmeval/history.jsonl: Permission denied",
-            ),
-        ),
-        (
-            "__llmeval__",
-            (
-                "{}/__llmeval__/s.scores.json: not written: Permission denied",
-                "known failures not written to {}/__llmeval__/s.failures.json: Permission denied",
-                "{}/__llmeval__/s.judgements.jsonl: the judgements cannot be written (Permission denied)",
-            ),
-        ),
-        (
-            "out",
-            (
-                *(f"report NOT written to {{}}/out/r.{suffix}: Permission denied" for suffix in ("html", "md", "csv")),
-                "results NOT kept in {}/out/r.llmeval: Permission denied",
-            ),
-        ),
-    ],
-)
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first test leaves the project with all stores for the others."""
+    return tmp_path_factory.mktemp("template") / "filled"
+
+
+@pytest.fixture
+def filled(project: "Project", template: Path, monkeypatch: pytest.MonkeyPatch) -> "Project":
+    """A project of which all stores are filled."""
+    monkeypatch.setenv("REASONS", "3")
+    if template.exists():
+        monkeypatch.setenv("WRONG", "a b c d")
+        shutil.copytree(template, project.path, dirs_exist_ok=True)
+    else:
+        fill(project, monkeypatch)
+        shutil.copytree(project.path, template)
+    return project
+
+
+NAMED = {
+    ".llmeval": (
+        "judge cache {}/.llmeval/cache.sqlite3: attempt to write a readonly database: it and its folder must",
+        "run NOT noted in {}/.llmeval/history.jsonl: Permission denied",
+    ),
+    "__llmeval__": (
+        "{}/__llmeval__/s.scores.json: not written: Permission denied",
+        "known failures not written to {}/__llmeval__/s.failures.json: Permission denied",
+        "{}/__llmeval__/s.judgements.jsonl: the judgements cannot be written (Permission denied)",
+    ),
+    "out": (
+        *(f"report NOT written to {{}}/out/r.{suffix}: Permission denied" for suffix in ("html", "md", "csv")),
+        "results NOT kept in {}/out/r.llmeval: Permission denied",
+    ),
+}
+"""What a run says of each folder that it cannot write to."""
+
+
+@pytest.mark.parametrize("folders", [(".llmeval",), ("__llmeval__", "out")], ids="-".join)
 def test_nothing_in_a_read_only_folder_is_damaged(
-    project: "Project", monkeypatch: pytest.MonkeyPatch, folder: str, named: Sequence[str]
+    filled: "Project", monkeypatch: pytest.MonkeyPatch, folders: Sequence[str]
 ) -> None:
-    monkeypatch.setenv("REASONS", "3")
-    fill(project, monkeypatch)
-    options = OPTIONS
-    if folder == "out":
-        (project.path / "out").mkdir()
-        for each in project.path.glob("r.*"):
-            each.rename(project.path / "out" / each.name)
-        options = tuple(each.replace("=r.", "=out/r.") for each in OPTIONS)
-    before = {path: path.read_bytes() for path in (project.path / folder).rglob("*") if path.is_file()}
+    root = filled.path
+    (root / "out").mkdir()
+    for each in root.glob("r.*"):
+        each.rename(root / "out" / each.name)
+    options = tuple(each.replace("=r.", "=out/r.") for each in OPTIONS)
 
+    def contents() -> dict[Path, bytes]:
+        files = (path for folder in folders for path in (root / folder).rglob("*"))
+        return {path: path.read_bytes() for path in files if path.is_file()}
+
+    before = contents()
     monkeypatch.setenv("WRONG", "a")
-    with read_only(project.path / folder):
+    with ExitStack() as stack:
+        for folder in folders:
+            stack.enter_context(read_only(root / folder))
         ran = run("-m", "pytest", "--llmeval", "-p", "no:cacheprovider", *options)
-        assert before == {path: path.read_bytes() for path in (project.path / folder).rglob("*") if path.is_file()}
+        assert before == contents()
     assert ran.returncode == 1
-    for each in named:
-        assert each.format(project.path) in ran.stdout
+    for text in (text for folder in folders for text in NAMED[folder]):
+        assert text.format(root) in ran.stdout
     assert "Traceback" not in ran.stdout + ran.stderr
-    assert all(map(is_whole, (path for path in project.path.rglob("*") if path.suffix != ".pyc")))
-    assert not list(project.path.rglob("*.tmp"))
+    assert all(map(is_whole, (path for path in root.rglob("*") if path.suffix != ".pyc")))
+    assert not list(root.rglob("*.tmp"))
 
-    assert project.run(*options).code == 0
-    assert committed(project.path)["s.failures.json"].count(b'"a"') == 2
+    assert filled.run(*options).code == 0
+    assert committed(root)["s.failures.json"].count(b'"a"') == 2
 
 
-def test_a_run_in_a_checkout_that_is_read_only_judges_as_elsewhere(
-    project: "Project", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REASONS", "3")
-    fill(project, monkeypatch)
+def test_a_run_in_a_checkout_that_is_read_only_judges_as_elsewhere(filled: "Project") -> None:
+    project = filled
     shutil.rmtree(project.path / ".llmeval")
     replay = ("--llmeval-judge=replay", "--llmeval-predictions=p.jsonl", "--llmeval-predictions-mode=replay")
     with read_only(project.path):
@@ -146,17 +159,33 @@ def test_commands_name_what_they_cannot_write(project: "Project") -> None:
     assert project.run("--llmeval-report=part.llmeval").code == 0
     adding = ("cases", "add", "evals/s.eval.yaml", "--from=trace.json", f"--trace={span['traceId']}")
     before = suite.read_bytes()
+    commands = (
+        (adding, "evals/traces"),
+        (("merge", "part.llmeval", "--report=evals/out.json"), "evals/out.json"),
+        (("score", "evals/s.eval.yaml", "--report=evals/out.json"), "evals/out.json"),
+        (("html", "report.json", "--output=evals/out.html"), "evals/out.html"),
+    )
     with read_only(suite.parent):
-        for arguments, named in (
-            (adding, "evals/traces"),
-            (("merge", "part.llmeval", "--report=evals/out.json"), "evals/out.json"),
-            (("score", "evals/s.eval.yaml", "--report=evals/out.json"), "evals/out.json"),
-            (("html", "report.json", "--output=evals/out.html"), "evals/out.html"),
-        ):
-            ran = run("-m", "pytest_llmeval", *arguments)
-            assert ran.returncode != 0, arguments
-            assert named in ran.stdout + ran.stderr
-            assert "Permission denied" in ran.stdout + ran.stderr
-            assert "Traceback" not in ran.stderr
+        ran = run("-c", _COMMANDS, json.dumps([arguments for arguments, _ in commands]))
+    assert "Traceback" not in ran.stderr
+    for (arguments, named), (code, text) in zip(commands, json.loads(ran.stdout), strict=True):
+        assert code != 0, arguments
+        assert named in text
+        assert "Permission denied" in text
     assert suite.read_bytes() == before
-    assert run("-m", "pytest_llmeval", *adding).returncode == 0
+    assert main(list(adding)) == 0
+
+
+_COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from pytest_llmeval.cli import main
+
+said = []
+for arguments in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()) as text, redirect_stderr(text):
+        code = main(arguments)
+    said.append((code, text.getvalue()))
+print(json.dumps(said))
+"""
+"""A program that runs commands one after another, and prints the exit code and the text of each."""
