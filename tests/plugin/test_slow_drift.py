@@ -40,22 +40,36 @@ def anchor(project: "Project") -> Any:
 
 
 def test_drops_that_were_approved_one_by_one_fail_together(project: "Project") -> None:
-    for wrong in (0, 6, 12, 18):
+    for wrong in (0, 6, 12):
         approve(project, wrong)
+    write(project, 12, gate={"max_drift": 0.5})  # which is the user's
+    assert run(project).gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.5": "passed"}
+    write(project, 18)
+    nightly = project.run("--snapshot-update", without=WITH_SYRUPY)  # an approval shows the drift, and does not hide it
+    reason = nightly.suites["s"]["gates"][1]["reason"]
+    assert "3 approvals since the anchor of " in reason
+    assert "approved values 1.0000 -> 0.7000; the approval keeps the anchor" in reason
     assert anchor(project) == 1.0
     ran = run(project)
-    assert ran.gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.06": "failed"}
-    assert ran.code == 1
+    for each in (nightly, ran):
+        assert each.gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.06": "failed"}
+        assert each.code == 1
     reason = ran.suites["s"]["gates"][1]["reason"]
     assert reason.startswith("f1 1.0000 -> 0.7000, drop 0.3000")
     assert "3 approvals since the anchor of " in reason
     assert reason.endswith(": approved values 1.0000 -> 0.7000")
+    wanted = project.run("--snapshot-update", "--llmeval-new-anchor", without=WITH_SYRUPY)
+    assert wanted.code == 0
+    assert run(project).code == 0
 
 
 def test_the_first_approved_run_is_the_anchor_and_needs_no_file(project: "Project") -> None:
     approve(project, 6)
     assert anchor(project) is None
     assert run(project).gates("s") == {"drop(f1) <= 0.02": "passed"}
+    (project.path / "__llmeval__" / "s.cases.jsonl").unlink()  # without its cases, the anchor is lost
+    write(project, 12)
+    assert "not approved: the anchor of f1 of " in project.run("--snapshot-update", without=WITH_SYRUPY).text
 
 
 def test_a_run_that_is_established_to_be_better_becomes_the_anchor_and_a_lucky_one_does_not(project: "Project") -> None:
@@ -74,20 +88,15 @@ def test_the_user_names_the_anchor(project: "Project") -> None:
     approve(project, 0)
     approve(project, 20)
     assert anchor(project) == 1.0
+    folder = project.path / "__llmeval__"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    approve(project, 20)  # a second approval of the same run changes no byte
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     approve(project, 20, "--snapshot-anchor")
     assert anchor(project) is None
     refused = project.run("--snapshot-anchor", without=WITH_SYRUPY)
     assert refused.code == 4
     assert "--snapshot-anchor needs --snapshot-update" in refused.text
-
-
-def test_a_second_approval_of_the_same_run_changes_no_byte(project: "Project") -> None:
-    approve(project, 0)
-    approve(project, 10)
-    folder = project.path / "__llmeval__"
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    approve(project, 10)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_another_suite_begins_a_new_anchor(project: "Project") -> None:
@@ -104,78 +113,37 @@ def test_another_suite_begins_a_new_anchor(project: "Project") -> None:
     assert anchor(project) is None
 
 
-def test_the_allowed_drift_is_the_users(project: "Project") -> None:
-    for wrong in (0, 6, 12):
-        approve(project, wrong, gate={"max_drift": 0.5})
-    assert run(project).gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.5": "passed"}
-
-
-def test_a_damaged_anchor_fails(project: "Project") -> None:
+def test_nothing_is_approved_over_a_damaged_or_lost_anchor_unless_a_new_one_is_wanted(project: "Project") -> None:
     approve(project, 0)
     approve(project, 3)
-    (file,) = (project.path / "__llmeval__").glob("s.anchor-*.jsonl")
+    folder = project.path / "__llmeval__"
+    (file,) = folder.glob("s.anchor-*.jsonl")
     file.write_text("{}\n", encoding="utf-8")
     ran = run(project)
     assert ran.gates("s")["drift(f1) <= 0.06"] == "failed"
     reason = ran.suites["s"]["gates"][1]["reason"]
     assert reason.startswith(f"the anchor cannot be used: {file.name}")
     assert "found content with fingerprint" in reason
-    file.unlink()
-    assert f"the anchor {file.name} cannot be read" in run(project).suites["s"]["gates"][1]["reason"]
-
-
-@pytest.mark.parametrize("lost", ["s.anchor-*.jsonl", "s.*.jsonl"])
-def test_nothing_is_approved_over_a_lost_anchor_unless_a_new_one_is_wanted(project: "Project", lost: str) -> None:
-    approve(project, 0)
-    approve(project, 3)
-    for file in (project.path / "__llmeval__").glob(lost):
-        file.unlink()
-    before = (project.path / "__llmeval__" / "s.scores.json").read_bytes()
-    write(project, 6)
-    refused = project.run("--snapshot-update", without=WITH_SYRUPY)
-    assert refused.code == 1
-    assert "not approved: the anchor of f1 of " in refused.text
-    assert "(1.0000) cannot be used" in refused.text
-    assert "--llmeval-new-anchor" in refused.text
-    assert (project.path / "__llmeval__" / "s.scores.json").read_bytes() == before
-    anew = project.run("--snapshot-update", "--llmeval-new-anchor", without=WITH_SYRUPY)
-    assert anew.code == 0, anew.text
-    assert "discarded the anchor of f1 of " in anew.text
-    assert anchor(project) is None
-
-
-def test_a_damaged_anchor_is_no_anchor_either(project: "Project") -> None:
-    approve(project, 0)
-    approve(project, 3)
-    (file,) = (project.path / "__llmeval__").glob("s.anchor-*.jsonl")
-    file.write_text("{}\n", encoding="utf-8")
+    before = (folder / "s.scores.json").read_bytes()
     write(project, 6)
     refused = project.run("--snapshot-update", without=WITH_SYRUPY)
     assert refused.code == 1
     assert "found content with fingerprint" in refused.text
-
-
-def test_a_first_approved_run_whose_cases_are_lost_is_a_lost_anchor(project: "Project") -> None:
-    approve(project, 0)
-    (project.path / "__llmeval__" / "s.cases.jsonl").unlink()
-    write(project, 6)
-    assert "not approved: the anchor of f1 of " in project.run("--snapshot-update", without=WITH_SYRUPY).text
-
-
-def test_an_approval_shows_the_drift_and_does_not_hide_it(project: "Project") -> None:
-    for wrong in (0, 6, 12):
-        approve(project, wrong)
-    write(project, 18)
-    nightly = project.run("--snapshot-update", without=WITH_SYRUPY)
-    assert nightly.code == 1
-    assert nightly.gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.06": "failed"}
-    reason = nightly.suites["s"]["gates"][1]["reason"]
-    assert "3 approvals since the anchor of " in reason
-    assert "approved values 1.0000 -> 0.7000; the approval keeps the anchor" in reason
-    assert anchor(project) == 1.0
-    wanted = project.run("--snapshot-update", "--llmeval-new-anchor", without=WITH_SYRUPY)
-    assert wanted.code == 0
-    assert run(project).code == 0
+    file.unlink()
+    assert f"the anchor {file.name} cannot be read" in run(project).suites["s"]["gates"][1]["reason"]
+    for lost in ("s.anchor-*.jsonl", "s.*.jsonl"):  # then the cases of the approved run, too
+        for each in folder.glob(lost):
+            each.unlink()
+        refused = project.run("--snapshot-update", without=WITH_SYRUPY)
+        assert refused.code == 1
+        assert "not approved: the anchor of f1 of " in refused.text
+        assert "(1.0000) cannot be used" in refused.text
+        assert "--llmeval-new-anchor" in refused.text
+        assert (folder / "s.scores.json").read_bytes() == before
+    anew = project.run("--snapshot-update", "--llmeval-new-anchor", without=WITH_SYRUPY)
+    assert anew.code == 0, anew.text
+    assert "discarded the anchor of f1 of " in anew.text
+    assert anchor(project) is None
 
 
 def two_metrics(project: "Project", first: int, second: int) -> None:
