@@ -18,7 +18,7 @@ from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
 ANSWERS, NOTED = 600, 100
 OVERLOOKED = (0.05, 0.15)
-SHARES = (0.01, 0.3)
+SHARES = (0.01, 0.03, 0.1, 0.3)
 NAMES = [f"a{number}" for number in range(ANSWERS)]
 
 

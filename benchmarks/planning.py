@@ -88,7 +88,7 @@ def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> f
 )
 def corrected(simulations: int, seed: int) -> Iterator[Row]:
     """A judge that is too mild, people on some cases: how often do intervals hold the mean of the people?"""
-    for size, labelled in rows(((200, 20), (200, 100), (1000, 50))):
+    for size, labelled in rows(((200, 20), (200, 50), (200, 100), (1000, 50), (1000, 200))):
         rng = np.random.default_rng([seed, size, labelled])
         bounds = np.concatenate([_judged(rng, size, labelled) for _ in range(simulations // CHUNK)], axis=2)
         covered = (bounds[:, 0] <= _PEOPLE) & (bounds[:, 1] >= _PEOPLE)
@@ -156,7 +156,7 @@ COMMITTED_SIZES = (50, 100, 200)
 )
 def commits(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm, where most answers stay what they were in the run before."""
-    for changed in rows((1.0, 0.1, 0.02)):
+    for changed in rows((1.0, 0.3, 0.1, 0.05, 0.02)):
         looks = {size: _history(size, 0.0, 1, 50, simulations, seed, changed) for size in COMMITTED_SIZES}
         single = share(_single(looks[200]).any(axis=0), 2)
         yield (f"{changed:.0%}", single, *(share(_weighed(each, 1)[-1]) for each in looks.values()))
@@ -260,7 +260,9 @@ _GATE = DropGate("score", 0.0)
 )
 def bridges(simulations: int, seed: int) -> Iterator[Row]:
     """A new judge that passes half of what the old one failed: verdicts on 300 answers, by how many are right."""
-    for compared, (before, now) in rows(product((5, 50, 300), ((0.8, 0.8), (0.8, 0.5)))):
+    for compared, (before, now) in rows(
+        product((5, 50, 300), ((0.8, 0.8), (0.8, 0.6), (0.8, 0.5), (0.5, 0.5), (0.5, 0.3)))
+    ):
         rng = np.random.default_rng([seed, compared, round(10 * before), round(10 * now)])
         outcomes = [bridged_outcomes(rng, compared, before, now) for _ in range(simulations)]
         safe = share((each[0] == "passed" for each in outcomes), 2)

@@ -220,7 +220,9 @@ def covers(found: MetricValue, true: float) -> bool:
 )
 def changed_answers(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage and width of the intervals of corrected scores when answers have changed since people labelled 40."""
-    for judge, parts in rows(product(("good", "bad", "likes changes"), ((0.2, 0.0), (0.5, 1.0)))):
+    for judge, parts in rows(
+        product(("good", "bad", "likes changes"), ((0.0, 0.0), (0.2, 0.0), (0.5, 0.0), (0.5, 1.0)))
+    ):
         rng = np.random.default_rng([seed, len(judge), *(round(10 * part) for part in parts)])
         done, alone = ([changed(each, parts, PICKED, rng) for _ in range(simulations)] for each in (judge, "none"))
         covered = share(covers(*each) for each in done)

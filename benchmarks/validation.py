@@ -16,6 +16,8 @@ from pytest_llmeval.evaluators.measures.confusion import rates_basis, share_basi
 
 _CASES = 200
 _SHARES = (0.3, 0.8)
+_JUDGES = ((0.7, 0.7), (0.7, 0.98), (0.9, 0.9), (0.98, 0.7), (0.98, 0.98))
+"""Rates of true positives and of true negatives."""
 _Z = 1.959964
 _HEADERS = (
     "tpr / tnr",
@@ -60,7 +62,7 @@ def _usual(sums: Sums) -> tuple[float, float]:
 @table("validation", "../benchmarks/calibration.md", _HEADERS, simulations=1000)
 def validation(simulations: int, seed: int) -> Iterator[Row]:
     """Yield a row for each judge and number of labels."""
-    for (tpr, tnr), labels in rows(product(((0.7, 0.98), (0.9, 0.9), (0.98, 0.98)), (20, 100))):
+    for (tpr, tnr), labels in rows(product(_JUDGES, (20, 40, 100))):
         rng = np.random.default_rng([seed, labels, round(100 * tpr), round(100 * tnr)])
         held: dict[str, list[bool]] = {"tpr": [], "balanced_accuracy": [], "usual": []}
         shares: dict[float, list[bool]] = {right: [] for right in _SHARES}
