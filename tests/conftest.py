@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np  # noqa: F401 (pytester forgets what a test imports first, and NumPy cannot be imported twice)
 import pytest
@@ -13,6 +13,9 @@ from hypothesis import settings
 from running import changed_at_start
 from strategies import as_one
 from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from pages import Browser
 
 # Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere. Before a
 # release, `--hypothesis-profile=long` looks for others.
@@ -100,3 +103,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Run the test in its own folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """Return a browser that stays open, for the tests of all pages."""
+    from pages import chromium
+
+    with chromium() as found:
+        yield found

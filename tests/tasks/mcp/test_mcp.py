@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +87,9 @@ async def in_sessions(server: McpServer) -> dict[str, Any]:
         with pytest.raises(PredictionError, match=r"tool wait: took longer than 0\.2 s"):
             await session.acall("wait")
         server.timeout = patience
-        with pytest.raises(PredictionError) as flooded:
-            await session.acall("flood")
-        found["flood"] = str(flooded.value)
-    if not server.url:
-        async with server(Case(id="three")) as session:
-            found["started anew"] = (await session.acall("status", {"order": 7})).text
+        if server.url:
+            with pytest.raises(PredictionError, match="wrote more than 200000 bytes"):
+                await session.acall("flood")
     return found
 
 
@@ -108,9 +106,6 @@ def test_one_server_of_a_run_is_shared_limited_and_leaves_nothing_behind(tmp_pat
     assert found["failed"].failed
     calls = [(each["name"], each["is_error"]) for each in found["calls"]]
     assert calls == [("refund", False), ("status", True), ("daemon", False)]
-    limit = "wrote more than 200000 bytes" if over_http else "wrote a line of more than 200000 bytes"
-    assert limit in found["flood"]
-    assert found.get("started anew", "paid") == "paid"
     assert not is_running(int(found["daemon"]))
 
 
@@ -128,6 +123,7 @@ for line in sys.stdin:
             "instructions": "Ask first.",
         },
         "tools/list": {"tools": tools},
+        "tools/call": {"content": [{"type": "text", "text": "x" * 1_000_000}]},
     }
     if "id" in request:
         method = request["method"]
@@ -166,6 +162,20 @@ def test_changed_tools_fail_a_test_and_the_command_with_the_same_diff(
     result = json.loads(capsys.readouterr().out)["result"]
     assert result["changed"] == ["instructions", "tool refund", "tool status"]
     assert result["diff"][:-1] == lines[:-1]
+
+
+def test_server_that_writes_too_long_a_line_is_started_anew_for_the_next_case(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text(PLAIN, encoding="utf-8")
+    server = McpServer([sys.executable, "plain.py"], folder=tmp_path, per="run", max_output=200_000)
+
+    async def sessions() -> Sequence[Mapping[str, Any]]:
+        async with server(Case(id="one")) as session:
+            with pytest.raises(PredictionError, match="wrote a line of more than 200000 bytes"):
+                await session.acall("refund")
+        async with server(Case(id="two")) as session:
+            return session.tools
+
+    assert [each["name"] for each in asyncio.run(sessions())] == ["refund"]
 
 
 RUN = """
