@@ -2,7 +2,6 @@
 
 import math
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,17 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, fingerprint, head_commit, origin_of
 from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError, SuiteError, fault_of
+from pytest_llmeval.core.errors import SuiteError, fault_of
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.places import OWN_FOLDER, WORKING_FOLDER, display_path
-from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.spec import PanelSpec
 from pytest_llmeval.reports.failures import returned_modes
@@ -45,8 +42,9 @@ from pytest_llmeval.run.stages import (
     Suites,
     SuiteVerdict,
     collect,
-    collected_records,
     extended,
+    iso_time,
+    persist,
 )
 from pytest_llmeval.scoring.usage import CascadeUse, Money, money_of, usage_report
 from pytest_llmeval.services.secrets import secret_values
@@ -101,11 +99,6 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     if failures:
         judged = structs.replace(judged, suites=[each for each, _ in reported])
     return Reported(judged, run, [*judged.verdicts, *failures], notes)
-
-
-def iso_time(run: RunRecord) -> str:
-    """Return when a run started, ISO 8601, UTC."""
-    return datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds")
 
 
 def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
@@ -349,21 +342,6 @@ def write_run(report: RunReport, paths: Sequence[Path], root: Path) -> WrittenRe
 
 REQUIRE_GATES = "--llmeval-require-gates"
 _LISTED = 5
-_LISTED_CASES = 3
-
-
-class Persisted(Struct, frozen=True):
-    """The outcome of writing the files of a run.
-
-    Attributes:
-        unwritten: Suites whose approved scores could not be written.
-        verdicts: On files that could not be written.
-        notes: Lines for people.
-    """
-
-    unwritten: frozenset[SuiteKey] = frozenset()
-    verdicts: Sequence[SuiteVerdict] = ()
-    notes: Sequence[str] = ()
 
 
 def finish_run(
@@ -403,144 +381,6 @@ def finish_run(
         shortfalls=list(_shortfalls(judged, run, terms, mode)),
     )
     return extended("reported", reported, scope)
-
-
-def persist(judged: Judged, scope: RunScope, *, recordings: "Recordings | None" = None) -> Persisted:
-    """Write everything that a run leaves behind, and remove the unfinished files of killed runs.
-
-    Args:
-        judged: The suites and the verdicts on them.
-        scope: The run.
-        recordings: Predictions; ``None`` if they are not recorded.
-    """
-    run, keeper = scope.run, scope.keeper
-    root = keeper.root or Path()
-    for file in {each.part.key.path for each in run.items.values()}:
-        remove_leftovers(Path(file).parent / OWN_FOLDER)
-    remove_leftovers(root / WORKING_FOLDER)
-    verdicts: list[SuiteVerdict] = [*keeper.settle(judged.suites, whole=not (run.broken or scope.terms.shard))]
-    unwritten = frozenset(key for key, _ in verdicts)
-    notes = []
-    for failed, line in (
-        *keeper.nothing_approved(judged.suites),
-        *_approve_failures(judged, keeper),
-        *_note_history(judged, run, root, scope.stamp),
-        *record_predictions(judged, run, recordings),
-        *_record_judgements(judged, run, root, renews=scope.terms.judge == "refresh"),
-        *(_unrecorded(judged, root) if scope.terms.judge == "replay" else ()),
-    ):
-        notes.append(line)
-        if failed:
-            verdicts.append((SuiteKey("", failed), GateResult("recording", "failed", None, None, line)))
-    return Persisted(unwritten, verdicts, notes)
-
-
-def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str]]:
-    """Write the known failures of suites that approve them; say which known failures are fixed."""
-    from pytest_llmeval.baselines.runs import failures_file, mended, next_failures, write_failures
-
-    for each in judged.suites:
-        display = each.key.display_path
-        if keeper.mode.update and each.suite.approve.failures:
-            try:
-                following = next_failures(each.collected.known, each.records)
-                if write_failures(each.key, following, each.measured.contents):
-                    yield "", f"{display}: {counted(len(following), 'known failure')} approved"
-            except OSError as error:
-                yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
-        elif fixed := mended(each.collected.known, each.records):
-            listed = ", ".join(fixed[:_LISTED_CASES]) + (", ..." if len(fixed) > _LISTED_CASES else "")
-            yield "", f"{display}: {counted(len(fixed), 'known failure')} fixed: {listed}"
-
-
-def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:
-    """Write the line of each suite; as in the next two functions, yield what failed, or nothing, and a note."""
-    remembered = [each for each in judged.suites if each.snapshot.remembered]
-    if not remembered:
-        return
-    from pytest_llmeval.baselines.history import HISTORY, append_runs
-
-    try:
-        append_runs(root, remembered, time=iso_time(run), commit=stamp.commit)
-    except OSError as error:
-        yield "", f"run NOT noted in {error.filename or root / HISTORY}: {error.strerror}"  # a full disk names none
-
-
-def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> Iterator[tuple[str, str]]:
-    """Write the predictions of a run to its file, if any; yield what failed, or nothing, and a note."""
-    if recordings is None:
-        return
-    records = (record for of_suite in collected_records(run).values() for record in of_suite.values())
-    try:
-        left_out = recordings.update([row for record in records for row in record.recordings], _complete(judged))
-    except OSError as error:
-        yield "predictions", f"predictions not recorded in {recordings.path}: {error.strerror}"
-    except LlmevalError as error:
-        yield "predictions", f"predictions not recorded: {error}"
-    else:
-        for why, cases in (
-            ("no later run could read them", left_out.unreadable),
-            ("they have the value of a secret variable", left_out.secret),
-        ):
-            if cases:
-                listed = ", ".join(map(repr, cases[:_LISTED_CASES])) + (", ..." if len(cases) > _LISTED_CASES else "")
-                yield "", f"predictions NOT recorded, since {why}: {len(cases)} ({listed})"
-
-
-def _complete(judged: Judged) -> set[tuple[str, str]]:
-    """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
-    return {
-        (each.key.display_path, each.key.variant)
-        for each in judged.suites
-        if each.measured.ran == each.collected.total and not (each.key.test or each.measured.carried)
-    }
-
-
-def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
-    """Say for each file how many cases lack recorded verdicts, and how to record what is missing."""
-    from pytest_llmeval.judge.recordings import NOT_RECORDED, judgements_of
-
-    lacking: Counter[str] = Counter()
-    for each in judged.suites:
-        for record in each.records:
-            errors = [record.errors, *(observation.errored for observation in record.observations.values())]
-            lacking[each.key.path] += any(NOT_RECORDED in error for every in errors for error in every.values())
-    for path, count in lacking.items():
-        if count:
-            display, file = (shlex.quote(display_path(each, root)) for each in (Path(path), judgements_of(Path(path))))
-            lack = f"{counted(count, 'case')} {'lacks' if count == 1 else 'lack'} recorded verdicts"
-            yield "", f"replay: {lack}: pytest --llmeval {display} --llmeval-judge=record, then commit {file}"
-
-
-def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bool) -> Iterator[tuple[str, str]]:
-    """Write the judgements that the run used.
-
-    ``refresh`` forgets those of whole suites that the run did not use, but not the verdicts of cases that lack a score.
-    """
-    for path, count, fault in run.judgements.write(_lacking(judged) if renews else {}):
-        display = display_path(path, root)
-        if fault:
-            yield display, f"judgements not recorded: {fault}"
-        elif count:
-            yield "", f"{counted(count, 'judgement')} recorded in {display}"
-
-
-def _lacking(judged: Judged) -> dict[Path, set[str]]:
-    """Return the suite files of which all cases ran, with the cases that lack a score."""
-    lacking: dict[Path, set[str]] = {}
-    partial = {
-        each.suite.path for each in judged.suites if each.measured.ran != each.collected.total or each.measured.carried
-    }
-    for each in judged.suites:
-        if each.suite.path not in partial:
-            cases = lacking.setdefault(each.suite.path, set())
-            cases |= {record.id for record in each.records if _lacks(record)}
-    return lacking
-
-
-def _lacks(record: CaseRecord) -> bool:
-    """Return whether a case has no score, or not all of them, because something failed or it did not run."""
-    return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
 
 
 def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotMode) -> Iterator[str]:

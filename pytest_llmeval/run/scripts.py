@@ -272,7 +272,7 @@ def _judged(run: RunRecord, suites: _OneSuite) -> "Judged":
 
 def _write(judged: "Judged", run: RunRecord, recordings: "Recordings | None") -> None:
     """Write the predictions of a run; warn of what could not be written."""
-    from pytest_llmeval.run.finishing import record_predictions
+    from pytest_llmeval.run.stages import record_predictions
 
     for _, note in record_predictions(judged, run, recordings):
         warnings.warn(note, stacklevel=2)
