@@ -186,7 +186,7 @@ def _ragas() -> Iterator[tuple[dict[str, Any], list[Any]]]:
 
 
 def _deepeval() -> Iterator[tuple[dict[str, Any], list[Any]]]:
-    for text in [*TEXTS, *more_texts(330)]:
+    for text in [*TEXTS, *more_texts(380)]:
         yield {"ExactMatchMetric": text}, _own(text)
     for pattern in ("foo", "", ".", r"\d+", "[a-z ]+", r"\S+", "foo|5", "(?i)FOO", r"[\s\S]*", r"\w+", "é", "日本語"):
         yield {"PatternMatchMetric": pattern}, _own("foo")
