@@ -296,6 +296,11 @@ class Evaluator(QuestionDefaults, ABC):
     asserts: ClassVar[bool] = False
     """Whether the members of its metric families are assertions: one below 1 fails its case without any limit."""
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether its options are rules, and a case that breaks one fails without any limit."""
+        return False
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         _convert_old_flags(cls)

@@ -486,7 +486,8 @@ class ControllerHooks:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
         hints = self._run.loader.hints()
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not (self._run.record.selected or hints):
+        known = self._run.record.selected or self._run.record.deselected or hints
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not known:
             hints = [nothing_to_run(session.config)]
         self._run.notes += hints
 

@@ -167,7 +167,7 @@ def print_summary(
     report: RunReport | None,
     notes: Sequence[str],
     written: Sequence[Path],
-    rerun: str = "",
+    rerun: Sequence[str] = (),
 ) -> None:
     """Print the summary.
 
@@ -176,7 +176,7 @@ def print_summary(
         report: The run; ``None`` if nothing could run.
         notes: Lines about what could not be judged or written.
         written: Report files.
-        rerun: What failed, as an argument of pytest.
+        rerun: What failed, as arguments of pytest.
     """
     if AGENT in reporter.config.getoption("llmeval_report"):
         from pytest_llmeval.reports.terminal import agent_lines

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 
 _CONFTEST = "conftest.py"
+_RERUN = 3
+"""Failed suites that the command after a run names."""
 
 
 def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Shard") -> None:
@@ -291,12 +293,12 @@ class Run:
                 yield item.nodeid
 
     @property
-    def rerun(self) -> str:
-        """The first suite that failed, or the test over it, as an argument of pytest; empty if none failed."""
+    def rerun(self) -> Sequence[str]:
+        """The first suites that failed, or the tests over them, as arguments of pytest; empty if none failed."""
         if self.finished is None:
-            return ""
+            return ()
         suites = zip(self.finished.judged.suites, self.finished.report.suites, strict=True)
-        return next((judged.key.runs for judged, suite in suites if suite.failed), "")
+        return list(dict.fromkeys(judged.key.runs for judged, suite in suites if suite.failed))[:_RERUN]
 
     def suites(self, session: pytest.Session) -> Suites:
         """Return the suites of the run."""

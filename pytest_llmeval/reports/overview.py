@@ -10,7 +10,16 @@ from typing import NamedTuple, get_args
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, metric_cells
 from pytest_llmeval.core.wording import counted, interval, number, padded, printable, seconds, width_of
 from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, GateResult, SnapshotVerdict
-from pytest_llmeval.reports.form import OUTCOMES, Changes, RunReport, StopReport, SuiteReport, count_text, gated_metrics
+from pytest_llmeval.reports.form import (
+    OUTCOMES,
+    CaseReport,
+    Changes,
+    RunReport,
+    StopReport,
+    SuiteReport,
+    count_text,
+    gated_metrics,
+)
 from pytest_llmeval.reports.tables import Line, TextTable
 from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
 from pytest_llmeval.services.background import Snapshot
@@ -147,15 +156,38 @@ def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
         return
     for metric in [] if gate.cause else gated_metrics([gate.gate]):
         sign = -1 if metric in suite.lower_is_better else 1
-        scores = {case.id: score for case in suite.cases if (score := case.metrics.get(metric)) is not None}
-        best = max(scores.values(), key=lambda score: sign * score, default=None)
-        worst = sorted((case for case in scores if scores[case] != best), key=lambda case: sign * scores[case])
-        if worst:
-            yield f"  worst cases: {', '.join(f'{case} {number(scores[case])}' for case in worst[:_WORST])}"
+        scores = _scores(suite.cases, metric)
+        yield from _worst(scores, sign, _failing(suite, gate))
         groups = [] if " by " in gate.gate else list(_groups(suite, metric, scores))
         if len({value for value, _, _ in groups}) > 1:
             value, cases, name = min(groups, key=lambda each: (sign * each[0], -each[1]))
             yield f"  worst group: {name} {number(value)} ({counted(cases, 'case')})"
+
+
+def fall_lines(suite: SuiteReport, verdict: SnapshotVerdict) -> Iterator[str]:
+    """Yield the worst cases by a metric that is worse than approved."""
+    if verdict.outcome == "failed":
+        sign = -1 if verdict.metric in suite.lower_is_better else 1
+        yield from _worst(_scores(suite.cases, verdict.metric), sign, suite.cases)
+
+
+def _scores(cases: Sequence[CaseReport], metric: str) -> dict[str, float]:
+    return {case.id: score for case in cases if (score := case.metrics.get(metric)) is not None}
+
+
+def _worst(scores: Mapping[str, float], sign: int, among: Sequence[CaseReport]) -> Iterator[str]:
+    best = max(scores.values(), key=lambda score: sign * score, default=None)
+    below = (case.id for case in among if scores.get(case.id, best) != best)
+    worst = sorted(below, key=lambda case: sign * scores[case])
+    if worst:
+        yield f"  worst cases: {', '.join(f'{case} {number(scores[case])}' for case in worst[:_WORST])}"
+
+
+def _failing(suite: SuiteReport, gate: GateResult) -> Sequence[CaseReport]:
+    """Return the cases of the groups that failed a gate by label; all, if the gate has none."""
+    _, _, label = gate.gate.rpartition(" by ")
+    names = {name for name in suite.groups.get(label, {}) if f" {name}: " in gate.reason}
+    return [case for case in suite.cases if case.labels.get(label) in names] or suite.cases
 
 
 def _groups(suite: SuiteReport, metric: str, scores: Mapping[str, float]) -> Iterator[tuple[float, int, str]]:

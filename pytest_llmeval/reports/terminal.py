@@ -22,6 +22,7 @@ from pytest_llmeval.reports.overview import (
     cause_lines,
     change_lines,
     cluster_lines,
+    fall_lines,
     group_table,
     legend,
     listed_metrics,
@@ -77,7 +78,7 @@ def _in_per_cent(table: FilledTable) -> FilledTable:
     return structs.replace(table, rows=rows)
 
 
-def render(report: RunReport, *, verbosity: int, width: int, rerun: str = "") -> Iterator[Line]:
+def render(report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str] = ()) -> Iterator[Line]:
     """Yield the lines of the summary.
 
     Args:
@@ -85,14 +86,18 @@ def render(report: RunReport, *, verbosity: int, width: int, rerun: str = "") ->
         verbosity: Below 0: gates and snapshots that do not pass. 0 a line for each suite, and what failed. 1:
             the tables of all suites. Above 1: everything.
         width: Of the terminal, in columns.
-        rerun: What failed, as an argument of pytest; empty if that is not known.
+        rerun: What failed, as arguments of pytest; empty if that is not known.
     """
     if verbosity < 0:
         for suite in report.suites:
-            yield from (gate_line(each, suite) for each in suite.gates if each.outcome == "failed")
+            for gate in suite.gates:
+                if gate.outcome == "failed":
+                    yield gate_line(gate, suite)
+                    yield from (Line(printable(each)) for each in cause_lines(suite, gate))
             yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
             yield from not_judged(suite, f"{suite.suite}: ")
         yield from _affected(report, least=1)
+        yield from _next_command(rerun)
         return
     width = min(width, _READABLE)
     detailed = [each for each in report.suites if verbosity or each.failed]
@@ -110,10 +115,14 @@ def render(report: RunReport, *, verbosity: int, width: int, rerun: str = "") ->
     yield from (Line(printable(each), "yellow") for each in [uncalibrated_text(report.suites)] if each)
     yield from map(Line, money_lines(report.money))
     yield from _affected(report, least=2)
-    if detailed and rerun and not verbosity:
-        yield Line(f"next: pytest --llmeval {shlex.quote(rerun)} -v --llmeval-report=report.html")
+    yield from _next_command(() if verbosity else rerun)
     if report.suites:
         yield totals(report.suites)
+
+
+def _next_command(rerun: Sequence[str]) -> Iterator[Line]:
+    if rerun:
+        yield Line(f"next: pytest --llmeval {shlex.join(rerun)} -v --llmeval-report=report.html")
 
 
 def _suites(
@@ -291,7 +300,9 @@ def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
     verdicts = (
         suite.snapshot if everything else changed[: max(_CHANGES, sum(each.outcome == "failed" for each in changed))]
     )
-    yield from (_verdict(each) for each in verdicts)
+    for verdict in verdicts:
+        yield _verdict(verdict)
+        yield from (Line(printable(each)) for each in fall_lines(suite, verdict))
     if everything:
         return
     if more := len(changed) - len(verdicts):

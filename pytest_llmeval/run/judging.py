@@ -154,13 +154,17 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
         )
 
 
+def _has_failed(suite: JudgedSuite) -> bool:
+    return any(case.outcome in ("failed", "errored") for case in suite.result.cases)
+
+
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     """Yield lines about suites that pass with any scores, or not as their files say."""
     toothless = (
         f"{each.key.display_path}: {each.suite.cannot_fail}"
         for each in suites
-        # A Python test has assertions of its own.
-        if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite))
+        # A Python test has assertions of its own. What failed in this run could fail.
+        if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite) or _has_failed(each))
     )
     yield from dict.fromkeys(toothless)
     yield from dict.fromkeys(note for each in suites for note in _former_words(each))

@@ -247,7 +247,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     @property
     def can_fail(self) -> bool:
         """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
-        if self.thresholds or self.gates:
+        if self.thresholds or self.gates or any(each.has_rules for each in self.evaluators.values()):
             return True
         return self.checked or any(case.thresholds for case in self.cases)
 

@@ -45,12 +45,14 @@ def test_a_good_suite_gets_one_line_and_exit_code_0(capsys: pytest.CaptureFixtur
         ("gates: [f1 >= 0.5]\n", False),
         ("gates: [{metric: f1, max_drop: 0.1}]\n", False),
         ("cases: [{id: a, thresholds: {f1: 1}}]\n", False),
+        ("evaluators: [tools: {forbidden: [refund]}]\n", False),
     ],
 )
 def test_a_suite_in_which_nothing_can_fail_is_warned_of(
     capsys: pytest.CaptureFixture[str], limits: str, warned: bool
 ) -> None:
-    write("s.eval.yaml", "evaluators: [text]\n" + (limits if "cases" in limits else limits + "cases: [{id: a}]\n"))
+    keys = {"evaluators": "[text]", "cases": "[{id: a}]"}
+    write("s.eval.yaml", limits + "".join(f"{key}: {keys[key]}\n" for key in keys if key not in limits))
     code, lines, _ = validate(capsys, "s.eval.yaml")
     assert code == 0
     assert lines[0] == "s.eval.yaml: no fault in 1 case"

@@ -85,10 +85,11 @@ def test_gates_of_all_forms_are_judged_alike_with_and_without_workers(project: "
     }
 
 
-def test_quiet_output_names_the_failed_gate_only(project: "Project") -> None:
+def test_quiet_output_has_the_failed_gate_its_cases_and_the_next_command(project: "Project") -> None:
     project.suite("s.eval.yaml", HALF, gates=["f1 >= 0.9", "f1 >= 0.1"])
     ran = project.run("-q")
-    assert "gate FAILED  s: f1 >= 0.9  (f1 is 0.5000, expected >= 0.9)" in ran.text
+    assert "gate FAILED  s: f1 >= 0.9  (f1 is 0.5000, expected >= 0.9)\n  worst cases: " in ran.text
+    assert "\nnext: pytest --llmeval s.eval.yaml -v" in ran.text
     assert "gate PASSED" not in ran.text
     assert "scored" not in ran.text
     assert ran.counts == {"passed": 5, "failed": 1}

@@ -54,6 +54,13 @@ def test_selected_ids_of_any_script_run_under_xdist_too(capitals: "Project", wor
     }
 
 
+def test_a_folder_whose_cases_are_all_deselected_is_not_called_empty(capitals: "Project") -> None:
+    ran = capitals.run("-m", "nightly")
+    assert ran.code == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert "4 deselected" in ran.text
+    assert "llmeval init" not in ran.text
+
+
 def test_an_unknown_id_is_pytests_own_error(capitals: "Project") -> None:
     ran = capitals.run("capitals.eval.yaml::rome")
     assert ran.code == pytest.ExitCode.USAGE_ERROR

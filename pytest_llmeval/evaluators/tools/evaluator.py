@@ -125,6 +125,11 @@ class Tools(Evaluator):
         before = (self.before,) if isinstance(self.before, ApprovalRule) else self.before
         return ToolPolicies(before, self.says_did_not)
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether there are limits of calls, or policies."""
+        return bool(self._limits or self._policies)
+
     @cached_property
     def _schemas(self) -> ToolSchemas | None:
         if self.schemas_file is not None:
@@ -155,7 +160,7 @@ class Tools(Evaluator):
         metrics += [
             Metric(name, higher_is_better=False, high=None, signature=f"{ignored}v:{self.version}") for name in _COUNTS
         ]
-        if self._limits or self._policies:
+        if self.has_rules:
             options = [self.max_calls, self.forbidden, self.required]
             limits = options_digest([*options, self.before, self.says_did_not] if self._policies else options)
             metrics.append(Metric(_LIMITS, signature=f"{limits}{names}", averaged=True))
@@ -209,7 +214,7 @@ class Tools(Evaluator):
                 abstained += [_ACCURACY] if any(call.arguments is not None for call in expected) else []
             wrong = self._lines(expected, considered, pairing)
         faults = [f"tool_calls{call.fault}" for call in calls if call.fault]
-        if self._limits or self._policies:
+        if self.has_rules:
             unmet, undecided = self._policies.verdict(case, calls) if self._policies else PolicyVerdict((), ())
             unmet = [*self._limits.unmet(calls, considered), *unmet]
             counts["limits.met"] = 0 if unmet or undecided else 1
