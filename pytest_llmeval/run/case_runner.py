@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import ITSELF, MISSING, Case, Itself, NoAnswer
-from pytest_llmeval.core.errors import CutShortError, JudgeError, LlmevalError, PredictionError
+from pytest_llmeval.core.errors import CutShortError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import APPROVED
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.execute import (
@@ -24,7 +24,17 @@ from pytest_llmeval.run.execute import (
     is_xfail,
     skipped,
 )
-from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase, with_figures
+from pytest_llmeval.run.job import (
+    CaseAnswer,
+    EarlyCalls,
+    GivenTarget,
+    Job,
+    LoadedCase,
+    SuiteTarget,
+    SuiteTargets,
+    why_unanswered,
+    with_figures,
+)
 from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.services.background import Activity, Background, OwnThread, Snapshot, together
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -34,14 +44,10 @@ if TYPE_CHECKING:
 
     from pytest_llmeval.baselines.files import ApprovedAnswers
     from pytest_llmeval.baselines.runs import KnownFailures
-    from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.judge.judges import OwnJudge, SuiteJudges
     from pytest_llmeval.run.answering import Answering, Prefetch
-    from pytest_llmeval.services.retrying import RunCalls
-    from pytest_llmeval.suite.systems import ModelSystem
     from pytest_llmeval.targets.python import Target
     from pytest_llmeval.targets.recordings import Recordings
-    from pytest_llmeval.targets.spec import BatchTarget
 
 _WIDEST_WINDOW = 1_000
 """Every case of the window is considered again with each portion of it that has run."""
@@ -53,10 +59,6 @@ _FAR = 8
 _TURNS_TO_START = 3
 """Turns of the event loop until a next case has called its target; scored before, a case would hold it up."""
 
-_NO_TARGET: Final = (
-    "no prediction and no target: add 'prediction' to the case or 'target' to the suite, or define llmeval_target in "
-    "a conftest.py"
-)
 _NOT_CALLED: Final = (
     "no prediction, and llmeval score calls no target: record predictions by pytest --llmeval "
     "--llmeval-predictions=FILE, and score them by --predictions FILE"
@@ -229,7 +231,7 @@ class CaseRunner:
     def _replayed(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
         """Return the recorded answers to a case, or why there are none."""
         if self.recordings is None:
-            none = CaseAnswer(loaded.case, PredictionError(_unanswerable(loaded.suite) or _NOT_CALLED))
+            none = CaseAnswer(loaded.case, PredictionError(why_unanswered(loaded.suite) or _NOT_CALLED))
             return [none] * loaded.suite.repeats.times
         jobs = self.jobs(loaded, FromFixtures(), EarlyCalls())
         return [answer for job in jobs if isinstance(answer := self.answering.at_once(job), CaseAnswer)]
@@ -435,13 +437,6 @@ class CaseRunner:
                 self.recordings.close()
 
 
-def _unanswerable(suite: Suite) -> str:
-    """Return why nobody answers the cases of a suite that have no prediction; empty if somebody does."""
-    if suite.system and suite.target is None and suite.model is None:
-        return f"the system {suite.system!r} has no prediction for this case"
-    return _NO_TARGET if suite.model is None and (suite.target is None or suite.target.is_for_fixture) else ""
-
-
 @dataclass(frozen=True)
 class OpponentJobs:
     """Who else must answer a case.
@@ -485,109 +480,3 @@ class OpponentJobs:
         if isinstance(answer, NoAnswer):
             return answer
         return structs.replace(job, loaded=structs.replace(job.loaded, case=job.case.answered(answer)), judge=None)
-
-
-@dataclass
-class SuiteTargets:
-    """The targets of a process.
-
-    Attributes:
-        background: Closes connections and processes in the end.
-        calls: Of the run.
-        slow_down: Called when a model is asked too often.
-    """
-
-    background: Background
-    calls: "RunCalls"
-    slow_down: Callable[[], None] = lambda: None
-    _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = field(default_factory=dict)
-
-    def load(self, suite: Suite) -> "Target | BatchTarget":
-        """Return the target of a suite.
-
-        Raises:
-            PredictionError: The suite has none, or it cannot be loaded.
-        """
-        if reason := _unanswerable(suite):
-            raise PredictionError(reason)
-        if suite.place not in self._targets:
-            try:
-                self._targets[suite.place] = self._connect(suite)
-            except PredictionError as error:
-                self._targets[suite.place] = error
-        target = self._targets[suite.place]
-        if isinstance(target, PredictionError):
-            raise target
-        return target
-
-    def _connect(self, suite: Suite) -> "Target | BatchTarget":
-        if suite.model is not None:
-            return self._connect_model(suite.model)
-        spec = suite.target
-        assert spec is not None
-        if spec.python is not None:
-            return suite.called(spec.python)
-        from pytest_llmeval.targets.python import network_target
-
-        target = network_target(spec, suite.path.parent, self.calls)
-        self.background.closing.append(target.aclose)
-        return target
-
-    def _connect_model(self, model: "ModelSystem") -> "Target":
-        from pytest_llmeval.judge.clients import connect
-
-        client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
-        self.background.closing.append(client.aclose)
-        return ModelTarget(model, client).answer
-
-
-@dataclass(frozen=True)
-class SuiteTarget:
-    """Implements `pytest_llmeval.run.job.TargetSource` by the target that a suite names."""
-
-    targets: SuiteTargets
-    suite: Suite
-
-    def load(self) -> "Target | BatchTarget":
-        """Return the target.
-
-        Raises:
-            PredictionError: There is none.
-        """
-        return self.targets.load(self.suite)
-
-
-class ModelTarget:
-    """Answers inputs by a model: the text as ``answer``, and what it took as ``usage``."""
-
-    def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
-        self.system = system
-        from pytest_llmeval.judge.service import price_of
-
-        self.client = client
-        self._price = price_of(system.spec)
-
-    async def answer(self, value: Any) -> dict[str, Any]:
-        """Return the prediction for an input.
-
-        Raises:
-            PredictionError: The model gave no reply, or the input lacks something that a prompt names.
-        """
-        spec = self.system.spec
-        messages = tuple(self.system.messages(value))
-        from pytest_llmeval.judge.contract import JudgeRequest
-        from pytest_llmeval.judge.service import cost_usd
-
-        try:
-            reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
-        except JudgeError as error:
-            raise PredictionError(str(error)) from None
-        usage = {
-            "input_tokens": reply.usage.input_tokens,
-            "output_tokens": reply.usage.output_tokens,
-            "cost_usd": cost_usd(self._price, reply.usage),
-        }
-        return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
-
-    # Waits between attempts are not the model's: the exchange of each request is timed.
-    answer.clocks_itself = True  # type: ignore[attr-defined]  # functions take attributes

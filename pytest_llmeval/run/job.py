@@ -1,23 +1,28 @@
-"""The job of answering a case, the answer, and what that took: seconds, tokens and money."""
+"""The job of answering a case, the answer, what that took (seconds, tokens, money), and the targets that answer."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from pytest_llmeval.core.case import MISSING, Case, Itself, NoAnswer, Parts, PredictionParts
 from pytest_llmeval.core.codec import LARGEST, is_finite_number
-from pytest_llmeval.core.errors import LlmevalError, PredictionError, price_hint
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, price_hint
 from pytest_llmeval.core.results import AnswerOrigin, JudgeCall, JudgingShown, TargetUsage
 from pytest_llmeval.scoring.usage import UsageEvaluator, usage_of
+from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.judges import JudgeAccess, UserAccess
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
+    from pytest_llmeval.services.retrying import RunCalls
+    from pytest_llmeval.suite.systems import ModelSystem
     from pytest_llmeval.targets.python import Target, World
     from pytest_llmeval.targets.spec import BatchTarget
 
@@ -287,3 +292,122 @@ def unknown_figures(figures: Mapping[str, float | None]) -> dict[str, str]:
     """Say why the figures that a prediction should tell are unknown; the latency of an old recording may be."""
     unknown = [name for name in _UNKNOWN if name in figures and figures[name] is None]
     return {name: f"{_UNKNOWN[name]}{price_hint() if name == 'target_cost_usd' else ''}" for name in unknown}
+
+
+_NO_TARGET: Final = (
+    "no prediction and no target: add 'prediction' to the case or 'target' to the suite, or define llmeval_target in "
+    "a conftest.py"
+)
+
+
+def why_unanswered(suite: Suite) -> str:
+    """Return why nobody answers the cases of a suite that have no prediction; empty if somebody does."""
+    if suite.system and suite.target is None and suite.model is None:
+        return f"the system {suite.system!r} has no prediction for this case"
+    return _NO_TARGET if suite.model is None and (suite.target is None or suite.target.is_for_fixture) else ""
+
+
+@dataclass
+class SuiteTargets:
+    """The targets of a process.
+
+    Attributes:
+        background: Closes connections and processes in the end.
+        calls: Of the run.
+        slow_down: Called when a model is asked too often.
+    """
+
+    background: Background
+    calls: "RunCalls"
+    slow_down: Callable[[], None] = lambda: None
+    _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = field(default_factory=dict)
+
+    def load(self, suite: Suite) -> "Target | BatchTarget":
+        """Return the target of a suite.
+
+        Raises:
+            PredictionError: The suite has none, or it cannot be loaded.
+        """
+        if reason := why_unanswered(suite):
+            raise PredictionError(reason)
+        if suite.place not in self._targets:
+            try:
+                self._targets[suite.place] = self._connect(suite)
+            except PredictionError as error:
+                self._targets[suite.place] = error
+        target = self._targets[suite.place]
+        if isinstance(target, PredictionError):
+            raise target
+        return target
+
+    def _connect(self, suite: Suite) -> "Target | BatchTarget":
+        if suite.model is not None:
+            return self._connect_model(suite.model)
+        spec = suite.target
+        assert spec is not None
+        if spec.python is not None:
+            return suite.called(spec.python)
+        from pytest_llmeval.targets.python import network_target
+
+        target = network_target(spec, suite.path.parent, self.calls)
+        self.background.closing.append(target.aclose)
+        return target
+
+    def _connect_model(self, model: "ModelSystem") -> "Target":
+        from pytest_llmeval.judge.clients import connect
+
+        client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
+        self.background.closing.append(client.aclose)
+        return ModelTarget(model, client).answer
+
+
+@dataclass(frozen=True)
+class SuiteTarget:
+    """Implements `pytest_llmeval.run.job.TargetSource` by the target that a suite names."""
+
+    targets: SuiteTargets
+    suite: Suite
+
+    def load(self) -> "Target | BatchTarget":
+        """Return the target.
+
+        Raises:
+            PredictionError: There is none.
+        """
+        return self.targets.load(self.suite)
+
+
+class ModelTarget:
+    """Answers inputs by a model: the text as ``answer``, and what it took as ``usage``."""
+
+    def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
+        self.system = system
+        from pytest_llmeval.judge.service import price_of
+
+        self.client = client
+        self._price = price_of(system.spec)
+
+    async def answer(self, value: Any) -> dict[str, Any]:
+        """Return the prediction for an input.
+
+        Raises:
+            PredictionError: The model gave no reply, or the input lacks something that a prompt names.
+        """
+        spec = self.system.spec
+        messages = tuple(self.system.messages(value))
+        from pytest_llmeval.judge.contract import JudgeRequest
+        from pytest_llmeval.judge.service import cost_usd
+
+        try:
+            reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
+        except JudgeError as error:
+            raise PredictionError(str(error)) from None
+        usage = {
+            "input_tokens": reply.usage.input_tokens,
+            "output_tokens": reply.usage.output_tokens,
+            "cost_usd": cost_usd(self._price, reply.usage),
+        }
+        return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
+
+    # Waits between attempts are not the model's: the exchange of each request is timed.
+    answer.clocks_itself = True  # type: ignore[attr-defined]  # functions take attributes
