@@ -177,7 +177,7 @@ def test_a_judge_of_a_fixture_needs_the_fixture(doctor: Doctor, tmp_path: Path) 
     assert "failing   judge fixture:words: no conftest.py above the suite defines the fixture judge_client\n" in text
     fixture = "import pytest\n@pytest.fixture\ndef judge_client():\n    return lambda request: 'yes'\n"
     (tmp_path / "conftest.py").write_text(fixture, encoding="utf-8")
-    assert doctor(plan="warm")[0] == 0
+    assert doctor()[0] == 0
 
 
 def test_a_missing_key_is_a_warning_where_all_verdicts_are_stored(doctor: Doctor, tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ def test_the_workflow_has_the_key_of_a_model_or_replays_and_says_which(init: Com
     steps = yaml.safe_load((shop / WORKFLOW).read_text(encoding="utf-8"))["jobs"]["evaluate"]["steps"]
     (step,) = [each for each in steps if each.get("name") == "Evaluate"]
     assert "env" not in step
-    assert "--llmeval-texts=all --llmeval-judge=replay --junit-xml" in step["run"]
+    assert "--llmeval-texts=all --llmeval-judge=replay $SELECTION --junit-xml" in step["run"]
 
 
 def test_claims_are_left_out_where_they_cannot_be_judged(init: Command, shop: Path) -> None:
@@ -325,7 +325,7 @@ def test_passages_of_the_file_reach_the_target_only_on_request(init: Command, sh
     assert "{'question': 'How long?', 'contexts': ['Refunds take 30 days.']}" in (shop / "asked.txt").read_text()
     suite = suite_of(shop, "q")
     assert suite["source"]["fields"]["input"] == {"question": "question", "contexts": "contexts"}
-    assert suite["gates"] == ["pass_rate >= 1", "faithfulness >= 0.8"]
+    assert suite["gates"] == ["pass_rate >= 1", "mean(faithfulness) >= 0.8"]
 
 
 @pytest.mark.parametrize(

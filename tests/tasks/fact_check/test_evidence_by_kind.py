@@ -295,7 +295,7 @@ def test_attributions_are_found_in_english_and_chinese(text: str, expected: list
 )
 def test_a_long_hostile_text_is_read_to_its_end(piece: str) -> None:
     """A pattern that tries every place anew would need minutes for one of these."""
-    text = (piece * 50_000)[:50_000]
+    text = (piece * 30_000)[:30_000]
     matcher = EvidenceMatcher()
     assert matcher.extract(f"{text}. According to the end.")
     assert matcher.explain(text, f"{text}1") is not None or matcher.explain(text, text) is not None
