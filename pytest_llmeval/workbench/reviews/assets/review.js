@@ -61,7 +61,7 @@ function choose(label) {
   draw();
 }
 
-/** Go on from an answer; one with a note or a mode is done. */
+/** Continue from an answer; one with a note or a mode is done. */
 function advance() {
   const entry = entriesOf(annotator)[place];
   if (entry && (entry.note || entry.modes?.length) && !(entry.done && !entry.unsent)) {
@@ -127,7 +127,7 @@ function itemView() {
       { class: "moves" },
       h("button", { type: "button", id: "back", disabled: place === 0, click: () => move(-1) }, "Back", h("kbd", { "aria-hidden": true }, "b")),
       h("button", { type: "button", id: "skip", "aria-pressed": String(Boolean(entry?.done && entry.label === null)), click: () => choose(null) }, "Skip", h("kbd", { "aria-hidden": true }, "s")),
-      DATA.modes ? h("button", { type: "button", id: "next", click: advance }, "Go on", h("kbd", { "aria-hidden": true }, "Enter")) : null,
+      DATA.modes ? h("button", { type: "button", id: "next", click: advance }, "Continue", h("kbd", { "aria-hidden": true }, "Enter")) : null,
       DATA.modes ? h("button", { type: "button", id: "manage", click: manage }, "Rename, merge, split", h("kbd", { "aria-hidden": true }, "e")) : null,
     ),
   ];
@@ -143,7 +143,7 @@ function endView() {
     h(
       "div",
       { class: "moves" },
-      open ? h("button", { type: "button", class: "main", click: () => { place = nextOpen(); draw(); } }, "Go on") : null,
+      open ? h("button", { type: "button", class: "main", click: () => { place = nextOpen(); draw(); } }, "Continue") : null,
       h("button", { type: "button", id: "back", click: () => move(-1) }, "Back", h("kbd", { "aria-hidden": true }, "b")),
     ),
   ];
