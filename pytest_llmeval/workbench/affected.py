@@ -471,7 +471,8 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope)
         fingerprint(judged.measured.statistics.text),
         dict(sorted(values.items())),
         dict(sorted(inputs.cases.items())),
-        any(use.origin == "recorded" for each in ran for use in each.target_usage),
+        any(use.origin == "recorded" for each in ran for use in each.target_usage)
+        or any(each.carried and each.selection is not None and each.selection.replayed for each in judged.records),
         usd if old is None else old.case_usd,
         (round(sum(each.duration_s for each in ran) / len(ran), 3) if ran else 0.0) if old is None else old.case_s,
     )

@@ -222,6 +222,21 @@ def test_a_kept_run_is_carried_without_an_approval(project: "Project", approved:
     assert "kept.llmeval: found something else" in project.run("--llmeval-affected=kept.llmeval").text
 
 
+@pytest.mark.usefixtures("approved")
+def test_answers_that_were_replayed_when_they_were_approved_are_asked_anew_even_if_carried_since(
+    project: "Project",
+) -> None:
+    recorded = ("--llmeval-affected=HEAD", "--llmeval-predictions=p.jsonl", "--snapshot-update", "a.eval.json")
+    for text in (AGENT.replace("prompts/", "./prompts/"), f"# replayed\n{AGENT}", None):  # the last run carries all
+        if text is not None:
+            project.write("agent.py", text)
+        project.run(*recorded)
+        git(project.path, "add", "-A")
+        git(project.path, "commit", "-qm", "m", "--allow-empty")
+    causes = project.run("--llmeval-affected=HEAD", "a.eval.json").suites["a"]["affected"]["causes"]
+    assert causes == {"the approved run replayed recorded answers, and this run would ask": 6}
+
+
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "bulk": {"target": {"python": "agent:answer"}, "mode": "bulk"},
     "repeats": {"target": {"python": "agent:answer"}, "repeats": 2},
