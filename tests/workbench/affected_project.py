@@ -289,6 +289,6 @@ STEPS: Mapping[str, tuple[Callable[[Path], object], str]] = {
     "rename": (rename, ""),
     "merge": (on_a_branch(edit("templates/reply.txt"), edit("style/style.md"), rebases=False), ""),
     "rebase": (on_a_branch(edit("prompts/even.md"), edit("README.md"), rebases=True), "filled"),
-    "tool": (edit("app/tool.py", "def use(value):\n    return 'x'\ndef old"), ""),
+    "tool": (lambda root: write(root, {"app/tool.py": "def use(value):\n    return value.title()\n"}), ""),
 }
 """Kind of a commit to the change, and the suite of which more cases run than have changed, since files decide."""
