@@ -225,7 +225,7 @@ def _mcnemar(before: Array, after: Array, *, mid_p: bool) -> Array:
 
 @table(
     "comparisons",
-    "calibration.md",
+    "statistics.md",
     ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10"),
     simulations=SIMULATIONS,
 )
@@ -264,7 +264,7 @@ def detectable(simulations: int, seed: int) -> Iterator[Row]:
         yield (world.name, size, replace(mean(drops), value=drop), share(found, 2))
 
 
-@table("shares", "calibration.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))
+@table("shares", "statistics.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))
 def shares(_simulations: int, _seed: int) -> Iterator[Row]:
     """Coverage of Wilson's interval, computed without simulation."""
     for cases in (10, 30, 100, 1000):
@@ -307,7 +307,7 @@ VALUES = (
 
 @table(
     "values",
-    "calibration.md",
+    "statistics.md",
     ("metric", "cases", "coverage", "plain percentiles"),
     simulations=SIMULATIONS,
 )
@@ -331,7 +331,7 @@ def values(simulations: int, seed: int) -> Iterator[Row]:
         yield (name, size, share(inside), share(plain))
 
 
-@table("families", "calibration.md", ("gates", "share"), simulations=1_000)
+@table("families", "statistics.md", ("gates", "share"), simulations=1_000)
 def families(simulations: int, seed: int) -> Iterator[Row]:
     """How a gate fares next to 19 clean ones: a drop of 5 points of a bounded score of 200 cases."""
     worse = simulate(WORLDS[1], 200, 0.05, simulations, seed).p_values
@@ -344,7 +344,7 @@ def families(simulations: int, seed: int) -> Iterator[Row]:
 
 @table(
     "projects",
-    "calibration.md",
+    "statistics.md",
     ("files", "red, each a family", "red, one family", "drop found, each a family", "drop found, one family"),
     simulations=1_000,
 )

@@ -213,7 +213,7 @@ POLICIES: tuple[tuple[str, Callable[[Array, Array], bool], int], ...] = (
 
 @table(
     "luck",
-    "calibration.md",
+    "statistics.md",
     ("approved", "first run alarms", "60th run alarms", "histories with an alarm"),
     simulations=400,
 )

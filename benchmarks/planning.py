@@ -25,7 +25,7 @@ Array = np.ndarray
 
 @table(
     "plans",
-    "calibration.md",
+    "statistics.md",
     ("drop", "repeats", "true variances: cases", "found", "pilots: cases on average", "found"),
     simulations=100,
 )
@@ -120,7 +120,7 @@ WATCHED_DROPS = {50: 0.2, 100: 0.15, 200: 0.1, 1000: 0.05}
 
 @table(
     "anytime",
-    "calibration.md",
+    "statistics.md",
     ("cases", "true drop", "begins with run", "single test", "anytime: 1 run", "3 runs", "10 runs"),
     simulations=400,
 )
@@ -133,7 +133,7 @@ def anytime(simulations: int, seed: int) -> Iterator[Row]:
         yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
 
 
-@table("watched", "calibration.md", ("cases", "single tests", "anytime"), simulations=400)
+@table("watched", "statistics.md", ("cases", "single tests", "anytime"), simulations=400)
 def watched(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm."""
     for size in rows((50, 100, 200, 1000)):

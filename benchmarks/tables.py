@@ -7,7 +7,7 @@ page and code disagree. Tests do the same.
 To add a table, decorate a function in a module of `MODULES`, put both markers into the page (``<!-- table NAME -->``
 and ``<!-- end of table -->``), and run the command::
 
-    @table("few", "calibration.md", ("runs", "false alarms"), simulations=400)
+    @table("few", "statistics.md", ("runs", "false alarms"), simulations=400)
     def few(simulations: int, seed: int) -> Iterator[Row]:
         for size in rows((20, 50)):
             rng = np.random.default_rng([seed, size])
