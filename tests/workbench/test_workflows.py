@@ -188,9 +188,9 @@ def test_the_pipeline_of_gitlab_compares_and_keeps_a_baseline(tmp_path: Path, to
     assert GITLAB["artifacts"]["reports"] == {"junit": "eval-reports/junit.xml"}
 
 
-def test_the_documentation_shows_the_workflow_that_is_written() -> None:
+def test_the_documentation_leads_to_the_workflow_that_is_written() -> None:
     page = (ROOT / "docs" / "pull-requests.md").read_text(encoding="utf-8")
-    assert f"```yaml\n{(TEMPLATES / 'github.yml').read_text(encoding='utf-8')}```" in page
+    assert f"/blob/main/{(TEMPLATES / 'github.yml').relative_to(ROOT).as_posix()})" in page
 
 
 def test_both_hosts_run_the_suites_in_the_same_way() -> None:
