@@ -550,7 +550,7 @@ def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> Text
 
 
 _LEGEND = {
-    "undefined": "no score: no value whatever is answered",
+    "undefined": "no score: no answer to the case could have one",
     "errored": "errors: could not be measured",
 }
 """Counts of cases to what their column says."""

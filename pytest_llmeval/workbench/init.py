@@ -79,6 +79,7 @@ def _init(options: Namespace) -> int:
             say([_done(folder, step)])
         if rag is not None and rag.judge is not None:
             say([_judge_in_ci(rag, host)])
+        say([f"note     {each.name}: the workflow runs only {_SUITES}" for each in sorted(folder.glob("*.eval.yaml"))])
     except OSError as error:
         raise LlmevalError(f"{error.filename or folder}: not written: {error.strerror}") from None
     where = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "

@@ -124,6 +124,7 @@ def test_files_that_exist_are_left(init: Init, tmp_path: Path) -> None:
         "tests/evals/first.eval.yaml": "mine",
         "tests/evals/conftest.py": "mine = 1\n",
         ".github/workflows/evals.yml": "mine",
+        "mine.eval.yaml": "mine",
         "my_app.py": APP,
         "pytest.ini": "[pytest]\n",
     }
@@ -134,6 +135,7 @@ def test_files_that_exist_are_left(init: Init, tmp_path: Path) -> None:
     assert {name: text for name, text in files(tmp_path).items() if name != ".gitignore"} == before
     assert "left     pyproject.toml: pytest reads its settings from pytest.ini" in lines
     assert "left     tests/evals/conftest.py: it exists" in lines
+    assert "note     mine.eval.yaml: the workflow runs only tests/evals" in lines
 
 
 @pytest.mark.parametrize(
