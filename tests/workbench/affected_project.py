@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -168,15 +168,15 @@ def answers(root: Path) -> dict[str, object]:
     return out
 
 
-def chosen(root: Path, since: str) -> dict[str, str]:
-    """Return case to why it runs, empty where it does not."""
+def chosen(root: Path, since: str, suite: str = "*") -> dict[str, str]:
+    """Return case to why it runs, empty where it does not, of one suite or all."""
     suites = Checkout(root, {})
     chooser = choose_affected(suites, ChoiceTerms(since))
-    return dict(_chosen(chooser, suites, root))
+    return dict(_chosen(chooser, suites, sorted(root.glob(f"{suite}.eval.json"))))
 
 
-def _chosen(chooser: AffectedCases, suites: Checkout, root: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted(root.glob("*.eval.json")):
+def _chosen(chooser: AffectedCases, suites: Checkout, paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    for path in paths:
         suite = suites.read(path)
         choices = chooser.choose(SuiteKey(str(path), path.name), suite)
         yield from ((f"{path.name}::{case.id}", choices[case.id].selection.cause) for case in suite.cases)
