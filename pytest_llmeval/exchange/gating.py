@@ -322,7 +322,7 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     failed = [_sentence(each) for each in refused if each not in unmeasured]
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
     open_ = [_sentence(each) for each in verdicts if each.outcome in ("undecided", "not_judged") or each in unmeasured]
-    open_ += [f"{counted(errored, 'case')} errored, so nothing is known of their scores"] if errored else []
+    open_ += [f"no score: {counted(errored, 'case')} errored"] if errored else []
     by_proof, notes, few = _of_arms(finished, options)
     open_ += [*missing, *few, *finished.shortfalls]
     approved = options.approve

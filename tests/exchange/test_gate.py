@@ -69,7 +69,7 @@ def test_errors_never_score(capsys: pytest.CaptureFixture[str]) -> None:
     data = verdict(capsys, written("new.jsonl", limited), "--baseline", old)
     assert (data["verdict"], data["exit_code"], data["errored"]) == ("undecided", 2, 1)
     assert data["suites"][0]["metrics"]["accuracy"]["value"] == 36 / 39
-    assert data["why"] == ["1 case errored, so nothing is known of their scores"]
+    assert data["why"] == ["no score: 1 case errored"]
     worse = [*BAD[:-1], {"case": "c39", "error": "rate limit"}]
     assert verdict(capsys, written("worse.jsonl", worse), "--baseline", old)["verdict"] == "failed"
 
