@@ -17,6 +17,7 @@ from pytest_llmeval.gates.statistics.inference import (
     held_interval,
     held_tails,
     holm_of_tested,
+    span,
     witnessed_tail,
 )
 from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
@@ -43,7 +44,7 @@ class Difference:
         baseline_cases: Cases of the baseline.
         higher_is_better: The metric's direction.
         detectable: The smallest true difference that such a comparison finds in 80 of 100 runs, by normal theory;
-            ``None`` if the results of no case differ, so that the scatter is unknown.
+            ``None`` if the results of no case differ, or if the range of the metric is smaller.
         notes: What to keep in mind when reading the numbers.
         errored: Cases that errored in either run, and so are not among `cases`.
     """
@@ -268,7 +269,8 @@ def _difference(
         interval = held_interval(data, metric, bootstrap.interval(confidence), confidence)
         low, high = agreeing(interval, tails, 0.0, (1 - confidence) / 2)
         p_value = two_sided(min(tails))
-        detectable = detectable_shift(bootstrap.deviation, confidence, units=data.units) or None
+        shift, reach = detectable_shift(bootstrap.deviation, confidence, units=data.units), span(metric)
+        detectable = shift if shift and (reach is None or shift <= reach) else None
     return Difference(
         data.value,
         data.baseline,

@@ -122,6 +122,12 @@ def test_a_single_case_has_a_difference_but_no_interval() -> None:
     assert "only 1 case, too few to rely on the interval" in found.notes
 
 
+def test_a_difference_beyond_the_range_of_a_metric_is_not_detectable() -> None:
+    found = compare(run([0.0, 1.0, 1.0]), run([1.0, 0.0, 1.0])).metrics["score"]
+    assert found.p_value is not None
+    assert found.detectable is None
+
+
 def labels_of(wrong: int, guess: str, size: int = 120) -> Result:
     """Score a classifier of three labels that gives one answer to its first cases."""
     cases = []
