@@ -165,7 +165,7 @@ s.eval.yaml:17:5  gates[1]: found neither min nor max, expected at least one of 
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
 s.eval.yaml:19:18  source.format: found the text 'jsnol'{expected_name("jsnol", default_registry().sources)}
 s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton' (did you mean 'prediction'?), \
-expected one of prediction, prediction_file, expected_file, expected, thresholds and 7 more
+expected one of prediction, prediction_file, expected_file, expected, thresholds and 8 more
 s.eval.yaml:22:5  cases[1]: found the number 5, expected a mapping"""
 
 
