@@ -146,7 +146,7 @@ def _verdicts(
         settings,
         measured.suite.metrics,
         deciding=deciding_labels(measured.suite),
-        gated=_gated(measured),
+        gated=_gated(measured, blindly=settings.yields),
         warn_unused=mode.warn_unused,
         display_path=measured.key.display_path,
     )
@@ -225,11 +225,11 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     return labels
 
 
-def _gated(measured: MeasuredSuite) -> Callable[[str], bool]:
+def _gated(measured: MeasuredSuite, *, blindly: bool) -> Callable[[str], bool]:
     """Return what says whether a gate decides on the fall of a metric.
 
-    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or
-    that could not have found such a fall.
+    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or,
+    unless it decides blindly, that could not have found such a fall.
     """
     gated = [gate for gate in measured.suite.regressions if gate.by is None and gate.statistic == "value"]
 
@@ -237,7 +237,7 @@ def _gated(measured: MeasuredSuite) -> Callable[[str], bool]:
         gates = [gate for gate in gated if gate.metric == metric]
         if not gates or _left_out(measured, metric):
             return False
-        return any(each.could_find for gate in gates for each in gate.examine(measured.pairing).examined)
+        return blindly or any(each.could_find for gate in gates for each in gate.examine(measured.pairing).examined)
 
     return decides
 

@@ -136,6 +136,10 @@ def test_results_are_approved_and_compared(capsys: pytest.CaptureFixture[str]) -
     assert gate(new) == 0
     assert gate(written("bad.jsonl", BAD)) == 1
     assert "accuracy fell 0.9000 -> 0.4000" in capsys.readouterr().out
+    passing = next(number for number, row in enumerate(GOOD) if row["score"] == 1)
+    unlucky = [{**row, "score": 0.0} if number == passing else row for number, row in enumerate(GOOD)]
+    assert gate(written("unlucky.jsonl", unlucky)) == 0  # the question is whether a drop is significant
+    assert "not significant: accuracy" in capsys.readouterr().out
 
 
 def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
