@@ -35,10 +35,16 @@ MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 
 
 @cache
+def tree_of(module: str) -> ast.Module:
+    """Return a module as Python parses it."""
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@cache
 def imported(module: str) -> frozenset[str]:
     """Return every imported module, at the top, inside functions and for type checkers alike."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -109,8 +115,8 @@ def test_a_module_is_short() -> None:
 def test_a_name_means_one_thing() -> None:
     """Of classes and types, tasks aside: they have vocabularies of their own."""
     places: dict[str, list[str]] = {}
-    for module, path in MODULES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body if not module.startswith("tasks/") else ():
+    for module in MODULES:
+        for node in tree_of(module).body if not module.startswith("tasks/") else ():
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(module)
             elif isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
@@ -161,9 +167,9 @@ def test_texts_are_cut_in_one_place() -> None:
     """By `excerpt` and `quotation`, which escape control characters and have one mark for what is left out."""
     places = {
         f"{module}:{node.lineno}"
-        for module, path in MODULES.items()
+        for module in MODULES
         if module != "core/wording.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(module))
         if isinstance(node, ast.expr) and cuts_a_text(node)
     }
     assert places == set()
@@ -217,8 +223,8 @@ def defined_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
 def test_a_name_says_what_a_thing_is() -> None:
     places = [
         f"{module}:{line} {name}"
-        for module, path in MODULES.items()
-        for name, line in defined_names(ast.parse(path.read_text(encoding="utf-8")))
+        for module in MODULES
+        for name, line in defined_names(tree_of(module))
         if name.strip("_").lower() in WHAT_HAPPENED - PUBLISHED.get(module, set())
     ]
     assert places == []
@@ -260,5 +266,5 @@ def test_a_falsy_number_is_a_value_and_never_replaced_by_a_default() -> None:
         "_MOST: int = 5\na = b or 5\nc = b or -1.5\nd = b or _MOST\ne = b or 0\nf = b or True\ng = b or ()"
     )
     assert [each.partition(" ")[0] for each in defaults_by_or({"x": sample})] == ["x:2:", "x:3:", "x:4:"]
-    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+    trees = {name: tree_of(name) for name in MODULES}
     assert list(defaults_by_or(trees)) == []

@@ -54,6 +54,9 @@ Question: {{ input }}
 WORDS = ("first line\nsecond line", "b", "c\n\nd", "猫")
 
 
+SELDOM = [pytest.param(kind, marks=pytest.mark.release) for kind in ("jsonl", "json")]
+
+
 def write(project: "Project", kind: str) -> None:
     project.write("conftest.py", CONFTEST)
     project.write(
@@ -82,7 +85,7 @@ def files(project: "Project") -> list[Path]:
     return [each for each in found if each.is_file() and each.suffix != ".pyc"]
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
+@pytest.mark.parametrize("kind", ["csv", *SELDOM])
 def test_a_checkout_with_other_line_ends_is_judged_as_it_was(
     project: "Project", monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -69,6 +69,6 @@ def test_nothing_is_said_of_runs_that_are_quiet_cut_short_or_without_cases() -> 
 
 def test_workers_for_a_handful_of_recorded_answers_are_advised_against_but_not_with_q(capitals: "Project") -> None:
     advice = "this run is faster without -n: its tests took"
-    assert advice in capitals.run("-n2").text
-    assert advice not in capitals.run("-n2", "-q").text
+    assert advice in capitals.run(workers=2).text
+    assert advice not in capitals.run("-q", workers=2).text
     assert advice not in capitals.run().text

@@ -77,10 +77,12 @@ def by_pyright(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]
     return found
 
 
+@pytest.mark.release
 def test_a_user_with_strict_pyright_sees_no_error(by_pyright: list[dict[str, Any]]) -> None:
     assert [each["message"] for each in by_pyright if Path(each["file"]).name == "view.py"] == []
 
 
+@pytest.mark.release
 def test_pyright_would_see_a_wrong_type_and_a_misspelt_key(by_pyright: list[dict[str, Any]]) -> None:
     found = [each["message"] for each in by_pyright if Path(each["file"]).name == "wrong.py"]
     assert len(found) == 3
@@ -88,6 +90,7 @@ def test_pyright_would_see_a_wrong_type_and_a_misspelt_key(by_pyright: list[dict
     assert any('No parameter named "snapshoot"' in each for each in found)
 
 
+@pytest.mark.release
 def test_calls_and_names_in_the_documentation_have_the_right_types(by_pyright: list[dict[str, Any]]) -> None:
     rules = {"reportArgumentType", "reportAttributeAccessIssue", "reportCallIssue", "reportIndexIssue"}
     found = [each for each in by_pyright if each.get("rule") in rules and Path(each["file"]).name == "page.py"]

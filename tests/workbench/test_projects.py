@@ -90,6 +90,7 @@ def write(folder: Path, **files: str) -> None:
             0,
             "questions: 2 of 3 gates not evaluated: judges are off",
             id="flat layout",
+            marks=pytest.mark.release,
         ),
         pytest.param(
             {"src/shop_bot/__init__.py": APP, "pyproject.toml": PROJECT.replace("NAME", "shop-bot")},

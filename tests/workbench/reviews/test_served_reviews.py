@@ -162,6 +162,7 @@ def test_a_label_that_is_not_saved_says_so_and_stays(browser: Browser, server: L
     assert [each.label for each in read_labels([(tmp_path / "labels.jsonl", "")])] == [4, 5]
 
 
+@pytest.mark.release
 @pytest.mark.skipif(resource is None, reason="needs limits of processes")
 def test_a_hundred_notes_by_keyboard_in_two_windows_over_a_full_disk_and_a_reload(
     browser: Browser, tmp_path: Path
