@@ -9,9 +9,9 @@ from functools import cached_property
 from html import escape
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.console import amount, count, say, share, write_text
+from pytest_llmeval.cli.console import CommandResult, amount, count, say, share, write_text
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import PASS_RATE
@@ -73,16 +73,33 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_power, code_of_faults=2)
 
 
-def _power(options: Namespace) -> int:
+def _power(options: Namespace) -> CommandResult:
     suite = open_noted(options.suite)
     planned = _planned(options, suite)
-    say([f"{suite.name} ({options.suite}): {_size(suite)}"])
-    for each in planned:
-        say(_lines(each, suite, options.drop))
+    lines = [f"{suite.name} ({options.suite}): {_size(suite)}"]
+    lines += (line for each in planned for line in _lines(each, suite, options.drop))
     if options.plot:
         plans = {each.name: each.plan for each in planned if each.plan is not None}
         write_text(options.plot, _svg(plans, len(suite.cases), suite.repeats.times))
-    return 0
+    plans_data = [_plan_data(each, suite, options.drop) for each in planned]
+    size = {"cases": len(suite.cases), "repeats": suite.repeats.times}
+    return CommandResult(0, {"suite": suite.name, **size, "plans": plans_data}, lines)
+
+
+def _plan_data(planned: "Planned", suite: "Suite", drops: Sequence[float] | None) -> dict[str, Any]:
+    """Return a plan as data: the drop that is found in 80 of 100 runs, and for others the chance and the cases."""
+    plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
+    data: dict[str, Any] = {"metric": planned.name, "basis": planned.basis, "detectable": None, "drops": []}
+    if plan is not None and plan.spread.of_case(times):
+        sizes = [each for each in drops or _usual(plan) if each <= plan.room]
+        chances = ((each, plan.chance(each, cases, times), plan.cases(each, times)) for each in sizes)
+        data["drops"] = [dict(zip(("drop", "chance", "cases"), each, strict=True)) for each in chances]
+        data["detectable"] = plan.detectable(cases, times)
+    return data
+
+
+def _usual(plan: "Plan") -> list[float]:
+    return [plan.allowed + each for each in _DROPS]
 
 
 def _planned(options: Namespace, suite: "Suite") -> "list[Planned]":
@@ -131,7 +148,7 @@ def _lines(planned: "Planned", suite: "Suite", drops: Sequence[float] | None) ->
     yield f"{_detectable(plan, plan.detectable(cases, times))} ({test})"
     tried = [times] if plan.spread.within is None else sorted({*_REPEATS, times})
     rows = []
-    for size in drops or [plan.allowed + each for each in _DROPS]:
+    for size in drops or _usual(plan):
         chances = [each.chance(size, cases, times) for each in _within(plan)]
         if size > plan.room:
             rows.append((limit(size), *["impossible"] * len(chances), "", *[""] * len(tried)))
@@ -357,42 +374,49 @@ class RepeatedScores:
         return RunPairing(runs[0], runs[1], {"recorded": self.evaluator})
 
 
-def _prove(options: Namespace) -> int:
+def _prove(options: Namespace) -> CommandResult:
     from pytest_llmeval.reports.json import read_report
 
     if len(options.runs) < _RUNS:
         raise LlmevalError("found one run, expected two or more of the same version, with nothing changed in between")
     reports = [read_report(each).suites for each in options.runs]
     known = {(each.path, each.suite): each for each in reports[0]}
-    proven = False
+    suites: list[dict[str, Any]] = []
+    lines: list[str] = []
     for key, first in known.items():
         runs = [each for report in reports for each in report if (each.path, each.suite) == key]
         if len(runs) < len(reports):
-            say([f"{first.suite} ({first.path}): in {len(runs)} of {len(reports)} runs only"])
+            lines.append(f"{first.suite} ({first.path}): in {len(runs)} of {len(reports)} runs only")
             continue
-        say(_proof_lines(runs, options))
-        proven = True
-    if not proven:
+        metrics = dict(_proofs(runs, options))
+        data = [{"metric": name, **proof} for name, (proof, _) in metrics.items()]
+        suites.append({"suite": first.suite, "path": first.path, "metrics": data})
+        lines.append(f"{first.suite} ({first.path}): {len(runs)} runs of the same version")
+        lines += (line for _, text in metrics.values() for line in ("", *text))
+    if not suites:
+        say(lines)
         raise LlmevalError("the runs have no suite in common")
-    return 0
+    return CommandResult(0, {"suites": suites}, lines)
 
 
-def _proof_lines(runs: "Sequence[SuiteReport]", options: Namespace) -> Iterator[str]:
+def _proofs(
+    runs: "Sequence[SuiteReport]", options: Namespace
+) -> "Iterator[tuple[str, tuple[Mapping[str, Any], Sequence[str]]]]":
+    """Yield for each metric its name, what is found as data, and lines."""
     from pytest_llmeval.cli.reports import paired_scores
 
     pair = paired_scores(runs[-1], runs[0])
     names = pair.compared(options.metric)
     if unknown := set(options.metric or ()) - set(names):
         raise LlmevalError(unknown_name("metric", min(unknown), [*runs[0].metrics]))
-    first = runs[0]
-    yield f"{first.suite} ({first.path}): {len(runs)} runs of the same version"
     for name in names:
-        yield ""
         scores = _repeated(runs, name, options)
         if isinstance(scores, str):
-            yield f"{name}: {scores}"
+            yield name, ({"why": scores, "rows": []}, [f"{name}: {scores}"])
         else:
-            yield from _metric(scores, options)
+            rows = list(_proof_rows(scores, options))
+            mean = float(scores.scores.mean())
+            yield name, ({"cases": scores.scores.shape[1], "mean": mean, "rows": rows}, list(_metric(scores, rows)))
 
 
 def _repeated(runs: "Sequence[SuiteReport]", name: str, options: Namespace) -> RepeatedScores | str:
@@ -427,38 +451,50 @@ def _repeated(runs: "Sequence[SuiteReport]", name: str, options: Namespace) -> R
     return RepeatedScores(RecordedScores((name,), lower, ranges), scores, clusters, gate)
 
 
-def _metric(repeated: RepeatedScores, options: Namespace) -> Iterator[str]:
+def _proof_rows(repeated: RepeatedScores, options: Namespace) -> Iterator[dict[str, Any]]:
+    """Yield how often two runs differ: these runs, without a fall, and simulated ones of each fall that is possible."""
+    yield _counts(None, [*repeated.pairs()])
+    for fall in [0.0, *(options.fall or _FALLS)]:
+        if repeated.room is None or fall <= repeated.room:
+            yield _counts(fall, [*repeated.simulated(fall, options.simulations, options.seed)])
+        else:
+            yield _counts(fall, [])
+
+
+def _counts(fall: float | None, outcomes: "Sequence[tuple[bool, GateOutcome]]") -> dict[str, Any]:
+    return {
+        "fall": fall,
+        "compared": len(outcomes),
+        "worse": sum(worse for worse, _ in outcomes),
+        "red": sum(outcome == "failed" for _, outcome in outcomes),
+        "undecided": sum(outcome == "undecided" for _, outcome in outcomes),
+    }
+
+
+def _metric(repeated: RepeatedScores, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what is said about one metric."""
     from tabulate import tabulate
 
-    cases, times = repeated.scores.shape[1], options.simulations
-    pairs = [*repeated.pairs()]
-    rows = [("these runs", f"{len(pairs)} pairs", *_counts(pairs))]
-    falls = [0.0, *(options.fall or _FALLS)]
-    outcomes = {}
-    for fall in falls:
-        if repeated.room is not None and fall > repeated.room:
-            rows.append((f"fall of {limit(fall)}", "", f"impossible: {number(repeated.room)} at most", "", ""))
-            continue
-        outcomes[fall] = [*repeated.simulated(fall, times, options.seed)]
-        title = f"fall of {limit(fall)}" if fall else "nothing changed"
-        rows.append((title, f"{times} simulated", *_counts(outcomes[fall])))
+    cases, (these, *simulated) = repeated.scores.shape[1], rows
+    cells = [("these runs", f"{these['compared']} pairs", *_numbers(these))]
+    for row in simulated:
+        title = f"fall of {limit(row['fall'])}" if row["fall"] else "nothing changed"
+        if row["compared"]:
+            cells.append((title, f"{row['compared']} simulated", *_numbers(row)))
+        else:
+            cells.append((title, "", f"impossible: {number(repeated.room or 0.0)} at most", "", ""))
     yield f"{repeated.name}: {counted(cases, 'case')}, mean {number(float(repeated.scores.mean()))}"
     headers = ("", "", f"{_ANY} is red", f"{repeated.gate} is red", "cannot tell")
     align = ("left", "left", "right", "right", "right")
-    yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
-    if _SUSPECT * _red(pairs) > len(pairs):
+    yield from tabulate([headers, *cells], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
+    if _SUSPECT * these["red"] > these["compared"]:
         yield "these runs differ by more than noise seldom does: are they of one version?"
-    yield _sentence(cases, {fall: _red(each) for fall, each in outcomes.items()}, times)
+    red = {each["fall"]: each["red"] for each in simulated if each["compared"]}
+    yield _sentence(cases, red, simulated[0]["compared"])
 
 
-def _counts(outcomes: "Sequence[tuple[bool, GateOutcome]]") -> tuple[str, str, str]:
-    open_ = sum(outcome == "undecided" for _, outcome in outcomes)
-    return str(sum(worse for worse, _ in outcomes)), str(_red(outcomes)), str(open_)
-
-
-def _red(outcomes: "Sequence[tuple[bool, GateOutcome]]") -> int:
-    return sum(outcome == "failed" for _, outcome in outcomes)
+def _numbers(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return str(row["worse"]), str(row["red"]), str(row["undecided"])
 
 
 def _sentence(cases: int, red: dict[float, int], times: int) -> str:

@@ -73,6 +73,8 @@ def test_commands_with_a_result_give_it_as_data_and_print_it_as_lines_otherwise(
         "compare r.json --baseline r.json": (0, {"reports", "suites", "failed"}, "run r.json against baseline r.json"),
         "mutate cities.eval.yaml": (0, {"suites"}, "cities"),
         "gate r.json --gates f1>=0.4": (0, {"verdict", "suites"}, "passed"),
+        "power cities.eval.yaml --within 0 --between 1": (0, {"suite", "cases", "plans"}, "any metric"),
+        "prove r.json r.json": (0, {"suites"}, "all runs are equal"),
     }
     for line, (code, keys, text) in expected.items():
         assert main(["--json", *line.split()]) == code, line

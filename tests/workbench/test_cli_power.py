@@ -82,6 +82,10 @@ def test_repeats_show_what_more_of_them_bring(suite: str, capsys: pytest.Capture
     assert lines[5].split() == ["0.2", "0.4321", "#########", "99", "33", "10"]
     assert lines[6] == "twice the cases: 0.2215; twice the repeats: 0.2215"
     assert lines[7] == "cases and repeats pay alike, as long as a change moves all cases alike"
+    assert main(["--json", "power", suite, "--report", path, "--drop", "0.2", "--drop", "5"]) == 0
+    (plan,) = json.loads(capsys.readouterr().out)["result"]["plans"]
+    assert plan["detectable"] == pytest.approx(0.3132, abs=1e-4)
+    assert plan["drops"] == [{"drop": 0.2, "chance": pytest.approx(0.4321, abs=1e-4), "cases": 99}]
 
 
 def test_two_runs_with_repeats_tell_cases_from_repeats(suite: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """``llmeval prove``: how often a gate is wrong, by repeated runs."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,12 @@ def test_runs_of_one_version_tell_false_alarms_and_which_falls_are_found(
     *_, last = printed.splitlines()
     assert last.startswith("with your 40 cases and your noise, a fall of 0.05 in ")
     assert "of 0.6 in 100 of 100 pull requests is found; false alarms " in last
-    assert main(["prove", *runs, *FEW, *falls, "--metric", "right"]) == 0
-    assert capsys.readouterr().out == printed, "the same seed gives the same numbers"
+    assert main(["--json", "prove", *runs, *FEW, *falls, "--metric", "right"]) == 0
+    ((metric,),) = (each["metrics"] for each in json.loads(capsys.readouterr().out)["result"]["suites"])
+    found = {each["fall"]: [str(each[name]) for name in ("worse", "red", "undecided")] for each in metric["rows"]}
+    assert found.pop(5.0) == ["0"] * 3, "a fall that is impossible is not simulated"
+    kinds = {None: "these runs", 0.0: "nothing changed", 0.05: "fall of 0.05", 0.6: "fall of 0.6"}
+    assert found == {fall: rows[kind] for fall, kind in kinds.items()}, "the same seed gives the same numbers"
 
 
 def test_runs_of_two_versions_are_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
