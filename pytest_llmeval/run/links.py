@@ -372,7 +372,8 @@ class InWorld:
         factory = job.suite.called(spec.world, "world")
         # A plain target without a time limit runs in this thread, and its world with it.
         stays = spec.timeout is None and not inspect.iscoroutinefunction(target)
-        world = World(factory, job.case, self.thread.call if self.thread is not None and stays else None)
+        run = self.thread.call if self.thread is not None and stays else None
+        world = World(factory, job.suite.typed(job.case), run)
         return await within(world, lambda: ask(structs.replace(job, world=world)))
 
 
@@ -416,7 +417,7 @@ class AskTarget:
             ask = partial(ask, run=world.thread.call, can_be_left=True)
         elif self.thread is not None:
             ask = partial(ask, run=partial(self._run_in, self.thread))
-        bound = for_case(target if world is None else in_world(target, world.value), job.case)
+        bound = for_case(target if world is None else in_world(target, world.value), job.suite.typed(job.case))
         if spec is None or not spec.traces or job.case.conversation:
             return await ask(bound, value)
         from pytest_llmeval.targets.tracing import TracedCall

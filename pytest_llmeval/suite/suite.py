@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as case_replace
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -205,14 +205,23 @@ class Suite(SuiteKeys, frozen=True, dict=True):
             label: Reading.for_evaluator(each, self._read_by(label, each), self.parts, self.turns.get(label))
             for label, each in self.evaluators.items()
         }
-        converted = partial(_with_types, self.types)
         own = [label for label, each in self.evaluators.items() if self.types and is_of_users(each)]
-        return readings | {label: replace(readings[label], converted=converted) for label in own}
+        return readings | {label: replace(readings[label], converted=self.typed) for label in own}
 
     def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
         """Return what an evaluator reads in place of its own part: of a model, its text instead of text and usage."""
         whole = self.model is not None and evaluator.reads.part == WHOLE
         return self.on.get(label, "answer" if whole else None)
+
+    def typed(self, case: Case) -> Case:
+        """Return a case as users' code gets it: with objects of the declared types; what does not fit stays as it is.
+
+        A prediction is of the type that is declared for it, or else of the expectation's.
+        """
+        if not self.types:
+            return case
+        kinds = {**self.types, "prediction": self.types.get("prediction", self.types.get("expected"))}
+        return case_replace(case, **{part: _typed_part(kind, getattr(case, part)) for part, kind in kinds.items()})
 
     def parts_of(self, case: Case) -> Parts:
         """Return where the parts of a case's prediction are: a transcript has them under their names."""
@@ -280,15 +289,6 @@ class Suite(SuiteKeys, frozen=True, dict=True):
 def is_of_users(evaluator: Evaluator) -> bool:
     """Return whether an evaluator is a user's code."""
     return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
-
-
-def _with_types(types: Mapping[str, Any], case: Case) -> Case:
-    """Return a case with objects of the declared types; what does not fit its type stays as it is.
-
-    A prediction is of the type that is declared for it, or else of the expectation's.
-    """
-    kinds = {**types, "prediction": types.get("prediction", types.get("expected"))}
-    return case_replace(case, **{part: _typed_part(kind, getattr(case, part)) for part, kind in kinds.items()})
 
 
 def _typed_part(kind: Any, value: Any) -> Any:

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import is_dataclass
 from functools import lru_cache, partial
@@ -104,14 +104,14 @@ def typed_input(target: Callable[..., Any], value: Any, declared: Any = None) ->
     Args:
         target: The user's.
         value: The input.
-        declared: The type that the suite declares for inputs, for a target whose annotation says nothing; ``None`` for
-            none.
+        declared: The type that the suite declares for inputs, for a target whose annotation says nothing, or names that
+            type or a base of it; ``None`` for none.
 
     Raises:
         PredictionError: The input does not fit; the message names every place.
     """
-    kind = _input_type(target)
-    kind = declared if kind is Any else kind
+    named = _input_types(target)
+    kind = declared if any(_admits(each, declared) for each in named) else _model_of(named)
     if kind is None:
         return value
     from pytest_llmeval.data.files.validation import typed
@@ -137,21 +137,28 @@ def _of_target(read: Callable[[Callable[..., Any]], _T]) -> Callable[[Callable[.
 
 
 @_of_target
-def _input_type(target: Callable[..., Any]) -> Any:
-    """Return the model that an annotation names; `Any` where it says nothing, ``None`` where it says something else."""
+def _input_types(target: Callable[..., Any]) -> Sequence[Any]:
+    """Return the types that an annotation names, those of a union one by one; `Any` where it says nothing."""
     inner = target.func if isinstance(target, partial) else target
     called = inner if inspect.isroutine(inner) else getattr(inner, "__call__", inner)  # noqa: B004 (its annotations)
     name = next((each for each in _required(target) if each != "case"), None)
     try:
         kind = get_type_hints(called).get(name or "", Any)
     except Exception:  # noqa: BLE001 (annotations are users' code, and need not be importable)
-        return Any
+        return [Any]
     is_union = get_origin(kind) in (Union, UnionType)
-    members = [each for each in get_args(kind) if each is not NoneType] if is_union else [kind]
-    if members == [Any]:
-        return Any
-    models = [each for each in members if is_dataclass(each) or hasattr(each, "model_fields")]
-    return models[0] if len(members) == len(models) == 1 else None
+    return [each for each in get_args(kind) if each is not NoneType] if is_union else [kind]
+
+
+def _admits(named: Any, declared: Any) -> bool:
+    """Return whether an annotation takes objects of the declared type: it is that type, or one of its bases."""
+    return named is Any or named == declared or (isinstance(declared, type) and named in declared.__mro__)
+
+
+def _model_of(named: Sequence[Any]) -> Any:
+    """Return the only type that is named, if it is a model; else ``None``."""
+    models = [each for each in named if is_dataclass(each) or hasattr(each, "model_fields")]
+    return models[0] if len(named) == len(models) == 1 else None
 
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

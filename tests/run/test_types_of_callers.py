@@ -1,6 +1,7 @@
 """Declared types reach every caller: targets with and without annotations, and evaluators of users."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,13 +35,38 @@ def second(prefix: str, ask: Any) -> str:
     return prefix + ask.question
 
 
+def one_of_two(ask: Ask | str) -> str:
+    return ask if isinstance(ask, str) else ask.question
+
+
+def of_any_class(ask: object) -> str:
+    return ask.question if isinstance(ask, Ask) else "data"
+
+
+def of_a_base(ask: BaseModel) -> str:
+    return ask.question if isinstance(ask, Ask) else "data"
+
+
+def with_case(ask: Ask, case: ev.Case[Ask, str]) -> str:
+    return case.input.question if case.input == ask else "data"
+
+
 ROWS = [{"id": "a", "input": Ask(question="x"), "expected": "x"}, {"id": "b", "input": Ask(question="y")}]
 
 
-@pytest.mark.parametrize("target", [lambda ask: ask.question, bare, optional, partial(second, "")])
+@contextmanager
+def world(case: ev.Case[Ask, str]) -> Iterator[str]:
+    yield case.input.question
+
+
+TARGETS = (bare, optional, partial(second, ""), one_of_two, of_any_class, of_a_base, with_case)
+
+
+@pytest.mark.parametrize("target", [lambda ask: ask.question, *TARGETS])
 @pytest.mark.parametrize("cases", [ROWS, ev.cases([{"question": "x", "expected": "x"}], input=Ask)])
 def test_targets_get_objects(target: Callable[..., Any], cases: Any) -> None:
-    result = ev.suite("typed", cases=cases, evaluators=[ev.text(metrics=["exact_match"])]).run(target, progress=False)
+    suite = ev.suite("typed", cases=cases, evaluators=[ev.text(metrics=["exact_match"])], target={"world": world})
+    result = suite.run(target, progress=False)
     assert {case.outcome for case in result.cases} <= {"passed", "not_scored"}
     assert result.metrics["exact_match"].value == 1.0
 
