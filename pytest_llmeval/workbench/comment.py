@@ -209,7 +209,8 @@ def comment_text(
         sheet.fold_items(name, grouped_cases(failing_case(*each) for each in cases), lambda each: each.written(links))
     if changes is not None:
         sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
-        sheet.fold_table("Not significant", _CHANGED, changes.unclear, _changed)
+        alone = _ALONE if any(each.is_significant_alone for each in changes.unclear) else ""
+        sheet.fold_table("Not significant", _CHANGED, changes.unclear, _changed, note=alone)
         sheet.fold_items("Not compared", changes.notes, _item)
     cost = [row for suite in run.suites for row in _cost(suite, baseline)]
     sheet.fold_table("Cost by suite", _COST, cost, tuple)
@@ -217,6 +218,9 @@ def comment_text(
 
 
 _SIGNIFICANT = "Significant at the suite's confidence, by Holm's method over the metrics that it gates or names."
+_ALONE = (
+    "An interval without 0 is that of one metric alone; among all that are compared, the change is not significant."
+)
 _COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
 
 

@@ -26,6 +26,12 @@ class Change(NamedTuple):
     name: str
     change: MetricChange
 
+    @property
+    def is_significant_alone(self) -> bool:
+        """Whether the interval, which is not adjusted for the other metrics, excludes 0."""
+        low, high = self.change.low, self.change.high
+        return (low is not None and low > 0) or (high is not None and high < 0)
+
 
 class Regressed(NamedTuple):
     """A case that is worse than in the baseline, or that fails and has no counterpart there.

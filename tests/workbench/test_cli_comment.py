@@ -127,7 +127,9 @@ def test_metrics_that_did_not_move_are_part_of_the_family(commented: Commented, 
     for others, fell in ((0, "baseline: 1 declined"), (20, "baseline: 1 not significant")):
         write_run(tmp_path / "b.json", recorded_suite(scored(40, others)))
         write_run(tmp_path / "r.json", recorded_suite(scored(32, others)))
-        assert fell in commented("r.json", "--baseline", "b.json")
+        text = commented("r.json", "--baseline", "b.json")
+        assert fell in text
+        assert ("An interval without 0 is that of one metric alone" in text) == (others > 0)
 
 
 def test_numbers_without_end_do_not_make_a_comment_long(commented: Commented, tmp_path: Path) -> None:

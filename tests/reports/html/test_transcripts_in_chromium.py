@@ -151,9 +151,11 @@ def test_every_fold_is_reached_by_the_keyboard_and_assistive_software_finds_no_o
     folds = browser.run(
         "return [...document.querySelectorAll('summary')].filter((each) => each.checkVisibility()).length"
     )
-    reached = set()
+    reached: set[int] = set()
     browser.run("document.body.focus()")
     for _ in range(80):
+        if len(reached - {-1}) == folds:
+            break
         browser.press("TAB")
         reached.add(
             browser.run(
