@@ -253,6 +253,13 @@ def test_nothing_is_random_but_by_the_seed(tmp_path: Path) -> None:
     assert mutate_suite(suite, MUTATORS, seed=1).mutants == mutate_suite(suite, MUTATORS).mutants
 
 
+def test_a_text_in_a_part_has_the_mutants_of_a_text(tmp_path: Path) -> None:
+    parted = [{**each, "prediction": {"text": each["prediction"], "sources": []}} for each in ANSWERS]
+    found = survived(tmp_path, {**GOOD["words"], "parts": {"answer": "text"}, "cases": parted})
+    assert found.mutants == survived(tmp_path, GOOD["words"]).mutants
+    assert list(findings(found, 0.2)) == []
+
+
 def test_answers_that_fail_as_they_are_are_no_originals(tmp_path: Path) -> None:
     cases = [*ANSWERS, {"id": "bad", "input": "x", "expected": "y", "prediction": "z"}, {"id": "none", "input": "x"}]
     found = survived(tmp_path, {**GOOD["words"], "cases": cases})

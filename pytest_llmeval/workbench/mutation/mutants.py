@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import MISSING, Case, Parts, PredictionParts
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
 from pytest_llmeval.core.results import UNFAILED
 from pytest_llmeval.core.views import Mutator, Neighbours
@@ -122,7 +122,7 @@ class Mutation:
             self.left_out.append(
                 f"{len(cases) - len(answered)} of {counted(len(cases), 'case')} without a recorded answer"
             )
-        self.cases = self._sound([with_figures(each, suite.parts_of(each)) for each in answered], score_unjudged)
+        self.cases = self._sound([_with_parts(each, suite) for each in answered], score_unjudged)
 
     def _sound(self, cases: Sequence[Case], score: MutantScorer) -> list[Case]:
         """Score the recorded answers, and return the cases that pass: a wrong answer changed may be right."""
@@ -192,6 +192,15 @@ class Mutation:
         self.cases = [each for each in self.cases if each.id in sound]
         self.mutants = [each for each in self.mutants if each.case.id in sound]
         self.rewrites = [each for each in self.rewrites if each.case.id in sound]
+
+
+def _with_parts(case: Case, suite: Suite) -> Case:
+    """Return an answered case that knows where its parts are, also if they do not say what the answer took."""
+    parts = suite.parts_of(case)
+    known = with_figures(case, parts)
+    if known.origin is not None or parts == Parts():
+        return known
+    return replace(case, origin=PredictionParts(parts, case.prediction))
 
 
 def _scores_nothing(suite: Suite, original: Execution) -> bool:
