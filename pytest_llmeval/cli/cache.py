@@ -4,13 +4,13 @@ import json
 import math
 from argparse import ArgumentParser, Namespace
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.cli.console import amount, say
+from pytest_llmeval.cli.console import CommandResult, amount, say
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import MISSING
@@ -81,53 +81,71 @@ def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[ReplyStore
         yield replies
 
 
-def _stats(options: Namespace) -> int:
+def _stats(options: Namespace) -> CommandResult:
     from tabulate import tabulate
 
     groups: dict[tuple[str, str], list[StoredJudgement]] = defaultdict(list)
     with _opened(options) as cache:
         for entry in cache.entries():
             groups[entry.components["mode"], entry.components["model"]].append(entry)
-    rows = [(*(printable(each) for each in name), *_sums(entries)) for name, entries in sorted(groups.items())]
-    everything = [entry for entries in groups.values() for entry in entries]
+    sums = {name: _sums(entries) for name, entries in sorted(groups.items())}
+    everything = _sums([entry for entries in groups.values() for entry in entries])
+    rows = [(*map(printable, name), *_cells(each)) for name, each in sums.items()]
     if len(rows) > 1:
-        rows.append(("all", "", *_sums(everything)))
+        rows.append(("all", "", *_cells(everything)))
     names = ("mode", "model", "verdicts", "bytes", "input tokens", "output tokens", "USD")
-    if rows:
-        say(tabulate(rows, names, disable_numparse=True, colalign=("left", "left", *["right"] * 5)).split("\n"))
-    say([f"{options.cache}: {counted(len(everything), 'verdict')}, {options.cache.size()} bytes"])
-    return 0
+    align = ("left", "left", *["right"] * 5)
+    lines = tabulate(rows, names, disable_numparse=True, colalign=align).split("\n") if rows else []
+    verdicts = [{"mode": mode, "model": model, **each} for (mode, model), each in sums.items()]
+    data = {**everything, "bytes": options.cache.size(), "by_model": verdicts}
+    last = f"{options.cache}: {counted(everything['verdicts'], 'verdict')}, {data['bytes']} bytes"
+    return CommandResult(0, data, [*lines, last])
 
 
-def _sums(entries: "list[StoredJudgement]") -> tuple[str, ...]:
+def _sums(entries: "list[StoredJudgement]") -> dict[str, Any]:
+    """Count verdicts, bytes, tokens and cost; what no reply says is ``None``."""
     tokens = [(entry.usage.input_tokens, entry.usage.output_tokens) for entry in entries]
     costs = [entry.cost_usd for entry in entries if entry.cost_usd is not None]
     size = sum(len(entry.reply.encode("utf-8", "surrogatepass")) for entry in entries)
     spent = [[part for part in column if part is not None] for column in zip(*tokens, strict=True)]
-    counts = [str(sum(column)) if column else "n/a" for column in spent]
-    return str(len(entries)), str(size), *counts, f"{sum(costs):.6f}" if costs else "n/a"
+    read, written = (sum(column) if column else None for column in spent or ([], []))
+    cost = sum(costs) if costs else None
+    return {
+        "verdicts": len(entries),
+        "bytes": size,
+        "input_tokens": read,
+        "output_tokens": written,
+        "cost_usd": cost,
+    }
 
 
-def _prune(options: Namespace) -> int:
+def _cells(sums: Mapping[str, Any]) -> list[str]:
+    *counts, cost = sums.values()
+    return ["n/a" if each is None else str(each) for each in counts] + ["n/a" if cost is None else f"{cost:.6f}"]
+
+
+def _prune(options: Namespace) -> CommandResult:
     if options.older_than is None and options.model is None:
         options.refuse("choose what to delete: --older-than DAYS, --model PROVIDER:NAME, or both")
     older = None if options.older_than is None else options.older_than * _DAY_S
     with _opened(options) as cache:
         deleted = cache.prune(older, options.model)
-    say([f"{options.cache}: {counted(deleted, 'verdict')} deleted"])
-    return 0
+    return CommandResult(0, {"deleted": deleted}, [f"{options.cache}: {counted(deleted, 'verdict')} deleted"])
 
 
-def _verify(options: Namespace) -> int:
+def _verify(options: Namespace) -> CommandResult:
     with _opened(options) as cache:
         faults = cache.verify()
         good = sum(1 for _ in cache.entries())
-    say(f"{options.cache}: {fault}" for fault in faults)
-    say([f"{options.cache}: {counted(len(faults), 'fault') if faults else 'no fault'}, {counted(good, 'verdict')}"])
-    return 1 if faults else 0
+    lines = [
+        *map(str, faults),
+        f"{counted(len(faults), 'fault') if faults else 'no fault'}, {counted(good, 'verdict')}",
+    ]
+    data = {"verdicts": good, "damaged": [*map(str, faults)]}
+    return CommandResult(1 if faults else 0, data, [f"{options.cache}: {line}" for line in lines])
 
 
-def _export(options: Namespace) -> int:
+def _export(options: Namespace) -> CommandResult:
     if options.file.is_dir():
         raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
     if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache.path):
@@ -135,34 +153,35 @@ def _export(options: Namespace) -> int:
     with _opened(options) as cache:
         entries = list(cache.entries())
     write_judgements(options.file, entries)
-    say([f"{options.file}: {counted(len(entries), 'verdict')}"])
-    return 0
+    data = {"written": [str(options.file)], "verdicts": len(entries)}
+    return CommandResult(0, data, [f"{options.file}: {counted(len(entries), 'verdict')}"])
 
 
-def _import(options: Namespace) -> int:
+def _import(options: Namespace) -> CommandResult:
     if not options.file.exists():
         raise LlmevalError(f"found no file {options.file}, expected one with verdicts or scores")
     if options.file.suffix == ".jsonl":
         if options.suite is not None or options.model is not None:
             options.refuse("--suite and --model apply to a JSON file of scores, not to JSONL")
-        return _keep(options, list(Judgements.read(options.file).entries.values()))
+        data, line = _keep(options, list(Judgements.read(options.file).entries.values()))
+        return CommandResult(0, data, [line])
     if options.suite is None:
         options.refuse("a file of scores does not contain the questions: name the suite of the cases with --suite")
     return _import_scores(options)
 
 
-def _import_scores(options: Namespace) -> int:
+def _import_scores(options: Namespace) -> CommandResult:
     questions = _questions(options, options.suite)
     if len(questions.models) > 1:
         options.refuse(f"found a panel of judges, expected --model with one of them: {', '.join(questions.models)}")
     imported = import_scores(questions, ScoreFile.open(options.file).scores, options.file.name)
-    _keep(options, imported.entries)
+    data, *lines = _keep(options, imported.entries)
     if imported.ruled:
-        say([f"{counted(len(imported.ruled), 'score')} not needed: a rule decides the case"])
+        lines.append(f"{counted(len(imported.ruled), 'score')} not needed: a rule decides the case")
     if imported.without:
-        say([f"{counted(len(imported.without), 'case')} without a score: {', '.join(imported.without)}"])
+        lines.append(f"{counted(len(imported.without), 'case')} without a score: {', '.join(imported.without)}")
     say((f"{options.file}: {fault}" for fault in imported.faults), error=True)
-    return 1 if imported.faults else 0
+    return CommandResult(1 if imported.faults else 0, data | {"without": imported.without}, lines)
 
 
 def _questions(options: Namespace, path: Path) -> "SuiteQuestions":
@@ -173,17 +192,17 @@ def _questions(options: Namespace, path: Path) -> "SuiteQuestions":
         return suite_questions(path, options.model, cache.get)
 
 
-def _keep(options: Namespace, entries: "list[StoredJudgement]") -> int:
-    """Add verdicts; existing ones are kept, since they may come from a real judge."""
+def _keep(options: Namespace, entries: "list[StoredJudgement]") -> tuple[dict[str, Any], str]:
+    """Add verdicts, and return counts and a line; existing ones are kept, since they may come from a real judge."""
     with _opened(options, absent=True) as cache:
         new = [entry for entry in entries if cache.get(entry.key) is None]
         cache.put(new)
     old = len(entries) - len(new)
-    say([f"{options.cache}: {counted(len(new), 'verdict')} added" + (f", {old} there already" if old else "")])
-    return 0
+    line = f"{options.cache}: {counted(len(new), 'verdict')} added" + (f", {old} there already" if old else "")
+    return {"added": len(new), "present": old}, line
 
 
-def _explain(options: Namespace) -> int:
+def _explain(options: Namespace) -> CommandResult:
     path = Path(options.what)
     if path.suffix == ".jsonl" and path.is_file():
         return _show(sorted(Judgements.read(path).entries.values(), key=lambda entry: (entry.case, entry.key)))
@@ -200,20 +219,24 @@ def _explain(options: Namespace) -> int:
     return _show(sorted(entries, key=lambda entry: entry.key))
 
 
-def _show(entries: "Iterable[StoredJudgement]") -> int:
+def _show(entries: "Sequence[StoredJudgement]") -> CommandResult:
     from tabulate import tabulate
 
+    lines: list[str] = []
     for entry in entries:
         parts = dict(entry.components)
         texts = {f"text {name}": digest for name, digest in parts.pop("texts").items()}
         parameters = {f"parameter {name}": value for name, value in parts.pop("parameters").items()}
         rows = [(printable(name), printable(str(value))) for name, value in {**parts, **parameters, **texts}.items()]
-        say([f"{entry.key}, score {entry.score:g}, case {entry.case}"])
-        say([*tabulate([("", *row) for row in rows], tablefmt="plain", disable_numparse=True).split("\n"), ""])
-    return 0
+        lines.append(f"{entry.key}, score {entry.score:g}, case {entry.case}")
+        lines += [*tabulate([("", *row) for row in rows], tablefmt="plain", disable_numparse=True).split("\n"), ""]
+    known = [
+        {"key": each.key, "case": each.case, "score": each.score, "components": each.components} for each in entries
+    ]
+    return CommandResult(0, {"verdicts": known}, lines)
 
 
-def _explain_suite(options: Namespace, path: Path) -> int:
+def _explain_suite(options: Namespace, path: Path) -> CommandResult:
     from tabulate import tabulate
 
     questions = _questions(options, path)
@@ -221,13 +244,17 @@ def _explain_suite(options: Namespace, path: Path) -> int:
     if options.cache.exists():
         with _opened(options) as cache:
             cached = {each.question.key for each in questions.questions if cache.get(each.question.key) is not None}
-    rows, missing = [], []
+    rows, missing, known = [], [], []
     panel = len(questions.models) > 1
     for each in questions.questions:
         question = each.question
         recorded = questions.recordings.get(question.key) is not None
         stores = [name for name, has in (("recorded", recorded), ("cached", question.key in cached)) if has]
         juror = (question.juror.model,) if panel else ()
+        of_case = {"case": each.case.id, "system": each.system, "evaluator": each.evaluator}
+        known.append(
+            {**of_case, "judge": question.juror.model, "repeat": question.repeat, "key": question.key, "stored": stores}
+        )
         row = (
             _place(each.case.id, each.system),
             each.evaluator,
@@ -240,18 +267,17 @@ def _explain_suite(options: Namespace, path: Path) -> int:
         if not recorded:
             why = questions.recordings.nearest(question.case, question.components())
             missing.append(f"{_place(each.case.id, each.system)}: {why}")
-    if rows:
-        names = ("case", "evaluator", *(("judge",) if panel else ()), "mode", "repeat", "key", "stored")
-        say(tabulate(rows, names, disable_numparse=True).split("\n"))
-    if questions.recordings.entries:
-        say(missing)
-    say(f"{_place(*place)}: {why}" for place, why in questions.unknown.items())
+    names = ("case", "evaluator", *(("judge",) if panel else ()), "mode", "repeat", "key", "stored")
+    lines = tabulate(rows, names, disable_numparse=True).split("\n") if rows else []
+    lines += missing if questions.recordings.entries else []
+    unknown = {_place(*place): why for place, why in questions.unknown.items()}
+    lines += [f"{place}: {why}" for place, why in unknown.items()]
     for (*place, label), most in questions.later.items():
         more = f"up to {counted(most, 'question')} more of {label!r}"
-        say([f"{_place(*place)}: {more}, once the replies to these are stored"])
+        lines.append(f"{_place(*place)}: {more}, once the replies to these are stored")
     if not rows and not questions.unknown:
-        say([f"{path}: no question for a judge"])
-    return 0
+        lines.append(f"{path}: no question for a judge")
+    return CommandResult(0, {"questions": known, "unknown": unknown}, lines)
 
 
 def _place(case: str, system: str) -> str:

@@ -24,11 +24,13 @@ class CommandResult(NamedTuple):
         code: The exit code.
         data: For programs, as JSON data.
         lines: For people.
+        errors: For people, on standard error, after the lines.
     """
 
     code: int
     data: Mapping[str, Any]
     lines: Iterable[object] = ()
+    errors: Iterable[object] = ()
 
 
 @dataclass
@@ -61,6 +63,7 @@ def deliver(result: CommandResult, to: bool | Path | None) -> int:
         sys.stdout.write(f"{json.dumps(data, ensure_ascii=False, indent=1)}\n")
     else:
         say(result.lines, sources=True)
+    say(result.errors, error=True)
     if isinstance(to, Path):
         write_text(to, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
     return result.code

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.console import notes, say
+from pytest_llmeval.cli.console import CommandResult, notes, say
 from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, add_options
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
@@ -44,9 +44,9 @@ def add_merge(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_merge)
 
 
-def _merge(options: Namespace) -> int:
+def _merge(options: Namespace) -> CommandResult:
     from pytest_llmeval.baselines.runs import SnapshotMode
-    from pytest_llmeval.run.finishing import finish_run, write_run
+    from pytest_llmeval.run.finishing import finish_run
     from pytest_llmeval.run.merging import merge_shards
     from pytest_llmeval.run.stages import RunTerms
 
@@ -68,18 +68,26 @@ def _merge(options: Namespace) -> int:
     )
     mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
     finished = finish_run(run, terms, suites, mode, recordings=_recordings(ran, root))
+    result = _result(finished, options, root, _failed_elsewhere(run))
+    if not (run.items or result.code):
+        return result._replace(code=_NOTHING_RAN, errors=["found no results in any shard, expected some"])
+    return result
+
+
+def _result(
+    finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
+) -> CommandResult:
+    """Write the reports of a run; return its verdicts and their paths."""
+    from pytest_llmeval.reports.json import verdicts_of
+    from pytest_llmeval.run.finishing import write_run
+
     written, missing, notes = write_run(finished.report, options.report, root)
-    say(finished_lines(finished, options.verbose))
-    say(f"report written to {path}" for path in written)
-    say(notes)
-    lacking = [*finished.shortfalls, *_failed_elsewhere(run), *missing]
-    say((f"exit code 1: {each}" for each in lacking), error=True)
-    if lacking or finished.failed:
-        return 1
-    if not run.items:
-        say(["found no results in any shard, expected some"], error=True)
-        return _NOTHING_RAN
-    return 0
+    reports = (f"report written to {path}" for path in written)
+    why = [*finished.shortfalls, *lacking, *missing]
+    data = {"suites": verdicts_of(finished.report), "why": why, "written": [*map(str, written)]}
+    lines = [*head, *finished_lines(finished, options.verbose), *reports, *notes]
+    errors = [f"exit code 1: {each}" for each in why]
+    return CommandResult(1 if why or finished.failed else 0, data, lines, errors)
 
 
 def _files(path: Path) -> list[Path]:
@@ -178,10 +186,10 @@ def add_score(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_score)
 
 
-def _score(options: Namespace) -> int:
+def _score(options: Namespace) -> CommandResult:
     from pytest_llmeval.baselines.runs import SnapshotMode
     from pytest_llmeval.run.checkout import Checkout
-    from pytest_llmeval.run.finishing import finish_run, write_run
+    from pytest_llmeval.run.finishing import finish_run
     from pytest_llmeval.run.stages import RunTerms
 
     here, path = Path.cwd(), options.suite.resolve()
@@ -189,14 +197,7 @@ def _score(options: Namespace) -> int:
     run = _record(options, path, checkout)
     compares = any(each.suffix == ".html" for each in options.report)
     finished = finish_run(run, RunTerms(compares=compares), checkout, SnapshotMode())
-    written, missing, lines = write_run(finished.report, options.report, checkout.root)
-    say(_not_passed(finished.report))
-    say(finished_lines(finished, options.verbose))
-    say(f"report written to {each}" for each in written)
-    say(lines)
-    lacking = [*finished.shortfalls, *missing]
-    say((f"exit code 1: {each}" for each in lacking), error=True)
-    return 1 if lacking or finished.failed else 0
+    return _result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
 
 
 def _not_passed(report: "RunReport") -> Iterator[str]:

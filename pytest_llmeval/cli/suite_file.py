@@ -362,8 +362,7 @@ def add_cases(parser: ArgumentParser) -> None:
     add.set_defaults(run=_add)
 
 
-def _add(options: Namespace) -> int:
-
+def _add(options: Namespace) -> CommandResult:
     suite = open_suite(options.suite)
     trace, spans = _trace(options.file, options.trace)
     case = _case(options, trace, spans, suite)
@@ -371,13 +370,11 @@ def _add(options: Namespace) -> int:
     after = _appended(options.suite, before, case)
     if "\r\n" in before:
         after = after.replace("\r\n", "\n").replace("\n", "\r\n")
-    say(
-        difflib.unified_diff(
-            before.splitlines(), after.splitlines(), str(options.suite), str(options.suite), "", "", 2, ""
-        )
-    )
+    name = str(options.suite)
+    diff = [*difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, "", "", 2, "")]
+    data = {"case": case["id"], "diff": diff}
     if options.dry_run:
-        return 0
+        return CommandResult(0, {**data, "written": []}, diff)
     trace_file = options.suite.parent / _TRACES / f"{case['id']}.json"
     _make(trace_file.parent)
     write_text(trace_file, [_written(spans, secret_values(suite.secret_variables))])
@@ -386,8 +383,8 @@ def _add(options: Namespace) -> int:
     except SuiteError:
         trace_file.unlink()
         raise
-    say([f"{options.suite}: case {case['id']!r} added; its trace is kept in {trace_file}"])
-    return 0
+    lines = [*diff, f"{name}: case {case['id']!r} added; its trace is kept in {trace_file}"]
+    return CommandResult(0, {**data, "written": [name, str(trace_file)]}, lines)
 
 
 def _make(folder: Path) -> None:

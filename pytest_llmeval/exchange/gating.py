@@ -32,6 +32,7 @@ from pytest_llmeval.exchange.result_suites import (
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import Conclusion
+from pytest_llmeval.reports.json import verdicts_of
 from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import Reported, RunTerms
@@ -133,25 +134,9 @@ class GateVerdict(Struct, frozen=True):
 
     def data(self, code: int) -> dict[str, Any]:
         """Return the verdict as JSON data."""
-        suites = [
-            {
-                "suite": each.base_name,
-                "system": each.variant,
-                "cases": each.total,
-                "metrics": {
-                    name: {key: getattr(metric, key) for key in _METRIC} for name, metric in each.metrics.items()
-                },
-                "gates": [to_builtins(gate) for gate in each.gates],
-                "snapshot": [to_builtins(verdict) for verdict in each.snapshot],
-            }
-            for each in self.finished.report.suites
-        ]
         head = {"verdict": self.word, "exit_code": code, "why": list(self.why), "next": self.next_step}
         counts = {"errored": self.errored, "missing": list(self.missing), "notes": list(self.notes)}
-        return {**head, **counts, "cases": to_builtins(self.proofs), "suites": suites}
-
-
-_METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
+        return {**head, **counts, "cases": to_builtins(self.proofs), "suites": verdicts_of(self.finished.report)}
 
 
 def judge_results(

@@ -2,7 +2,6 @@
 
 import io
 import re
-import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -11,9 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_llmeval.cli.console import CommandResult, say
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, SuiteError, format_error
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
-from pytest_llmeval.core.wording import counted, printable
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import csv_lines, write_bytes, write_text
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.json import write_data
@@ -291,7 +291,7 @@ def add_mlflow(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_export)
 
 
-def _export(options: Namespace) -> int:
+def _export(options: Namespace) -> CommandResult:
     from pytest_llmeval.reports.json import read_report
 
     try:
@@ -303,16 +303,20 @@ def _export(options: Namespace) -> int:
     except SuiteError as error:
         raise LlmevalError(str(error)) from None
     page = _page(report)
+    runs: list[dict[str, str]] = []
+    lines: list[str] = []
     try:
         client = MlflowClient()
         known = client.get_experiment_by_name(options.experiment)
         experiment = client.create_experiment(options.experiment) if known is None else known.experiment_id
         for suite in report.suites:
             name = _log(client, experiment, report, suite, options.report, page)
-            sys.stdout.write(printable(f"{suite.suite}: run {name}") + "\n")
+            runs.append({"suite": suite.suite, "run": name})
+            lines.append(f"{suite.suite}: run {name}")
     except Exception as error:  # MLflow's own, and those of its stores
+        say(lines)
         raise LlmevalError(f"MLflow did not take the report: {Redactor().line(format_error(error))}") from error
-    return 0
+    return CommandResult(0, {"experiment": str(experiment), "runs": runs}, lines)
 
 
 def _page(report: "RunReport") -> str:

@@ -13,7 +13,7 @@ from itertools import chain
 from operator import or_
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
@@ -140,6 +140,24 @@ def write_data(data: Mapping[str, Any], path: Path) -> None:
     """Stream JSON data to a file; lone surrogates are written as escapes."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
     write_text(path, visible_json(chain(encoder.iterencode(data), ["\n"])))
+
+
+_METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
+
+
+def verdicts_of(report: RunReport) -> list[dict[str, Any]]:
+    """Return the metrics and verdicts of each suite as JSON data, as commands give them to programs."""
+    return [
+        {
+            "suite": each.base_name,
+            "system": each.variant,
+            "cases": each.total,
+            "metrics": {name: {key: getattr(metric, key) for key in _METRIC} for name, metric in each.metrics.items()},
+            "gates": msgspec.to_builtins(each.gates),
+            "snapshot": msgspec.to_builtins(each.snapshot),
+        }
+        for each in report.suites
+    ]
 
 
 def to_errors(report: RunReport) -> dict[str, Any]:

@@ -98,6 +98,42 @@ def test_stats_count_by_mode_and_model(run: Run) -> None:
     ]
 
 
+def test_json_has_what_is_stored_and_what_is_damaged(capsys: pytest.CaptureFixture[str]) -> None:
+    keep(entry(), replace(entry("b", case="bell\x07"), cost_usd=None, usage=Usage(None, None)))
+
+    def result(line: str, code: int = 0) -> dict[str, Any]:
+        assert main(["--json", "cache", *line.split()]) == code
+        printed = json.loads(capsys.readouterr().out)
+        assert (printed["exit_code"], printed["output"], printed["errors"]) == (code, [], [])
+        found: dict[str, Any] = printed["result"]
+        return found
+
+    stats = result("stats")
+    assert stats["bytes"] == CACHE.stat().st_size
+    assert (stats["verdicts"], stats["input_tokens"], stats["cost_usd"]) == (2, 30, 0.001)
+    assert [(each["model"], each["verdicts"], each["bytes"]) for each in stats["by_model"]] == [("openai:a", 2, 6)]
+    (verdict,) = result(f"explain {entry('b').key}")["verdicts"]
+    assert (verdict["case"], verdict["components"]) == ("bell\x07", entry("b").components)
+    assert result("export x.jsonl") == {"written": ["x.jsonl"], "verdicts": 2}
+    assert result("import x.jsonl") == {"added": 0, "present": 2}
+    write("qa.eval.yaml", SUITE)
+    questions = result("explain qa.eval.yaml")["questions"]
+    assert [(each["case"], each["judge"], each["stored"]) for each in questions] == [
+        ("paris", "openai:gpt-5-mini", []),
+        ("lyon", "openai:gpt-5-mini", []),
+    ]
+    connection = sqlite3.connect(CACHE, isolation_level=None)
+    connection.execute("UPDATE entries SET entry = x'00' WHERE key = ?", (entry().key,))
+    connection.close()
+    verified = result("verify", 1)
+    assert (verified["verdicts"], len(verified["damaged"])) == (1, 1)
+    assert result("prune --model openai:a") == {"deleted": 2}
+    assert result("stats") == {**dict.fromkeys(("input_tokens", "output_tokens", "cost_usd")), "verdicts": 0} | {
+        "bytes": CACHE.stat().st_size,
+        "by_model": [],
+    }
+
+
 def test_another_cache_can_be_named(run: Run) -> None:
     keep(entry(), path=Path("other.sqlite3"))
     assert run("stats", "--cache", "other.sqlite3")[0] == 0

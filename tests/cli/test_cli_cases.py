@@ -117,8 +117,10 @@ def test_what_cannot_be_added_is_said(
 
 
 def test_a_dry_run_writes_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*ADD, "--trace=a", "--dry-run"]) == 0
-    assert "+  - id: aaaaaaaaaaaa" in capsys.readouterr().out
+    assert main(["--json", *ADD, "--trace=a", "--dry-run"]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert (result["case"], result["written"]) == ("aaaaaaaaaaaa", [])
+    assert "+  - id: aaaaaaaaaaaa" in result["diff"]
     assert (project / "s.eval.yaml").read_text(encoding="utf-8") == SUITE
     assert not (project / "traces").exists()
 

@@ -1,6 +1,7 @@
 """``llmeval export mlflow``: a report as runs of a real MLflow store."""
 
 import builtins
+import json
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,17 @@ def test_a_suite_is_a_run_with_metrics_gates_and_the_report(
     cases = [recorded_case("a", f1=1.0), recorded_case("b", f1=0.5)]
     metrics = {"f1": value | {"signature": ""}, "check[max_words]": value | {"signature": ""}}
     write_run(here / "r.json", recorded_suite(cases, metrics=metrics, gates=[gate]))
-    for _ in range(2):
-        assert main(["export", "mlflow", "r.json", "--experiment", "nightly"]) == 0
+    exported = ["export", "mlflow", "r.json", "--experiment", "nightly"]
+    assert main(exported) == 0
+    text = capsys.readouterr().out
+    assert main(["--json", *exported]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
     experiment = store.get_experiment_by_name("nightly")
     one, other = store.search_runs([experiment.experiment_id])
     assert one.data.metrics == other.data.metrics
-    assert one.info.run_id in capsys.readouterr().out
+    runs = {one.info.run_id, other.info.run_id}
+    assert result["runs"] == [{"suite": "s", "run": min(runs, key=text.count)}]
+    assert max(runs, key=text.count) in text
     logged = one.data.metrics
     assert (logged["f1"], logged["f1.low"], logged["f1.high"], logged["check/max_words"]) == (0.75, 0.5, 1.0, 0.75)
     assert logged["cases.passed"] == 2

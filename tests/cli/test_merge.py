@@ -17,6 +17,7 @@ from pytest_llmeval.run import finishing
 from pytest_llmeval.run.shards import ShardOptions, write_shard
 
 COUNT = 3
+REPORTS = ["report.json", str(Path("deep", "report.html")), "scores.csv"]
 
 
 @pytest.fixture
@@ -35,10 +36,10 @@ def write(root: Path, shard: str, name: str = "", only: tuple[str, ...] = (), ra
 
 
 def test_shards_are_judged_together_and_reported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["merge", "parts", "--report=report.json", "--report=deep/report.html", "--report=scores.csv"]) == 0
-    out = capsys.readouterr().out
-    assert "5 cases, 1 gate passed" in out
-    assert "report written to report.json" in out
+    assert main(["--json", "merge", "parts", *(f"--report={each}" for each in REPORTS)]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert (result["why"], result["written"]) == ([], REPORTS)
+    assert [(each["cases"], each["gates"][0]["outcome"]) for each in result["suites"]] == [(5, "passed")]
     report = json.loads((project / "report.json").read_text(encoding="utf-8"))
     assert report["suites"][0]["counts"]["passed"] == 5
     assert report["run"]["duration_s"] == 7.5

@@ -63,6 +63,7 @@ def test_commands_with_a_result_give_it_as_data_and_print_it_as_lines_otherwise(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "cities.eval.yaml").write_text(SUITE, encoding="utf-8")
+    (here / "none.jsonl").touch()
     assert main(["score", "cities.eval.yaml", "--report", "r.json"]) == 1
     capsys.readouterr()
     expected = {
@@ -75,6 +76,9 @@ def test_commands_with_a_result_give_it_as_data_and_print_it_as_lines_otherwise(
         "gate r.json --gates f1>=0.4": (0, {"verdict", "suites"}, "passed"),
         "power cities.eval.yaml --within 0 --between 1": (0, {"suite", "cases", "plans"}, "any metric"),
         "prove r.json r.json": (0, {"suites"}, "all runs are equal"),
+        "score cities.eval.yaml --report again.json": (1, {"suites", "written"}, "report written to again.json"),
+        "cache import none.jsonl --cache c.sqlite3": (0, {"added", "present"}, "0 verdicts added"),
+        "cache explain cities.eval.yaml": (0, {"questions", "unknown"}, "no question for a judge"),
     }
     for line, (code, keys, text) in expected.items():
         assert main(["--json", *line.split()]) == code, line
