@@ -261,7 +261,10 @@ class Reading(Struct, frozen=True, dict=True):
             content = self.parts.find(self.reads.second_part, prediction)
             if content is not MISSING:
                 return content
-        return self.parts.read(self._name, prediction)
+        content = self.parts.read(self._name, prediction)
+        # Bare or next to other parts, the answer of a record is its field of that name.
+        reads_texts = self._finds_texts and self.on is None and not self.reads.objects
+        return content.get("answer", content) if reads_texts and isinstance(content, Mapping) else content
 
     def _is_record(self, expected: Any) -> bool:
         """Return whether what is expected is the object itself, with a field that has the name of the part."""

@@ -17,7 +17,7 @@ import pytest
 from examples import GENERATORS, answered
 from pydantic import create_model
 
-from pytest_llmeval import Case, LlmevalError, PredictionError, get_evaluator, score, score_stream
+from pytest_llmeval import Case, LlmevalError, PredictionError, get_checks, get_evaluator, score, score_stream
 from pytest_llmeval.core.codec import normalized
 from pytest_llmeval.data.formats.frames import rows_of
 from pytest_llmeval.run.execute import json_like
@@ -206,3 +206,13 @@ def test_nothing_next_to_a_wrapped_record_is_a_field(record: dict[str, Any]) -> 
     for reply in (record, json.dumps(record), f"```json\n{json.dumps(record)}\n```", wrong, json.dumps(wrong)):
         for more in (*({name: value} for name, value in NEIGHBOURS.items()), NEIGHBOURS, PARTS_NEXT_TO_IT):
             assert _rates(record, {"answer": reply, **more}) == _rates(record, reply), (reply, more)
+
+
+@pytest.mark.parametrize(("name", "metric"), [("text", "exact_match"), ("classification", "accuracy")])
+def test_the_answer_of_a_record_is_read_whatever_stands_next_to_the_record(name: str, metric: str) -> None:
+    record = {"answer": "30 days", "order": 7}
+    evaluator = get_evaluator(name)
+    for more in ({}, {"usage": USAGE}, NEIGHBOURS):
+        case = Case("a", expected=record, prediction={"answer": record, **more})
+        assert score(evaluator, [case], confidence=None).metrics[metric].value == 1, more
+        assert get_checks({"contains": "30 days"}).evaluate(case.prediction, None)["check_rate"] == 1, more

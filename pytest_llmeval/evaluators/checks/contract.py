@@ -1,7 +1,7 @@
 """The kind of a check, its test of a subject, and the tree of checks that a suite composes."""
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
@@ -52,11 +52,13 @@ class Subject:
         value: The part.
         case: The case, for the few kinds that read more than one part.
         memory: Findings that several checks share.
+        is_answer: Whether the part is the answer itself, which may be a record with a field `answer`.
     """
 
     value: Any
     case: Case
     memory: dict[str, Any] = field(default_factory=dict)
+    is_answer: bool = False
 
     @cached_property
     def text(self) -> str:
@@ -65,7 +67,8 @@ class Subject:
         Raises:
             UnreadableError: It is no text.
         """
-        text = as_text(self.value)
+        is_record = self.is_answer and isinstance(self.value, Mapping)
+        text = as_text(self.value.get("answer") if is_record else self.value)
         if text is None:
             raise UnreadableError(f"{describe_found(self.value)}, which is no text")
         return composed(text)
@@ -219,7 +222,7 @@ class View:
                 value = _reading(on, self._parts).view(self.case).prediction
             except PredictionError as error:
                 raise CheckError(str(error)) from None
-            subject = self._subjects[on] = Subject(value, self.case)
+            subject = self._subjects[on] = Subject(value, self.case, is_answer=on is None)
         return subject
 
     def turns(self, turn: Turn) -> "Sequence[tuple[int, View]]":
