@@ -68,6 +68,8 @@ def test_an_empty_folder_gets_a_suite_that_passes_at_once(init: Init, tmp_path: 
         "  llmeval comment eval-reports/report.json",
     ]
     assert sorted(files(tmp_path)) == WRITTEN
+    added = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))
+    assert added["tool"]["pytest"]["ini_options"] == {"llmeval": True}
     assert " 3 passed, 1 gate passed in " in evaluate(tmp_path, "--llmeval-report=eval-reports/report.json")
     assert main(["comment", "eval-reports/report.json"]) == 0
 
