@@ -21,7 +21,7 @@ COMMANDS = {
     "cache": ("cache:add_arguments", "inspect and maintain stored verdicts"),
     "cases": ("suite_file:add_cases", "append traces of production to a suite as cases"),
     "evaluators": ("suite_file:add_evaluators", "list evaluators and their metrics, and sources"),
-    "explain": ("suite_file:add_explain", "say what the code of a fault means, and how to fix it"),
+    "explain": ("suite_file:add_explain", "say what the code of a fault means, and what to do"),
     "html": ("reports:add_html", "write JSON reports as an HTML page"),
     "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
     "merge": ("runs:add_merge", "judge the shards of a run together"),

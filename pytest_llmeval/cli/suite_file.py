@@ -161,7 +161,7 @@ def _faults(path: Path) -> tuple[list[Fault], "Suite | None"]:
 def add_explain(parser: ArgumentParser) -> None:
     """Add the arguments of ``llmeval explain``."""
     parser.description = (
-        "Say what the code of a fault means and how to fix it. The output of 'llmeval --json' and of "
+        "Say what the code of a fault means and what to do. The output of 'llmeval --json' and of "
         "--llmeval-report=agent has the codes. Without one, list all."
     )
     parser.add_argument("code", nargs="?", metavar="CODE", help="such as LE101, or a message in quotes")
@@ -184,7 +184,7 @@ def _explain(options: Namespace) -> CommandResult:
     if not code:
         return CommandResult(0, {"codes": data}, [f"{name}  {each.title}" for name, each in about.items()])
     text = about[code]
-    fix = wrap(f"To fix it: {text.remedy}", _WIDTH)
+    fix = wrap(f"What to do: {text.remedy}", _WIDTH)
     return CommandResult(0, {"codes": data}, [f"{code}: {text.title}", *wrap(text.meaning, _WIDTH), "", *fix])
 
 

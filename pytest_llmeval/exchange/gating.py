@@ -331,7 +331,7 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     if open_:
         return verdict("undecided", open_, _next_step(missing, errored))
     judged = [each for each in verdicts if isinstance(each, GateResult)]
-    of_all = f"{counted(len(judged), 'gate')} passed over {counted(len(cases), 'case')}"
+    of_all = f"{counted(len(judged), 'gate')} passed in {counted(len(cases), 'case')}"
     return verdict("passed", [of_all, *map(_sentence, judged)], "nothing to do")
 
 

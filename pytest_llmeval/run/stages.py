@@ -439,7 +439,7 @@ def persist(judged: Judged, scope: RunScope, *, recordings: "Recordings | None" 
 
 
 def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str]]:
-    """Write the known failures of suites that approve them; say which known failures are fixed."""
+    """Write the known failures of suites that approve them; say which known failures now pass."""
     from pytest_llmeval.baselines.runs import failures_file, mended, next_failures, write_failures
 
     for each in judged.suites:
@@ -451,9 +451,9 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
                     yield "", f"{display}: {counted(len(following), 'known failure')} approved"
             except OSError as error:
                 yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
-        elif fixed := mended(each.collected.known, each.records):
-            listed = ", ".join(fixed[:_LISTED_CASES]) + (", ..." if len(fixed) > _LISTED_CASES else "")
-            yield "", f"{display}: {counted(len(fixed), 'known failure')} fixed: {listed}"
+        elif passing := mended(each.collected.known, each.records):
+            listed = ", ".join(passing[:_LISTED_CASES]) + (", ..." if len(passing) > _LISTED_CASES else "")
+            yield "", f"{display}: {counted(len(passing), 'known failure')} now passing: {listed}"
 
 
 def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:

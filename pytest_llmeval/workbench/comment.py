@@ -205,7 +205,7 @@ def comment_text(
     sheet.fold_items(
         "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
     )
-    for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Fixed", fates.mended)):
+    for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Now passing", fates.mended)):
         sheet.fold_items(name, grouped_cases(failing_case(*each) for each in cases), lambda each: each.written(links))
     if changes is not None:
         sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
@@ -419,7 +419,7 @@ def _summary(
     if comparison is not None and len(comparison.regressed) != len(fates.new):
         pieces.append(f"{counted(len(comparison.regressed), 'case')} got worse")
     if comparison is not None and fates.mended:
-        pieces.append(f"{len(fates.mended)} fixed")
+        pieces.append(f"{len(fates.mended)} now pass")
     listed = "; ".join(pieces)
     against_other = f"{'Metrics against' if changed else 'Against'} {other}: {listed}."
     compared = f"{of_run} {against_other}" if listed else of_run

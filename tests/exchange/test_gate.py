@@ -48,7 +48,7 @@ def verdict(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 def test_a_drop_fails_and_the_same_results_pass(capsys: pytest.CaptureFixture[str]) -> None:
     old = written("old.jsonl", GOOD)
     assert gate(old, "--baseline", old) == 0
-    assert "passed: 1 gate passed over 40 cases\n" in capsys.readouterr().out
+    assert "passed: 1 gate passed in 40 cases\n" in capsys.readouterr().out
     assert gate(written("new.jsonl", BAD), "--baseline", old) == 1
     out = capsys.readouterr().out
     assert "failed: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.4000 (limit 0). 20 cases worse" in out

@@ -99,7 +99,7 @@ def test_a_known_failure_that_passes_is_mended_and_may_not_come_back(project: "P
     with_failures(project, answered(1, 1))
     project.run("--snapshot-update")
     with_failures(project, [*answered(1, 0), {"id": "wrong0", "expected": "x", "prediction": "x"}])
-    assert "s.eval.yaml: 1 known failure fixed: wrong0" in project.run().text
+    assert "s.eval.yaml: 1 known failure now passing: wrong0" in project.run().text
     project.run("--snapshot-update")
     assert not (project.path / FAILURES).exists()
     with_failures(project, answered(1, 1))
@@ -114,7 +114,7 @@ def test_a_known_failure_is_known_by_its_content_where_ids_are_positions(project
     ran = project.run()
     assert [each["outcome"] for each in ran.suites["s"]["cases"]] == ["failed", "known_failure", "known_failure"]
     with_failures(project, [{**rows[0], "input": "new"}, {**rows[0], "prediction": "x"}, rows[1]])
-    assert "1 known failure fixed: 2" in project.run().text
+    assert "1 known failure now passing: 2" in project.run().text
     project.run("--snapshot-update")
     assert list(json.loads((project.path / FAILURES).read_text(encoding="utf-8"))["cases"]) == ["1", "3"]
 

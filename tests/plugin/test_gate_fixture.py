@@ -31,7 +31,7 @@ def test_results_are_approved_and_judged_in_a_test(project: Project) -> None:
 
 def test_the_function_returns_the_verdict_or_raises(project: Project) -> None:
     verdict = ev.gate(ROWS, "accuracy >= 0.8", {"metric": "accuracy", "min": 0.5})
-    assert (verdict.word, verdict.why[0]) == ("passed", "2 gates passed over 40 cases")
+    assert (verdict.word, verdict.why[0]) == ("passed", "2 gates passed in 40 cases")
     assert ev.gate(ROWS, baseline=ROWS, name="shop").finished.report.suites[0].suite == "shop"
     with pytest.raises(AssertionError, match=r"failed: accuracy >= 0.95: accuracy is 0.9000, expected >= 0.95"):
         ev.gate(ROWS, "accuracy >= 0.95")

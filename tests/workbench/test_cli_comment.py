@@ -430,7 +430,7 @@ def test_failures_that_are_new_known_mended_or_as_before_are_told_apart(commente
     text = commented("r.json", "--baseline", "b.json")
     assert text.splitlines()[1] == "## Evaluation: **failed** by 3 new failures in 7 cases; 1 still failing"
     assert "7 cases: 2 passed, 3 failed, 1 errored, 1 known failure. Metrics against" in text
-    assert "Metrics against the baseline: 1 not significant; 2 fixed." in text
+    assert "Metrics against the baseline: 1 not significant; 2 now pass." in text
 
     def listed(title: str) -> list[str]:
         section = re.split(rf"{re.escape(title)}[^\n]*\n\n", text)[1].partition("\n\n")[0]
@@ -440,7 +440,7 @@ def test_failures_that_are_new_known_mended_or_as_before_are_told_apart(commente
     assert listed("### What got worse") == [("a", "passed -\\> failed"), ("f", new), ("g", new)]
     assert listed("Still failing (1)") == [("b", "errored")]
     assert listed("Known failures (1)") == [("c", "known failure")]
-    assert listed("Fixed (2)") == [("d", "passed"), ("e", "passed")]
+    assert listed("Now passing (2)") == [("d", "passed"), ("e", "passed")]
 
 
 @pytest.mark.parametrize(

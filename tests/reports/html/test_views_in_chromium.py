@@ -74,7 +74,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_fell_against_the_baseline_is_on_the_first_screen(browser: Browser, page: Path) -> None:
     browser.open(page)
-    assert browser.texts(".changes .kind.fell") == ["fell", "fell"]
+    assert browser.texts(".changes .kind.fell") == ["declined", "declined"]
     assert browser.texts(".changes h3") == ["Against base.json"]
 
 

@@ -180,7 +180,7 @@ function drawScores(row, other) {
     const moved = now !== null && then !== null ? now - then : null;
     const kind = moved === null || Math.abs(moved) <= TIE ? "same" : moved > 0 !== lowerIsBetter(row.entry, name) ? "rose" : "fell";
     const digits = digitsOf(row.entry, name);
-    return [name, figure(now, digits), ...(other ? [figure(then, digits), moved === null ? "n/a" : h("span", { class: `kind ${kind}` }, kind === "same" ? "" : sign(kind, kindName(kind, lowerIsBetter(row.entry, name))), " ", signedFigure(moved, digits))] : [])];
+    return [name, figure(now, digits), ...(other ? [figure(then, digits), moved === null ? "n/a" : h("span", { class: `kind ${kind}` }, kind === "same" ? "" : sign(kind, t(KINDS[kind])), " ", signedFigure(moved, digits))] : [])];
   });
   return section(t("Scores"), table([t("metric"), t("score"), ...(other ? [t("before"), t("difference")] : [])], rows, { caption: t("Scores") }));
 }

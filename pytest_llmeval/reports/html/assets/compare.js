@@ -23,7 +23,7 @@ function drawComparison(group, place) {
       h("section", {}, h("h2", {}, t("{now} against {before}", { now: sourceName(entry), before: sourceName(head.entries[entry].pair) })), drawChangeCounts(counts, place), drawChanges(entry, place)),
       h("section", {}, h("h2", {}, t("Scores of single cases")), h("div", { class: "filters" }, chosen), points.length ? scatter(points, { lower: lowerIsBetter(entry, metric), names: [t("before"), t("now")], open }) : h("p", { class: "empty" }, t("No case has a score in both runs."))),
       drawMoved(rows, metric, ["regressed", "worse"], t("Regressed or worse"), place),
-      drawMoved(rows, metric, ["fixed", "better"], t("Fixed or better"), place),
+      drawMoved(rows, metric, ["now passing", "better"], t("Now passing or better"), place),
     ];
   });
 }
@@ -36,8 +36,8 @@ function around(rows, metric) {
 
 /** @param {Map<string, number>} counts @param {number} place @returns {Element} */
 function drawChangeCounts(counts, place) {
-  const names = ["regressed", "fixed", "worse", "better", "equal", "new"].filter((name) => counts.get(name));
-  const link = (name) => h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, change: name, sort: ["fixed", "better"].includes(name) ? "-@change" : "@change" }) }, `${counts.get(name)} ${t(name)}`);
+  const names = ["regressed", "now passing", "worse", "better", "equal", "new"].filter((name) => counts.get(name));
+  const link = (name) => h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, change: name, sort: ["now passing", "better"].includes(name) ? "-@change" : "@change" }) }, `${counts.get(name)} ${t(name)}`);
   return h("p", { class: "counts" }, names.map((name, at) => [at ? " · " : "", link(name)]));
 }
 

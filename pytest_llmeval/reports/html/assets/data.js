@@ -121,13 +121,13 @@ const TIE = 1e-9;
  * How a case differs from its counterpart: by outcome first, then by a metric.
  * @param {Row} row
  * @param {string} metric
- * @returns {"regressed"|"fixed"|"worse"|"better"|"equal"|"new"}
+ * @returns {"regressed"|"now passing"|"worse"|"better"|"equal"|"new"}
  */
 function changeOf(row, metric) {
   const other = counterpart(row);
   if (!other) return "new";
   const [bad, was] = [BAD.has(outcomeOf(row)), BAD.has(outcomeOf(other))];
-  if (bad !== was) return bad ? "regressed" : "fixed";
+  if (bad !== was) return bad ? "regressed" : "now passing";
   const gain = gainOf(row, metric);
   if (gain === null || Math.abs(gain) <= TIE) return "equal";
   return gain > 0 ? "better" : "worse";

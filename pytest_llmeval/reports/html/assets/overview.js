@@ -218,7 +218,7 @@ function drawNotices(entry) {
   return lines.length ? h("ul", { class: "notices" }, lines.map((line) => h("li", {}, translated(line)))) : null;
 }
 
-/** @param {number} number_ Of the entry. @param {number} place @returns {Element|null} What fell and rose against the baseline or the approved scores. */
+/** @param {number} number_ Of the entry. @param {number} place @returns {Element|null} What declined and improved against the baseline or the approved scores. */
 function drawChanges(number_, place) {
   const entry = head.entries[number_];
   const broken = new Map((entry.snapshot || []).filter((each) => each.outcome === "failed").map((each) => [each.metric, each]));
@@ -228,14 +228,13 @@ function drawChanges(number_, place) {
   const moved = found.filter((each) => each.kind !== "same").sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
   const same = found.length - moved.length;
   const reach = Math.max(...moved.flatMap((each) => [each.difference, each.low, each.high].map((at) => Math.abs(at ?? 0))));
-  const lower = new Set(entry.lower_is_better || []);
   const against = entry.changes ? t(entry.changes.against) : t("approved scores");
   const allDigits = columnDigits(moved.map((each) => [Math.max(...[each.baseline, each.value].map((at) => Math.abs(at ?? 0))), digitsOf(number_, each.metric)]));
   const allOwn = columnDigits(moved.map((each) => [each.difference ?? 0, differenceDigits(number_, each)]));
   const rows = moved.map((each, row) => {
     const digits = allDigits[row];
     const own = allOwn[row];
-    const name = kindName(each.kind, lower.has(each.metric));
+    const name = t(KINDS[each.kind]);
     return [
       { class: "name", cell: h("span", { class: "named" }, sign(each.kind, name), h("span", {}, each.name || each.metric)) },
       { class: each.kind === "failed" ? "told reasoned" : "told", cell: [h("span", { class: `kind ${each.kind}` }, name), each.kind === "failed" ? h("small", {}, withFigures(broken.get(each.metric).reason, [[each.baseline, digits], [each.value, digits], [Math.abs(each.difference ?? NaN), own]])) : null] },
@@ -258,8 +257,8 @@ function drawChanges(number_, place) {
 }
 
 const KINDS = {
-  fell: "fell",
-  rose: "rose",
+  fell: "declined",
+  rose: "improved",
   failed: "not kept",
   unclear: "not significant",
   untold: "cannot tell",
@@ -277,13 +276,6 @@ function differenceDigits(entry, { metric, low, high, difference: found }) {
 function lookOfChange({ metric, kind, low }, broken) {
   if (broken.has(metric)) return "failed";
   return kind === "unclear" && typeof low !== "number" ? "untold" : kind;
-}
-
-/** @param {string} kind `fell` for what became worse. @param {boolean} lower Whether less is better. @returns {string} */
-function kindName(kind, lower) {
-  if (lower && kind === "fell") return t("rose, which is worse");
-  if (lower && kind === "rose") return t("fell, which is better");
-  return t(KINDS[kind]);
 }
 
 /** @param {any} entry @returns {any[]} What the verdicts on approved scores say, which have no intervals. */

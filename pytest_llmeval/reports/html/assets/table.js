@@ -72,7 +72,7 @@ function columnsOf(group, main) {
 
 /** @param {Row} row @param {string} metric @returns {any} */
 function changeCell(row, metric) {
-  const kinds = { regressed: "fell", worse: "fell", fixed: "rose", better: "rose", equal: "same", new: "new" };
+  const kinds = { regressed: "fell", worse: "fell", "now passing": "rose", better: "rose", equal: "same", new: "new" };
   const change = changeOf(row, metric);
   const other = counterpart(row);
   const [now, then] = [scoreOf(row, metric), other && scoreOf(other, metric)];
@@ -141,7 +141,7 @@ function drawFilters(group, main) {
   const statuses = [...new Set(entries.flatMap((index) => index.statuses.values))];
   const compared = group.shown.some((entry) => head.entries[entry].pair !== null);
   const valuesOf = (label) => [...new Set(entries.flatMap((index) => [...(index.labels[label]?.values || []), ...(index.labels[label]?.codes.includes(-1) ? ["(none)"] : [])]))];
-  const changes = { changed: t("changed"), regressed: t("regressed"), fixed: t("fixed"), worse: t("worse"), better: t("better"), equal: t("equal"), new: t("new") };
+  const changes = { changed: t("changed"), regressed: t("regressed"), "now passing": t("now passing"), worse: t("worse"), better: t("better"), equal: t("equal"), new: t("new") };
   const filtering = Object.entries(NO_FILTERS).some(([name, none]) => JSON.stringify(state[name]) !== JSON.stringify(none));
   return h(
     "form",

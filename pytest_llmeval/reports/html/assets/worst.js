@@ -42,15 +42,15 @@ function drawRest({ failing, fell, cases, compared }, entry, place) {
   const rest = failing + fell - listed.reduce((sum, each) => sum + 1 + (each.times || 0), 0);
   if (rest <= 0) return null;
   const filter = failing ? { outcome: ["failed", "errored"], sort: "", change: compared ? "regressed" : "" } : { change: "worse", sort: "@change" };
-  return h("p", { class: "quiet" }, h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, system: systemOf(entry), ...filter }) }, t("{n} more cases failed or fell", { n: rest })));
+  return h("p", { class: "quiet" }, h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, system: systemOf(entry), ...filter }) }, t("{n} more cases failed or declined", { n: rest })));
 }
 
 const MOVES = {
   new_failure: "new failure",
   failing: "failed",
   still_failing: "failed before as well",
-  fell: "fell",
-  rose: "rose",
+  fell: "declined",
+  rose: "improved",
 };
 
 /**
@@ -67,7 +67,7 @@ function brokenCase(found, now, asked, named, { entry, place }) {
   const digits = found.metric ? digitsOf(entry, found.metric) : 2;
   const bad = BAD.has(outcomeOf(row));
   const kind = found.kind === "rose" ? "rose" : bad ? outcomeOf(row) : "fell";
-  const name = found.kind === "fell" || found.kind === "rose" ? kindName(found.kind, lowerIsBetter(entry, found.metric)) : t(MOVES[found.kind]);
+  const name = t(MOVES[found.kind]);
   const scores = found.metric
     ? h("span", { class: "figure" }, `${found.metric} `, typeof found.before === "number" ? [figure(found.before, digits), " → "] : null, figure(found.now, digits), found.gated || bad ? null : h("small", {}, ` (${t("no gate looks at it")})`))
     : null;
