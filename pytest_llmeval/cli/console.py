@@ -25,12 +25,14 @@ class CommandResult(NamedTuple):
         data: For programs, as JSON data.
         lines: For people.
         errors: For people, on standard error, after the lines.
+        text: Of a file that is printed as it would be written; it follows the lines.
     """
 
     code: int
     data: Mapping[str, Any]
     lines: Iterable[object] = ()
     errors: Iterable[object] = ()
+    text: str = ""
 
 
 @dataclass
@@ -63,6 +65,7 @@ def deliver(result: CommandResult, to: bool | Path | None) -> int:
         sys.stdout.write(f"{json.dumps(data, ensure_ascii=False, indent=1)}\n")
     else:
         say(result.lines, sources=True)
+        sys.stdout.write(result.text)
     say(result.errors, error=True)
     if isinstance(to, Path):
         write_text(to, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.cli.console import CommandResult, write_text
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import Observation
@@ -259,7 +259,7 @@ def add_approve(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_approve)
 
 
-def _approve(options: Namespace) -> int:
+def _approve(options: Namespace) -> CommandResult:
     from pytest_llmeval.baselines.runs import failures_file, read_failures, write_failures
     from pytest_llmeval.reports.json import read_report
 
@@ -277,11 +277,14 @@ def _approve(options: Namespace) -> int:
         contents[key] = {each.id: each.content for each in suite.cases if each.content}
         known = failures.setdefault(key, dict(read_failures(key, partial(contents.__getitem__, key))))
         known[name] = sorted(set(case.unmet))
+    approved = []
     for key, known in failures.items():
         write_failures(key, known, contents[key])
         written = display_path(failures_file(key), options.rootdir.resolve())
-        say(f"{written}: {name}: {', '.join(known[name])}" for name in options.case if name in known)
-    return 0
+        named = [name for name in options.case if name in known]
+        approved += [{"file": written, "case": name, "unmet": known[name]} for name in named]
+    lines = [f"{each['file']}: {each['case']}: {', '.join(each['unmet'])}" for each in approved]
+    return CommandResult(0, {"approved": approved}, lines)
 
 
 def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[SuiteReport, CaseReport]:
@@ -327,14 +330,14 @@ def add_html(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_html, code_of_faults=2)
 
 
-def _html(options: Namespace) -> int:
+def _html(options: Namespace) -> CommandResult:
     from pytest_llmeval.reports.html.page import to_page
 
     output = options.output or options.reports[0].with_suffix(".html")
     page = to_page(page_runs(options.reports, options.baseline))
     write_text(output, [page.html])
-    say([f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])])
-    return 0
+    lines = [f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])]
+    return CommandResult(0, {"written": [str(output)], "note": page.note}, lines)
 
 
 def page_runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":

@@ -4,7 +4,6 @@ import difflib
 import json
 import os
 import re
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
@@ -198,15 +197,14 @@ def add_inputs(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_inputs)
 
 
-def _inputs(options: Namespace) -> int:
+def _inputs(options: Namespace) -> CommandResult:
     suite = open_noted(options.suite)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     # Of several systems, some may lack cases that others have.
     every = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
-    for name, value in {case.id: case.input for case in every}.items():
-        sys.stdout.write(json.dumps({"id": name, "input": value}) + "\n")
-    return 0
+    inputs = [{"id": name, "input": value} for name, value in {case.id: case.input for case in every}.items()]
+    return CommandResult(0, {"inputs": inputs}, text="".join(f"{json.dumps(each)}\n" for each in inputs))
 
 
 def add_schema(parser: ArgumentParser) -> None:
@@ -216,15 +214,14 @@ def add_schema(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_schema)
 
 
-def _schema(options: Namespace) -> int:
+def _schema(options: Namespace) -> CommandResult:
     from pytest_llmeval.suite.schema import suite_schema
 
     registry = default_registry()
     schema = suite_schema(registry) if options.source is None else registry.source(options.source).row_schema()
     if schema is None:
         raise LlmevalError(f"found source {options.source!r}, expected one with a published form, such as results")
-    say(json.dumps(schema, indent=2).split("\n"))
-    return 0
+    return CommandResult(0, {"schema": schema}, json.dumps(schema, indent=2).split("\n"))
 
 
 _WIDTH = 80

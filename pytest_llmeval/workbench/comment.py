@@ -4,7 +4,6 @@ import math
 import os
 import re
 import shlex
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_llmeval.baselines.comparable import moment_of
-from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.cli.console import CommandResult, refuse_input, say, write_text
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, seconds
 from pytest_llmeval.data.files.documents import read_text
@@ -74,7 +73,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_comment)
 
 
-def _comment(options: Namespace) -> int:
+def _comment(options: Namespace) -> CommandResult:
     code = 0
     baseline, absent = None, ""
     refuse_input(options.output, options.report, options.baseline, options.guard)
@@ -82,8 +81,7 @@ def _comment(options: Namespace) -> int:
         run = read_report(options.report)
     except SuiteError as error:
         say(error.faults, error=True)
-        _write(failure_text(error.faults), options.output)
-        return 2
+        return _write(2, failure_text(error.faults), options.output)
     if options.baseline is not None and not options.baseline.exists():
         absent = f"{options.baseline} does not exist"
     elif options.baseline is not None:
@@ -101,15 +99,14 @@ def _comment(options: Namespace) -> int:
     commits = [options.commit or "", run.run.commit or ""]
     links = source_links(repository, commits, [suite.path for suite in run.suites])
     guard = "" if options.guard is None else read_text(options.guard, str(options.guard), "a table", _SPACE)
-    _write(comment_text(run, baseline, absent, links, guard.strip()), options.output)
-    return code
+    return _write(code, comment_text(run, baseline, absent, links, guard.strip()), options.output)
 
 
-def _write(comment: str, path: Path | None) -> None:
-    if path is None:
-        sys.stdout.write(comment)
-    else:
+def _write(code: int, comment: str, path: Path | None) -> CommandResult:
+    if path is not None:
         write_text(path, [comment])
+    data = {"comment": comment, "written": [] if path is None else [str(path)]}
+    return CommandResult(code, data, text=comment if path is None else "")
 
 
 MARKER = "<!-- pytest-llmeval -->"

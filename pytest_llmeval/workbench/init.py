@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import CommandResult, say
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.judge.clients import key_variable
 from pytest_llmeval.workbench.project import Project, TargetPlace, find_target
@@ -67,8 +67,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_init, code_of_faults=2)
 
 
-def _init(options: Namespace) -> int:
-    folder = options.folder
+def _init(options: Namespace) -> CommandResult:
+    folder, lines, steps = options.folder, [], []
     try:
         target = find_target(folder, options.target) if options.target else None
         rag = rag_suite(options, folder, _SUITES, target) if options.rag is not None else None
@@ -76,17 +76,23 @@ def _init(options: Namespace) -> int:
         project = Project(folder)
         host = options.host or project.host
         for step in _steps(project, host, target, rag):
-            say([_done(folder, step)])
+            verb, why = _done(folder, step)
+            steps.append({"file": step.path, "did": verb, "why": why})
+            lines.append(f"{verb:8} {step.path}" + (f": {why}" if why else ""))
         if rag is not None and rag.judge is not None:
-            say([_judge_in_ci(rag, host)])
-        say([f"note     {each.name}: the workflow runs only {_SUITES}" for each in sorted(folder.glob("*.eval.yaml"))])
+            lines.append(_judge_in_ci(rag, host))
+        others = sorted(folder.glob("*.eval.yaml"))
+        lines += [f"note     {each.name}: the workflow runs only {_SUITES}" for each in others]
     except OSError as error:
+        say(lines)
         raise LlmevalError(f"{error.filename or folder}: not written: {error.strerror}") from None
     where = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     if rag is not None and not _is_good(folder / rag.path):
-        return 1
-    say(["", "Next:", *(f"  {where}{each}" for each in _next(rag))])
-    return 0
+        return CommandResult(1, {"files": steps, "next": []}, lines)
+    commands = [f"{where}{each}" for each in _next(rag)]
+    return CommandResult(
+        0, {"files": steps, "next": commands}, [*lines, "", "Next:", *(f"  {each}" for each in commands)]
+    )
 
 
 def _next(rag: RagSuite | None) -> Iterator[str]:
@@ -200,21 +206,21 @@ def _template(name: str) -> str:
     return files("pytest_llmeval.workbench").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _done(folder: Path, step: _Step) -> str:
-    """Do a step, and return what was done."""
+def _done(folder: Path, step: _Step) -> tuple[str, str]:
+    """Do a step, and return what was done; of a file that is left as it is, also why."""
     path = folder / step.path
     if step.left:
-        return f"left     {step.path}: {step.left}"
+        return "left", step.left
     if step.adds:
         from pytest_llmeval.data.files.writing import append_text
 
         existed = path.exists()
         append_text(path, step.text)
-        return f"{'extended' if existed else 'wrote   '} {step.path}"
+        return "extended" if existed else "wrote", ""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8", newline="\n") as stream:
             stream.write(step.text)
     except FileExistsError:
-        return f"left     {step.path}: it exists"
-    return f"wrote    {step.path}"
+        return "left", "it exists"
+    return "wrote", ""

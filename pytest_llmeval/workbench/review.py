@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, to_builtins
 
-from pytest_llmeval.cli.console import count, refuse_input, say, write_text
+from pytest_llmeval.cli.console import CommandResult, count, refuse_input, say, write_text
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.codec import decode
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
@@ -305,7 +305,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _review(options: Namespace) -> int:
+def _review(options: Namespace) -> int | CommandResult:
     refuse_input(options.output, options.report)
     if options.modes is not None and options.scale == "1-5":
         raise LlmevalError("--scale: found '1-5' with --modes, expected 'yesno': digits are the keys of modes")
@@ -330,11 +330,10 @@ def _review(options: Namespace) -> int:
     return _serve(review, options, run) if options.serve else _write(review, options, run)
 
 
-def _print_labels(suites: "list[SuiteReport]", options: Namespace) -> int:
-
+def _print_labels(suites: "list[SuiteReport]", options: Namespace) -> CommandResult:
     labels = read_labels((path, str(path)) for path in options.labels)
-    say(labels_said(labels, review_items(suites, options.evaluator)[0], options.report))
-    return 0
+    lines = [*labels_said(labels, review_items(suites, options.evaluator)[0], options.report)]
+    return CommandResult(0, {"labels": to_builtins(labels), "findings": lines}, lines)
 
 
 def _suites(report: "RunReport", name: str | None) -> "list[SuiteReport]":
@@ -352,12 +351,12 @@ def _suites(report: "RunReport", name: str | None) -> "list[SuiteReport]":
     return suites
 
 
-def _write(review: Review, options: Namespace, run: str) -> int:
+def _write(review: Review, options: Namespace, run: str) -> CommandResult:
     output = options.output or options.report.with_suffix(".review.html")
     book = None if options.modes is None else NoteFile(review, output, options.modes).book()
     write_text(output, [review_page(review, options.annotator, book=book, run=run)])
-    say([f"wrote {output}: {len(review.items)} of {counted(review.total, 'answer')}"])
-    return 0
+    data = {"written": [str(output)], "answers": len(review.items), "total": review.total}
+    return CommandResult(0, data, [f"wrote {output}: {len(review.items)} of {counted(review.total, 'answer')}"])
 
 
 def _serve(review: Review, options: Namespace, run: str) -> int:

@@ -24,8 +24,9 @@ def shown(page: str) -> dict[str, Any]:
 def test_the_page_stands_beside_the_report_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
     report_ = write("run.json", [1.0])
     assert main(["html", report_]) == 0
-    assert main(["html", report_, "-o", "other.html"]) == 0
-    assert capsys.readouterr().out == "wrote run.html\nwrote other.html\n"
+    assert capsys.readouterr().out == "wrote run.html\n"
+    assert main(["--json", "html", report_, "-o", "other.html"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] == {"written": ["other.html"], "note": ""}
     assert Path("run.html").read_bytes() == Path("other.html").read_bytes()
 
 

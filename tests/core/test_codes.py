@@ -77,6 +77,11 @@ def test_commands_with_a_result_give_it_as_data_and_print_it_as_lines_otherwise(
         "power cities.eval.yaml --within 0 --between 1": (0, {"suite", "cases", "plans"}, "any metric"),
         "prove r.json r.json": (0, {"suites"}, "all runs are equal"),
         "score cities.eval.yaml --report again.json": (1, {"suites", "written"}, "report written to again.json"),
+        "html r.json": (0, {"written", "note"}, "wrote r.html"),
+        "comment r.json": (0, {"comment", "written"}, "<!-- pytest-llmeval -->\n"),
+        "inputs cities.eval.yaml": (0, {"inputs"}, '{"id": "peru", "input": null}\n'),
+        "schema": (0, {"schema"}, '"$schema"'),
+        "init new": (0, {"files", "next"}, "Next:"),
         "cache import none.jsonl --cache c.sqlite3": (0, {"added", "present"}, "0 verdicts added"),
         "cache explain cities.eval.yaml": (0, {"questions", "unknown"}, "no question for a judge"),
     }
@@ -87,5 +92,3 @@ def test_commands_with_a_result_give_it_as_data_and_print_it_as_lines_otherwise(
         assert printed["output"] == []
         assert main(line.split()) == code
         assert text in capsys.readouterr().out, line
-    assert main(["--json", "inputs", "cities.eval.yaml"]) == 0
-    assert json.loads(capsys.readouterr().out)["result"] is None

@@ -7,7 +7,7 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_llmeval.cli.console import CommandResult, amount, say, share, write_text
+from pytest_llmeval.cli.console import CommandResult, amount, share, write_text
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.services.secrets import has_secret
@@ -53,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action.set_defaults(run=run, refuse=action.error, code_of_faults=2)
 
 
-def _snapshot(options: Namespace) -> int:
+def _snapshot(options: Namespace) -> CommandResult:
     definitions = _definitions(options)
     secret = [str(each["name"]) for each in definitions["tools"] if has_secret(json.dumps(each, ensure_ascii=False))]
     if secret:
@@ -61,8 +61,8 @@ def _snapshot(options: Namespace) -> int:
             f"found what looks like a secret in the tool {secret[0]!r}, expected none: nothing is written"
         )
     write_text(options.file, [as_text(definitions)])
-    say([f"{options.file}: {counted(len(definitions['tools']), 'tool')}; commit it"])
-    return 0
+    data = {"written": [str(options.file)], "tools": [each["name"] for each in definitions["tools"]]}
+    return CommandResult(0, data, [f"{options.file}: {counted(len(data['tools']), 'tool')}; commit it"])
 
 
 def _check(options: Namespace) -> CommandResult:

@@ -136,10 +136,12 @@ def test_changed_tools_fail_a_test_and_the_command_with_the_same_diff(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "plain.py").write_text(PLAIN, encoding="utf-8")
-    assert main(["mcp", "snapshot", sys.executable, "plain.py"]) == 0
+    assert main(["--json", "mcp", "snapshot", sys.executable, "plain.py"]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
     server = McpServer([sys.executable, "plain.py"], folder=here)
     server.check(here / "tools.json")
     approved = json.loads((here / "tools.json").read_text(encoding="utf-8"))
+    assert result == {"written": ["tools.json"], "tools": [each["name"] for each in approved["tools"]]}
     approved["instructions"] = "Never ask."
     approved["tools"][0]["description"] = "Pay back."
     approved["tools"].append({"name": "status"})
