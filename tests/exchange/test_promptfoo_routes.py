@@ -63,6 +63,18 @@ def test_a_provider_whose_route_cannot_be_had_is_refused(tmp_path: Path, more: d
     assert LITERAL not in texts
 
 
+def test_a_file_whose_environment_sends_texts_elsewhere_is_refused(tmp_path: Path) -> None:
+    config = {"prompts": ["{{a}}"], "providers": ["openai:small"], "tests": [{"vars": {"a": "b"}, "assert": [RUBRIC]}]}
+    write_source(tmp_path, "suite.yaml", {**config, "env": {"OPENAI_BASE_URL": HOST, "COLOUR": "red"}})
+    source = import_source("promptfoo", tmp_path / "suite.yaml", "suite.yaml", ImportOptions())
+    assert source is not None
+    assert (source.suite, source.refusal.partition(":")[0]) == (
+        None,
+        "its env has OPENAI_BASE_URL, which decides where texts go",
+    )
+    assert "systems" in imported(tmp_path, **{**config, "env": {"COLOUR": "red"}})[0].settings
+
+
 @pytest.mark.parametrize("grader", ["file://grader.js", "adaline:openai:chat:small", "openai:chat:{{env.MODEL}}"])
 def test_texts_never_go_to_the_default_in_place_of_a_grader_that_is_not_imported(tmp_path: Path, grader: str) -> None:
     suite, texts = imported(tmp_path, **graded_by(grader))

@@ -65,6 +65,10 @@ _KNOWN = frozenset(
     }
 )
 _MOST_REPEATS = 1000
+_ROUTE = re.compile("(?:URL|HOST|ENDPOINT|PROXY|REGION)$", re.IGNORECASE)
+"""Ends of the names of variables that decide where texts go."""
+
+_ELSEWHERE = "which decides where texts go: take it out, and give each provider its address, such as apiBaseUrl"
 _NO_CASE = (
     "found no test whose case can be imported, expected tests with vars in the file, or in CSV, JSON or YAML beside it"
 )
@@ -130,6 +134,8 @@ class _ConfigImport:
                 noted.ledger.lost(noted.path, "assertion", "no case has it")
         ledgers = [self.ledger, *self.files.ledgers.values(), *self.tests.tables]
         source = ImportedSource(self.ledger.file, ledgers=ledgers)
+        if routes := sorted(each for each in map(str, as_mapping(self.data.get("env"))) if _ROUTE.search(each)):
+            return source.refuse(f"its env has {', '.join(routes)}, {_ELSEWHERE}")
         if self.suite.cases:
             self._write_settings()
             source.suite = self.suite
