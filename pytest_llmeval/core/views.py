@@ -261,8 +261,10 @@ class Reading(Struct, frozen=True, dict=True):
             content = self.parts.find(self.reads.second_part, prediction)
             if content is not MISSING:
                 return content
-        content = self.parts.read(self._name, prediction)
-        # Bare or next to other parts, the answer of a record is its field of that name.
+        return self._of_record(self.parts.read(self._name, prediction))
+
+    def _of_record(self, content: Any) -> Any:
+        """Return a part, for texts and labels the answer of a record: bare or not, it is its field of that name."""
         reads_texts = self._finds_texts and self.on is None and not self.reads.objects
         return content.get("answer", content) if reads_texts and isinstance(content, Mapping) else content
 
@@ -276,7 +278,7 @@ class Reading(Struct, frozen=True, dict=True):
         if self._name == WHOLE or self.reads.expected or self._is_record(expected):
             return expected
         path = self.on if self._name is None else getattr(self.parts, self._name)
-        return expectation(self._name, path, expected)
+        return self._of_record(expectation(self._name, path, expected))
 
 
 @dataclass

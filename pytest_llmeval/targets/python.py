@@ -53,7 +53,8 @@ async def call_target(
         can_be_left: Whether `run` calls in a thread that can be left behind, and so takes one with a time limit.
 
     Raises:
-        PredictionError: It took longer than the limit, called ``sys.exit``, or does not take the input alone.
+        PredictionError: It took longer than the limit, called ``sys.exit``, cancelled itself, or does not
+            take the input alone.
         BaseException: Any error of the target.
     """
     import asyncio
@@ -85,6 +86,11 @@ async def call_target(
         if (wrong := wrong_call(target, value, error)) is not None:
             raise wrong from error
         raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise PredictionError("the target cancelled itself (CancelledError)") from error
     except SystemExit as error:
         # Let out of its task, it would end the event loop.
         raise _exited(error) from error

@@ -214,5 +214,6 @@ def test_the_answer_of_a_record_is_read_whatever_stands_next_to_the_record(name:
     evaluator = get_evaluator(name)
     for more in ({}, {"usage": USAGE}, NEIGHBOURS):
         case = Case("a", expected=record, prediction={"answer": record, **more})
-        assert score(evaluator, [case], confidence=None).metrics[metric].value == 1, more
+        for other in (case, replace(case, expected={"answer": record, "tool_calls": []})):
+            assert score(evaluator, [other], confidence=None).metrics[metric].value == 1, (other.expected, more)
         assert get_checks({"contains": "30 days"}).evaluate(case.prediction, None)["check_rate"] == 1, more

@@ -132,6 +132,21 @@ def paris(_: str) -> str:
     return "Paris"
 
 
+def test_a_target_that_cancels_itself_costs_its_case() -> None:
+    async def later(question: str) -> str:
+        return at_once(question)
+
+    def at_once(question: str) -> str:
+        if question == "q1":
+            raise asyncio.CancelledError
+        return "Paris"
+
+    for answer in (later, at_once):
+        cases = suite(CASES[:3]).run(answer).cases
+        assert [case.outcome for case in cases] == ["passed", "errored", "passed"]
+        assert "cancelled itself" in str(cases[1].reason)
+
+
 def test_an_interrupted_run_keeps_what_had_run() -> None:
     capitals = suite(target={"python": f"{__name__}:paris", "concurrency": 1})
 
