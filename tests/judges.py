@@ -445,7 +445,9 @@ class Suites:
 
     def migrate(self, *arguments: str) -> tuple[int, str]:
         address = ("--base-url", self.server.base_url)
-        return self.llmeval("judge", "migrate", self.path.name, "--to", NEW, *address, *arguments)
+        before = [each for each in arguments if each == "--json"]
+        arguments = arguments[len(before) :]
+        return self.llmeval(*before, "judge", "migrate", self.path.name, "--to", NEW, *address, *arguments)
 
 
 GATE = "drop(judge_score) <= 0.05"

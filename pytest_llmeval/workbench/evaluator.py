@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.cli.console import refuse_input, say, write_text
+from pytest_llmeval.cli.console import CommandResult, refuse_input, say, write_text
 from pytest_llmeval.core.case import MODE_MARK, Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, interval, number
@@ -106,7 +106,7 @@ def noted_answers(mode: str, book: ModeBook, suites: "Sequence[SuiteReport]") ->
     return noted
 
 
-def _evaluator(options: Namespace) -> int:
+def _evaluator(options: Namespace) -> CommandResult:
     from pytest_llmeval.reports.json import read_report
 
     files = options.notes or [Path(MODES_FILE)]
@@ -127,20 +127,24 @@ def _evaluator(options: Namespace) -> int:
     parts = [stem, *(["check"] if options.check is not None else []), *(["final"] if options.final else [])]
     suite = options.folder / f"{'.'.join(parts)}.eval.json"
     refuse_input(suite, options.report, *files)
+    lines: list[str] = []
+    files_made = [suite]
     if options.check is not None:
-        say(check_lines(options.check, chosen))
+        lines += check_lines(options.check, chosen)
         written = checked_text(name, stem, json.loads(options.check), chosen)
     else:
         if not options.final and not prompt.exists():  # one that exists may have been edited
             write_text(prompt, [judge_prompt(name, book.texts.get(name, ""), noted)])
-            say([f"wrote {prompt}"])
+            lines.append(f"wrote {prompt}")
+            files_made.insert(0, prompt)
         written = suite_text(stem, prompt.name, chosen)
     write_text(suite, [written])
-    say([f"wrote {suite}: {_counts(chosen)}"])
+    lines.append(f"wrote {suite}: {_counts(chosen)}")
+    held = [] if options.final else [each for each in noted if each.split == "test"]
     if not options.final:
-        held = [each for each in noted if each.split == "test"]
-        say([f"kept for --final: {_counts(held)}", f"next: pytest --llmeval {suite}"])
-    return 0
+        lines += [f"kept for --final: {_counts(held)}", f"next: pytest --llmeval {suite}"]
+    counts = {"answers": len(chosen), "held_out": len(held)}
+    return CommandResult(0, {"written": [*map(str, files_made)], **counts}, lines)
 
 
 def _check_unseen(prompt: Path, noted: Sequence[NotedAnswer]) -> None:

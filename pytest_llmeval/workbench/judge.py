@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.console import say
+from msgspec import to_builtins
+
+from pytest_llmeval.cli.console import CommandResult, say
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import FieldsError, LlmevalError, OptionError, SuiteError
@@ -51,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     migrate.set_defaults(run=_migrate)
 
 
-def _migrate(options: Namespace) -> int:
+def _migrate(options: Namespace) -> CommandResult:
     from pytest_llmeval.data.files.places import display_path
     from pytest_llmeval.suite.suite import SuiteKey
     from pytest_llmeval.workbench.migration import migrate
@@ -59,17 +61,28 @@ def _migrate(options: Namespace) -> int:
     suite = _suite(options.suite)
     with closing(options.cache.open()):  # an unusable store would be reported for each case
         file, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
+    systems: list[dict[str, Any]] = []
+    lines: list[str] = []
     for name in suite.systems or [""]:
         key, way = SuiteKey(str(suite.path), file, variant=name), suite.for_variant(name)
-        judges = _judges(options, way, key)
-        migration = migrate(way, key, judges, judge_options(options, "migrate"), recordings)
-        say(_report(migration))
-        say(
-            [_approved(migration)]
-            if options.approve
-            else ["nothing was changed; --approve lets later runs be compared"]
-        )
-    return 0
+        try:
+            judges = _judges(options, way, key)
+            migration = migrate(way, key, judges, judge_options(options, "migrate"), recordings)
+        except LlmevalError:
+            say(lines)  # of the systems before
+            raise
+        systems.append({"system": name, **_data(migration)})
+        lines += _report(migration)
+        unchanged = "nothing was changed; --approve lets later runs be compared"
+        lines.append(_approved(migration) if options.approve else unchanged)
+    return CommandResult(0, {"systems": systems, "approved": options.approve}, lines)
+
+
+def _data(migration: "Migration") -> dict[str, Any]:
+    gates = [{"gate": old.gate, "old": old.outcome, "new": new.outcome} for old, new in migration.gates()]
+    flips, agreement = to_builtins(list(migration.flips())), to_builtins(migration.agreement())
+    counts = {"compared": len(migration.old.records), "calls": migration.calls}
+    return {**counts, "left_out": dict(migration.left_out), "agreement": agreement, "flips": flips, "gates": gates}
 
 
 def _suite(path: Path) -> "Suite":

@@ -34,8 +34,10 @@ def test_a_migration_reports_agreement_flips_gates_and_scores(suites: Suites) ->
         assert line in told.splitlines()
     assert "judge_score >= 0.2" not in told
     assert suites.scores().bridges == ()
-    again = suites.migrate()[1]
-    assert "0 calls of the new judge" in again
+    ((system,),) = [json.loads(suites.migrate("--json")[1])["result"]["systems"]]
+    assert (system["compared"], system["calls"], system["left_out"]) == (40, 0, {})
+    assert {"case": "w20", "what": "case", "old": "failed", "new": "passed"} in system["flips"]
+    assert system["gates"] == [{"gate": "judge_score >= 0.7", "old": "failed", "new": "passed"}]
     assert len(suites.server.calls) - asked == 40
 
 

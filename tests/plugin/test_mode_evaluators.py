@@ -104,7 +104,10 @@ def test_no_answer_of_the_test_is_in_any_prompt_before_it_is_opened(
     Path("window.md").write_text(f"{instructions}\n{tested[0].upper()}", encoding="utf-8")
     assert main([*command, "--final"]) != 0
     assert "expected none of the test split" in capsys.readouterr().err
-    assert main(command) == 0
+    capsys.readouterr()
+    assert main(["--json", *command]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert result == {"written": ["window.eval.json"], "answers": len(developed), "held_out": len(tested)}
     assert tested[0].upper() in Path("window.md").read_text(encoding="utf-8")  # an edited prompt is kept
 
     assert main([*command, "--check", '{"not_contains": "within 90 days"}']) == 0

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.cli.console import CommandResult, say, write_text
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.documents import Document, load_json, read_text
@@ -417,7 +416,7 @@ def _add_subtask(parser: ArgumentParser) -> None:
     )
 
 
-def _convert(options: Namespace) -> int:
+def _convert(options: Namespace) -> CommandResult:
     file = _read(options.file, predicted=options.source == "step2")
     conversations = _read_official(options.conversations) if options.conversations is not None else None
     converted = convert_pairs(file, options.source, options.subtask, conversations)
@@ -429,25 +428,23 @@ def _convert(options: Namespace) -> int:
     if options.output is not None:
         write_text(options.output, [text])
     say((f"note: {each}" for each in converted.notes), error=True)
-    if options.output is None:
-        sys.stdout.write(text)
-    return 0
+    written = [] if options.output is None else [str(options.output)]
+    data = {"pairs": json.loads(text), "written": written, "notes": [*map(str, converted.notes)]}
+    return CommandResult(0, data, text="" if written else text)
 
 
-def _validate(options: Namespace) -> int:
+def _validate(options: Namespace) -> CommandResult:
     file = _read(options.file)
     gold = _read_official(options.gold) if options.gold is not None else None
     expected = [{ID: number} for number in gold.conversations] if gold is not None else None
     faults = validate_submission(file.document.data, options.subtask, expected)
     if faults:
         say(_placed(file, each) for each in faults)
-        say([counted(len(faults), "fault")])
-        return 1
+        return CommandResult(1, {"faults": len(faults)}, [counted(len(faults), "fault")])
     pairs = [raw for each in file.conversations.values() for _, raw in each.rows]
     summary = f"{counted(len(file.conversations), 'conversation')}, {counted(len(pairs), 'pair')}"
-    say([f"{options.file}: no fault in {summary}"])
-    say(_respelled(pairs, options.subtask))
-    return 0
+    counts = {"faults": 0, "conversations": len(file.conversations), "pairs": len(pairs)}
+    return CommandResult(0, counts, [f"{options.file}: no fault in {summary}", *_respelled(pairs, options.subtask)])
 
 
 def _placed(file: PairFile, fault: SubmissionFault) -> Fault:

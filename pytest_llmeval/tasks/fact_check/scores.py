@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.cli.console import CommandResult, write_text
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import NO_LABEL, cell_name, label_key, label_name, read_cells
@@ -281,7 +281,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     export.set_defaults(run=_export)
 
 
-def _export(options: Namespace) -> int:
+def _export(options: Namespace) -> CommandResult:
     data = to_json(read_report(options.report))
     suite = _chosen(data["suites"], options.suite, str(options.report))
     options.output.mkdir(parents=True, exist_ok=True)
@@ -289,11 +289,10 @@ def _export(options: Namespace) -> int:
     if options.keys == "original":
         results = {"metrics": original_metrics(suite), "results": list(map(_renamed, results["results"]))}
         analysis = {name: list(map(_renamed, claims)) for name, claims in analysis.items()}
-    for name, content in zip(_FILES[options.keys], (results, analysis), strict=True):
-        path = options.output / name
+    paths = [options.output / name for name in _FILES[options.keys]]
+    for path, content in zip(paths, (results, analysis), strict=True):
         write_text(path, [json.dumps(content, ensure_ascii=False, indent=2) + "\n"])
-        say([f"wrote {path}"])
-    return 0
+    return CommandResult(0, {"written": [*map(str, paths)]}, [f"wrote {path}" for path in paths])
 
 
 def _chosen(suites: Sequence[Mapping[str, Any]], name: str | None, file: str) -> Mapping[str, Any]:

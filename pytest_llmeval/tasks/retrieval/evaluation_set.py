@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.cli.console import CommandResult, say, write_text
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats.base import case_id, id_fault
 from pytest_llmeval.tasks.retrieval.ranking import Measured, Near, listed_values
@@ -314,7 +314,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     build.set_defaults(run=_build, refuse=build.error)
 
 
-def _build(options: Namespace) -> int:
+def _build(options: Namespace) -> int | CommandResult:
     from pytest_llmeval.data.files.documents import read_jsonl
 
     values = {each.name: getattr(options, each.name) for each in fields(SetOptions)}
@@ -340,8 +340,8 @@ def _build(options: Namespace) -> int:
     write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
     write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
     say(faults, error=True)
-    say(_summary(built, options.output, path))
-    return 0 if built.queries else 1
+    data = {"written": [str(options.output), str(path)], "queries": len(built.queries), "report": report}
+    return CommandResult(0 if built.queries else 1, data, _summary(built, options.output, path))
 
 
 def _summary(built: "BuiltSet", output: Path, report: Path) -> Iterator[str]:

@@ -271,6 +271,17 @@ def test_a_submission_without_fault_is_said_in_one_line(capsys: pytest.CaptureFi
     )
 
 
+def test_json_has_pairs_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [official(7, ["2_joy", "1"])]
+    write("in.json", pairs)
+    command = ("in.json", "--subtask", "2")
+    _, out, _ = run(capsys, "--json", "emotion-cause", "validate", *command)
+    assert json.loads(out)["result"] == {"faults": 0, "conversations": 1, "pairs": 1}
+    how = ("--from", "official", "--to", "official")
+    _, out, _ = run(capsys, "--json", "emotion-cause", "convert", *how, *command)
+    assert json.loads(out)["result"] | {"notes": []} == {"pairs": pairs, "written": [], "notes": []}
+
+
 def test_every_fault_of_a_submission_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     data = [
         official(7, ["2_joy", "1_0_4"], ["2_hope", "1"], ["2_joy", "1"]),

@@ -129,7 +129,10 @@ def test_a_report_is_exported_as_the_two_files_of_the_original(tmp_path: Any, ca
     claims.write_text(json.dumps([{"id": "a", "claim": "C", "verdict": "Refuted"}]), encoding="utf-8")
     read = FactCheckSource(path="claims.json", predictions="out/original/enhanced_test_results.json")
     assert [each.prediction for each in read.load(tmp_path, [])] == [{"verdict": "Supported"}]
-    assert main(["fact-check", "export", str(report), "-o", str(tmp_path), "--keys", "ours"]) == 0
+    capsys.readouterr()
+    assert main(["--json", "fact-check", "export", str(report), "-o", str(tmp_path), "--keys", "ours"]) == 0
+    written = json.loads(capsys.readouterr().out)["result"]["written"]
+    assert str(tmp_path / "fact_check_results.json") in written
     assert not (tmp_path / "enhanced_test_results.json").exists()  # a file of one name has one form
     results = json.loads((tmp_path / "fact_check_results.json").read_text(encoding="utf-8"))
     assert (results["total_tests"], results["successful_tests"]) == (1, 1)

@@ -126,6 +126,10 @@ def test_rows_and_candidates_that_are_dropped_are_counted_with_their_reason(caps
     told = capsys.readouterr()
     assert "dropped 1: row with no article" in told.out
     assert "corpus.jsonl:10:2" in told.err
+    command = ["retrieval", "build-set", "corpus.jsonl", "-o", "set.jsonl", *all_of(4), "--candidates", "4"]
+    assert main(["--json", *command]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert result == {"written": ["set.jsonl", "set.report.json"], "queries": 2, "report": report}
 
 
 def test_attributes_may_stand_beside_the_text() -> None:
