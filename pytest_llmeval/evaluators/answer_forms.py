@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import PARTS, Case, Parts, expectation
@@ -255,6 +255,21 @@ def ranking(prediction: Any) -> list[str] | None:
         return None
     ids = [_id_of(each) for each in prediction]
     return [str(each) for each in ids] if ids and all(each is not None for each in ids) else None
+
+
+def ranked(case: Case) -> tuple[ChangeablePart, frozenset[str]] | None:
+    """Return the ranked results of an answer, which may be its passages, and the ids that it should have."""
+    prediction, path = case.prediction, _parts(case).contexts
+    if not isinstance(prediction, Mapping):
+        return ChangeablePart(prediction, lambda new: new), relevant_ids(case.expected)
+    for name in ("contexts", "sources") if path is None else (path.partition("[")[0],):
+        steps = _steps(name)
+        results = Parts(contexts=name).find("contexts", prediction)
+        if steps and isinstance(results, list):
+            expected = expectation("contexts", path, case.expected)
+            relevant = relevant_ids(expected if isinstance(expected, list) else [expected])
+            return ChangeablePart(results, partial(_replaced, prediction, steps)), relevant
+    return None
 
 
 def _id_of(result: Any) -> Any:

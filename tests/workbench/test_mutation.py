@@ -260,6 +260,26 @@ def test_a_text_in_a_part_has_the_mutants_of_a_text(tmp_path: Path) -> None:
     assert list(findings(found, 0.2)) == []
 
 
+def test_retrieved_documents_of_an_answer_are_removed(tmp_path: Path) -> None:
+    cases = [
+        {
+            **each,
+            "expected": {"answer": each["expected"], "contexts": each["id"]},
+            "prediction": {"text": "x", "sources": [{"id": each["id"]}, {"id": "b"}]},
+        }
+        for each in ANSWERS
+    ]
+    suite = {
+        "parts": {"answer": "text", "contexts": "sources[].content"},
+        "evaluators": [{"document_ids": {"k": 2, "metrics": ["recall"]}, "on": "sources[].id"}],
+        "gates": ["recall@2 >= 0.5"],
+        "cases": cases,
+    }
+    found = survived(tmp_path, suite)
+    assert {each.name: each.survived for each in found.kinds}["relevant_removed"] == 0
+    assert not any("recall@2" in each for each in findings(found, 0.2))
+
+
 def test_answers_that_fail_as_they_are_are_no_originals(tmp_path: Path) -> None:
     cases = [*ANSWERS, {"id": "bad", "input": "x", "expected": "y", "prediction": "z"}, {"id": "none", "input": "x"}]
     found = survived(tmp_path, {**GOOD["words"], "cases": cases})

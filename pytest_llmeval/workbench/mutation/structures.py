@@ -16,9 +16,9 @@ from pytest_llmeval.evaluators.answer_forms import (
     messages,
     normal,
     of_text,
+    ranked,
     ranking,
     references,
-    relevant_ids,
     structure,
 )
 from pytest_llmeval.evaluators.tools.calls import follows, read_expected
@@ -217,11 +217,13 @@ def _of_ranking(change: Callable[[list[Any], list[int]], list[Any] | None]) -> A
     """Return a change of a ranked list with the places of relevant results, of which there is at least one."""
 
     def changed(case: Case, _near: Neighbours) -> Any:
-        ids, relevant = ranking(case.prediction), relevant_ids(case.expected)
-        if ids is None or not relevant:
+        part, relevant = ranked(case) or (None, frozenset())
+        ids = None if part is None else ranking(part.value)
+        if part is None or ids is None:
             return None
         places = [place for place, each in enumerate(ids) if each in relevant]
-        return change(case.prediction, places) if places else None
+        new = change(part.value, places) if places else None
+        return None if new is None else part.put(new)
 
     return changed
 
