@@ -3,7 +3,7 @@
 __all__ = ("MISSING", "Case", "Missing")
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -157,11 +157,13 @@ class PredictionParts(Mapping[str, Any]):
         parts: Where they are.
         prediction: The prediction.
         figures: What the run measured, such as ``latency_s`` and ``cost_usd``.
+        typed: Makes objects of the declared types of a case, as functions of users get it; ``None`` leaves JSON data.
     """
 
     parts: Parts = Parts()
     prediction: Any = MISSING
     figures: Mapping[str, Any] = field(default_factory=dict)
+    typed: "Callable[[Case], Case] | None" = field(default=None, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> Any:
         measured = self.figures.get(name)

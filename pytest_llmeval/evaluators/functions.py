@@ -197,7 +197,9 @@ class _Test:
         del argument
 
         def test(subject: Subject) -> CheckOutcome:
-            returned = self.function(replace(subject.case, prediction=subject.value))
+            case = replace(subject.case, prediction=subject.value)
+            typed = None if case.origin is None else case.origin.typed
+            returned = self.function(case if typed is None else typed(case))
             if inspect.isawaitable(returned):
                 returned = awaited_anywhere(returned)
             score = returned if isinstance(returned, Score) else Score(returned)

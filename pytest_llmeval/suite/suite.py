@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import MISSING, WHOLE, Case, Parts
+from pytest_llmeval.core.case import MISSING, WHOLE, Case, Parts, PredictionParts
 from pytest_llmeval.core.errors import Fault, LlmevalError
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
@@ -205,8 +205,19 @@ class Suite(SuiteKeys, frozen=True, dict=True):
             label: Reading.for_evaluator(each, self._read_by(label, each), self.parts, self.turns.get(label))
             for label, each in self.evaluators.items()
         }
-        own = [label for label, each in self.evaluators.items() if self.types and is_of_users(each)]
-        return readings | {label: replace(readings[label], converted=self.typed) for label in own}
+        if not self.types:
+            return readings
+        for label, each in self.evaluators.items():
+            if is_of_users(each):
+                readings[label] = replace(readings[label], converted=self.typed)
+            elif each.name == "checks":
+                readings[label] = replace(readings[label], converted=self._with_types)
+        return readings
+
+    def _with_types(self, case: Case) -> Case:
+        """Return a case for checks: those that are functions of users convert it, all others read JSON data."""
+        origin = case.origin or PredictionParts(prediction=case.prediction)
+        return case_replace(case, origin=case_replace(origin, typed=self.typed))
 
     def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
         """Return what an evaluator reads in place of its own part: of a model, its text instead of text and usage."""

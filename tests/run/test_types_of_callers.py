@@ -106,12 +106,16 @@ class Same(ev.Evaluator):
         return {"same": sums["met"] / sums["n"]}
 
 
-def test_evaluators_of_users_get_objects() -> None:
+def test_evaluators_and_checks_of_users_get_objects() -> None:
     def kept(case: Any) -> bool:
         return isinstance(case.input, Ask) and bool(case.prediction.answer == case.expected.answer)
 
     cases = [{"id": "a", "input": Ask(question="x"), "expected": Reply(answer="x")}]
-    suite = ev.suite("typed", cases=cases, evaluators=[Same(), kept, ev.fields()])
+
+    def looked_at(case: Any) -> bool:
+        return isinstance(case.input, Ask) and isinstance(case.expected, Reply)
+
+    suite = ev.suite("typed", cases=cases, evaluators=[Same(), kept, ev.fields()], checks=[looked_at])
     result = suite.run(lambda ask: Reply(answer=ask.question), progress=False)
     assert result.cases[0].reason is None
     assert (result.metrics["same"].value, result.metrics["kept"].value) == (1.0, 1.0)
