@@ -186,6 +186,8 @@ def print_summary(
             reporter.write_line(text)
         return
     width = terminal_width(reporter)
+    if reporter.verbosity > 0 and any(path.suffix == ".html" for path in written):
+        rerun = ()  # it was such a run
     lines = [] if report is None else list(render(report, verbosity=reporter.verbosity, width=width, rerun=rerun))
     lines += [Line(printable(note), "yellow") for note in notes]
     if reporter.verbosity >= 0:

@@ -115,7 +115,7 @@ def render(report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str
     yield from (Line(printable(each), "yellow") for each in [uncalibrated_text(report.suites)] if each)
     yield from map(Line, money_lines(report.money))
     yield from _affected(report, least=2)
-    yield from _next_command(() if verbosity else rerun)
+    yield from _next_command(rerun)
     if report.suites:
         yield totals(report.suites)
 

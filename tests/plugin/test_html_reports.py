@@ -23,7 +23,8 @@ def test_a_page_compares_with_the_approved_run_case_by_case(project: "Project") 
     project.suite("s.eval.yaml", cases(20), snapshot=True)
     project.run("--snapshot-update")
     project.suite("s.eval.yaml", cases(5), snapshot=True)
-    project.run("--llmeval-report=page.html")
+    ran = project.run("-v", "--llmeval-report=page.html")
+    assert "\nnext: " not in ran.text, "what is next would be the same run"
     head = head_of((project.path / "page.html").read_text(encoding="utf-8"))
     here, approved = head["entries"]
     assert (here["pair"], head["runs"][approved["run"]]["baseline"], approved["cases"]) == (1, True, 20)
