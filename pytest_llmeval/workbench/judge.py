@@ -63,18 +63,18 @@ def _migrate(options: Namespace) -> CommandResult:
         file, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
     systems: list[dict[str, Any]] = []
     lines: list[str] = []
-    for name in suite.systems or [""]:
-        key, way = SuiteKey(str(suite.path), file, variant=name), suite.for_variant(name)
-        try:
+    try:
+        for name in suite.systems or [""]:
+            key, way = SuiteKey(str(suite.path), file, variant=name), suite.for_variant(name)
             judges = _judges(options, way, key)
             migration = migrate(way, key, judges, judge_options(options, "migrate"), recordings)
-        except LlmevalError:
-            say(lines)  # of the systems before
-            raise
-        systems.append({"system": name, **_data(migration)})
-        lines += _report(migration)
-        unchanged = "nothing was changed; --approve lets later runs be compared"
-        lines.append(_approved(migration) if options.approve else unchanged)
+            systems.append({"system": name, **_data(migration)})
+            lines += _report(migration)
+            unchanged = "nothing was changed; --approve lets later runs be compared"
+            lines.append(_approved(migration) if options.approve else unchanged)
+    except LlmevalError:
+        say(lines)  # of what was done before
+        raise
     return CommandResult(0, {"systems": systems, "approved": options.approve}, lines)
 
 

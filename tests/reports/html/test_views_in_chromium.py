@@ -326,8 +326,8 @@ def test_cases_are_seen_by_system_taken_along_and_named_with_their_system(
     size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        assert browser.find("[data-row='0'] .id").text == "c1 small"
-        assert browser.find("[data-row='0'] .of").is_displayed()
+        browser.until("document.querySelector(\"[data-row='0'] .of\")?.checkVisibility()")  # the rows are drawn anew
+        assert browser.texts("[data-row='0'] .id") == ["c1 small"]
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.press("?")
