@@ -31,7 +31,6 @@ from pytest_llmeval.exchange.result_suites import (
 )
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-from pytest_llmeval.gates.drop import UNDECIDED_PASSES
 from pytest_llmeval.reports.form import Conclusion
 from pytest_llmeval.reports.json import verdicts_of
 from pytest_llmeval.run.finishing import finish_run
@@ -359,18 +358,14 @@ def _next_step(missing: Sequence[str], errored: int) -> str:
         return "run what is missing, and judge all results together"
     if errored:
         return "run the cases that errored again"
-    return f"add as many cases as the verdict says; {_UNDECIDED_OPTION} accepts an undecided result"
-
-
-_UNDECIDED_OPTION: Final = "--undecided pass"
-"""What a gate of a suite calls `UNDECIDED_PASSES`, as an option of the command."""
+    return "add as many cases as the verdict says; --undecided pass accepts an undecided result"
 
 
 def _sentence(verdict: GateResult | SnapshotVerdict) -> str:
     if isinstance(verdict, GateResult):
         # What is undecided comes first; the numbers behind it are in the report.
         reason = _NUMBERS.split(verdict.reason)[0] if verdict.outcome == "undecided" else verdict.headline
-        return f"{verdict.gate}: {reason.replace(UNDECIDED_PASSES, _UNDECIDED_OPTION)}"
+        return f"{verdict.gate}: {reason}"
     return f"snapshot {verdict.metric}: {verdict.reason}"
 
 

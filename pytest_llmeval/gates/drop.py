@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 _DRIFT = 3
 """The number of drops of the size of `max_drop` that may add up."""
-UNDECIDED_PASSES = "`undecided: pass`"
-"""The key of a gate in a suite file, in sentences."""
 
 MAX_DROP = GateKey(
     float,
@@ -188,7 +186,7 @@ class DropGate(ClaimGate):
         if detectable is not None and (wider := self._wider(detectable, evidence, metric)):
             steps.append(f"set max_drop to {wider}")
         if self.undecided != "pass":
-            steps.append(UNDECIDED_PASSES)
+            steps.append("`undecided: pass`")
         text = "; or ".join(steps)
         return f"cannot tell: {units_of(data)}" + (f". {text[0].upper()}{text[1:]}" if text else "")
 
