@@ -243,12 +243,13 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
         raise LlmevalError(f"{options.suite}: found no case, expected at least one")
     file = display_path(path, checkout.root)
     run = RunRecord(selected={str(path)})
-    with loaded_data_settled(), open_executor(options.executor) as executor:
+    with loaded_data_settled() as settle, open_executor(options.executor) as executor:
         explains = shows_passed_cases(options.report, options.verbose)
         for name in suite.systems or [""]:
             key, system = SuiteKey(str(path), file, variant=name), suite.for_variant(name)
             for part in run_predicted(system, key, executor, recordings, explains_all=explains):
                 run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
+                settle()
     return run
 
 

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.suite.registry import Registry
 
+_SETTLED_AT_ONCE = 1_000
+"""Results after which garbage collection ignores them: walking all of them repeatedly takes a fifth of a long run."""
+
 LEFT_OUT = "llmeval_left_out"
 """Key under which workers of xdist report what they collected and left out."""
 
@@ -274,6 +277,7 @@ class ItemHooks:
         self._link_followers = link_followers
         self._patterns = config.getini("llmeval_files")
         self._froze = False
+        self._handed_over = 0
         self._whole_run = not hasattr(config, "workerinput")
         self._process = os.getpid()
 
@@ -363,7 +367,10 @@ class ItemHooks:
         self._make_presentable(item, report)
         # Plugins such as pytest-forked run an item in a child, and send its report here as plain data.
         here = self._whole_run and os.getpid() == self._process
-        self._hand_over(item, call, report, encoded=not here)
+        if self._hand_over(item, call, report, encoded=not here):
+            self._handed_over += 1
+            if self._froze and self._handed_over % _SETTLED_AT_ONCE == 0:
+                gc.freeze()  # results live until the end, like items
         return report
 
 

@@ -254,8 +254,8 @@ def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution
     return explain(case, execution.record, place, terminal_columns(config))
 
 
-def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport, *, encoded: bool) -> None:
-    """Put an item's results and judgements on its report.
+def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport, *, encoded: bool) -> bool:
+    """Put an item's results and judgements on its report, and return whether there are results.
 
     Args:
         item: The item.
@@ -281,6 +281,7 @@ def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.T
         from pytest_llmeval.judge.recordings import encode_judgements
 
         setattr(report, _JUDGED_ATTRIBUTE, encode_judgements(judged) if encoded else judged)
+    return part is not None
 
 
 def _chosen(item: pytest.Item, part: SuitePart) -> SuitePart:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,3 +82,14 @@ def test_blocks_and_sharing_change_no_result(monkeypatch: pytest.MonkeyPatch, bl
     parts = score(get_evaluator("classification"), CASES, ["kind"])
     assert (parts.metrics, parts.groups, parts.records) == (whole.metrics, whole.groups, whole.records)
     assert parts.cases == whole.cases
+
+
+def test_records_are_settled_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    collector = SimpleNamespace(
+        get_freeze_count=lambda: 0, freeze=lambda: calls.append("freeze"), unfreeze=lambda: calls.append("unfreeze")
+    )
+    monkeypatch.setattr(scoring, "gc", collector)
+    monkeypatch.setattr(scoring, "_BLOCK", 3)
+    score(get_evaluator("classification"), CASES)
+    assert calls == ["freeze"] * 4 + ["unfreeze"]  # what was there, and three blocks of seven cases
