@@ -173,6 +173,7 @@ def test_a_hundred_notes_by_keyboard_in_two_windows_over_a_full_disk_and_a_reloa
         opened(browser, server, "Ana")
         browser.press("n", *"two weeks?", "ENTER", "m", *"late", "ENTER", "ENTER")
         browser.press("n", *"no hello", "ENTER", "m", *"rude", "ENTER", "1", "ENTER")
+        browser.until("document.querySelector('.status').textContent === 'Saved.'")  # the second window continues
         driver = browser.driver
         first = driver.current_window_handle
         driver.switch_to.new_window("tab")
@@ -182,11 +183,12 @@ def test_a_hundred_notes_by_keyboard_in_two_windows_over_a_full_disk_and_a_reloa
         browser.until("document.querySelector('.status').textContent === 'Saved.'")
         second = driver.current_window_handle
         driver.switch_to.window(first)
-        browser.press(*["ARROW_RIGHT"] * 48, *["y"] * 48, *["n", *"last but one", "ENTER", "1"])
+        browser.press(*["ARROW_RIGHT"] * 48, *["y"] * 48, *["n", *"last but one", "ENTER"])
+        browser.until("document.querySelector('.status').textContent === 'Saved.'")  # or it takes the mode along
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # as a full disk, no file grows
         try:
-            browser.press("ENTER")
+            browser.press("1", "ENTER")
             browser.until("document.querySelector('.status.wrong')")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
