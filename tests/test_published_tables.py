@@ -157,6 +157,13 @@ def test_the_proof_stays_short_and_its_pictures_show_its_tables() -> None:
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == drawn, "python benchmarks/real/proof.py --full"
 
 
+def test_the_default_of_each_tool_has_its_version_and_the_line_that_documents_it() -> None:
+    _, _, after = PAGES["proof.md"].partition("| tool | verdict without settings | place |\n|---|---|---|\n")
+    tools = [line for line in after.partition("\n\n")[0].splitlines() if ", a service |" not in line]
+    assert len(tools) == 4
+    assert [line for line in tools if not re.match(r"\| [\w-]+ \d+(\.\d+)+ \|.*`[\w/.]+`, line \d+", line)] == []
+
+
 def test_the_page_on_regressions_stays_short() -> None:
     assert len(PAGES["regressions.md"].split()) <= 2500, "derivations belong into docs/statistics.md"
 
