@@ -4,11 +4,14 @@ import importlib
 import math
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from project import ROOT
+from scipy import stats
+
+from pytest_llmeval.scoring.intervals import mid_p_interval, wilson_interval
 
 PAGES = {each.name: each.read_text(encoding="utf-8") for each in sorted((ROOT / "docs").glob("*.md"))}
 MORE = "../benchmarks/calibration.md"
@@ -162,6 +165,39 @@ def test_the_default_of_each_tool_has_its_version_and_the_line_that_documents_it
     tools = [line for line in after.partition("\n\n")[0].splitlines() if ", a service |" not in line]
     assert len(tools) == 4
     assert [line for line in tools if not re.match(r"\| [\w-]+ \d+(\.\d+)+ \|.*`[\w/.]+`, line \d+", line)] == []
+
+
+NEIGHBOURS = re.compile(
+    r"Of (\d+) [\w ]+ and a (?:rate|mode) of ([\d.]+)( %)?, 0 to (\d) [\w ]+ have a probability of (0\.\d+), "
+    r"0 to (\d) have (0\.\d+)"
+)
+
+
+def test_where_a_page_says_that_no_interval_can_hold_what_is_promised_no_counts_have_that_probability() -> None:
+    found = NEIGHBOURS.findall(PAGES[MORE])
+    assert len(found) == 3
+    for cases, rate, percent, *neighbours in found:
+        rare = float(rate) / 100 if percent else 1 - float(rate)
+        law = stats.binom(int(cases), rare)
+        for counts, chance in zip(neighbours[::2], neighbours[1::2], strict=True):
+            assert f"{law.cdf(int(counts)):.3f}" == chance
+        below = law.cdf(range(-1, int(cases) + 1))
+        assert not ((below[:, None] - below >= 0.93) & (below[:, None] - below <= 0.97)).any()
+
+
+def test_what_a_page_says_of_intervals_by_exact_arithmetic_is_right() -> None:
+    def held(rule: Callable[[float, float, float], tuple[float, float]], cases: int, rate: float) -> str:
+        bounds = [rule(count, cases, 0.95) for count in range(cases + 1)]
+        chances = stats.binom.pmf(range(cases + 1), cases, rate)
+        return f"{sum(each for each, (low, high) in zip(chances, bounds, strict=True) if low <= rate <= high):.3f}"
+
+    rules = (wilson_interval, mid_p_interval)
+    few, more = ([held(rule, *each) for rule in rules] for each in ((10, 0.7), (20, 0.98)))
+    assert f"holds a rate of 0.7 in {few[0]}, the mid-p one in {few[1]}; but" in PAGES[MORE]
+    assert f"of 20 labels and a rate of 0.98, they hold {more[0]} and {more[1]}" in PAGES[MORE]
+    unseen = stats.binom.pmf(0, 20, 0.125)
+    assert unseen < 0.07
+    assert f"shows no error in 20 labels with a probability of {unseen:.3f}" in PAGES[MORE]
 
 
 def test_the_page_on_regressions_stays_short() -> None:

@@ -12,7 +12,7 @@ from pytest_llmeval.core.evaluator import Basis, Metric
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import MetricValue
 
-# Normal and Student's distribution are computed here, since loading scipy.special takes longer than a small run.
+# Normal, Student's and beta distributions are computed here, since loading scipy.special takes longer than a small run.
 _CONVERGED = 1e-16
 _TINY = 1e-300
 
@@ -54,9 +54,8 @@ def student_quantile(freedom: float, p: float) -> float:
     return high
 
 
-def _beta_share(a: float, x: float) -> float:
-    """Return the regularised incomplete beta function for `b` = 1/2 (DLMF 8.17.22, by Lentz's method)."""
-    b = 0.5
+def _beta_share(a: float, x: float, b: float = 0.5) -> float:
+    """Return the regularised incomplete beta function (DLMF 8.17.22, by Lentz's method)."""
     if x in (0, 1):
         return x
     scale = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
@@ -90,6 +89,9 @@ _SAME = 1e-9
 
 _ROUNDING = 1e-12
 """Values that differ by no more are equal: the rest is rounding."""
+
+_RESOLUTION = 1e-9
+"""Of a bound that is searched for."""
 
 _RESOLVED = 25
 """Fewer resamples beyond a number are too few to estimate its probability."""
@@ -334,6 +336,28 @@ def wilson_interval(successes: float, cases: float, confidence: float) -> tuple[
     middle = (successes + z2 / 2) / (cases + z2)
     half = math.sqrt(z2 * (successes * (cases - successes) / cases + z2 / 4)) / (cases + z2)
     return 0.0 if successes <= 0 else middle - half, 1.0 if successes >= cases else middle + half
+
+
+def mid_p_interval(successes: float, cases: float, confidence: float) -> tuple[float, float]:
+    """Return the exact interval of a share with half the probability of what was seen (Lancaster 1961).
+
+    Counts need not be whole: binomial probabilities are those of beta distributions.
+    """
+    failures = cases - successes
+
+    def share_seen(chance: float) -> float:
+        """Return the probability of fewer failures than were seen, and half of that of as many."""
+        fewer = _beta_share(successes + 1, chance, failures) if failures > 0 else 0.0
+        return (fewer + (_beta_share(successes, chance, failures + 1) if successes > 0 else 1.0)) / 2
+
+    def bound(level: float) -> float:
+        low, high = 0.0, 1.0
+        while low < (middle := (low + high) / 2) < high and high - low > _RESOLUTION:
+            low, high = (low, middle) if share_seen(middle) > level else (middle, high)
+        return middle
+
+    low, high = (1 - confidence) / 2, (1 + confidence) / 2
+    return bound(low) if successes > 0 else 0.0, bound(high) if failures > 0 else 1.0
 
 
 def cases_for_bound(share: float, bound: float, other: float, limit: float, cases: int) -> int:

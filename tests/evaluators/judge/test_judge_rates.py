@@ -1,13 +1,17 @@
 """Rates of a judge against people, and the share that they correct."""
 
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
+from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.results import MetricValue
+from pytest_llmeval.evaluators.measures.confusion import rates_basis
 from pytest_llmeval.gates.limit import parse_gate
 
 
@@ -43,6 +47,27 @@ def test_rates_have_wilson_intervals_over_the_labels_of_their_kind() -> None:
     assert both.high is not None
     assert both.low < 0.85 < both.high
     assert found["tpr"].reason == "52 more positive labels for an interval of ±0.1"
+
+
+def balanced_interval(hits: tuple[int, int], labels: int) -> tuple[float, float]:
+    """Return the interval of the balanced accuracy after so many hits among as many labels of each kind."""
+    counts = {f"{side}{part}": labels for side in ("positive", "negative") for part in ("", "_square")}
+    counts |= {"positive_hit": hits[0], "negative_hit": hits[1]}
+    sums = Sums({name: np.array([float(count)]) for name, count in counts.items()}, 1)
+    interval = rates_basis(sums)["balanced_accuracy"].interval
+    assert interval is not None
+    return interval(0.95, 1.0)
+
+
+@pytest.mark.parametrize("labels", [10, 20, 50])
+def test_the_interval_of_balanced_accuracy_holds_it_as_often_as_promised_by_exact_arithmetic(labels: int) -> None:
+    hits = range(labels + 1)
+    bounds = np.array([[balanced_interval((each, other), labels) for other in hits] for each in hits])
+    for tpr, tnr in combinations_with_replacement((0.7, 0.8, 0.9, 0.95, 0.98), 2):
+        chances = np.outer(*(stats.binom.pmf(hits, labels, rate) for rate in (tpr, tnr)))
+        truth = (tpr + tnr) / 2
+        held = chances[(bounds[:, :, 0] <= truth + 1e-12) & (truth - 1e-12 <= bounds[:, :, 1])].sum()
+        assert 0.93 <= round(held, 2) <= 0.98, (tpr, tnr)
 
 
 def test_a_rate_without_labels_of_its_kind_has_no_value_but_a_reason() -> None:
