@@ -1,6 +1,6 @@
 """Write the tables of docs/import.md: what importers declare, and what was tried against the tools."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,11 +35,25 @@ def _tables() -> Iterator[str]:
     yield from ("", "Assertions of promptfoo:", "")
     for fate, kinds in sorted(alike.items()):
         yield f"- {fate}: {', '.join(kinds)}"
-    yield from ("", "Metrics that are written anew, and what decides differently:", "")
+    yield from ("", "Metrics that are written anew:", "")
+    deciding: dict[str, dict[str, list[str]]] = {}
     for tool, known in sorted(COUNTERPARTS.items()):
+        yield f"- {tool}:"
+        yield from (f"  - `{name}`: `{each.written}`" for name, each in known.items())
         for name, each in known.items():
-            texts = [f"{made.text[0].upper()}{made.text[1:]} ({made.direction.value})." for made in each.differences]
-            yield f"- {tool}, `{name}`: `{each.written}`. {' '.join(texts or ['No difference.'])}"
+            for made in each.differences:
+                text = f"{made.text[0].upper()}{made.text[1:]} ({made.direction.value})"
+                deciding.setdefault(text, {}).setdefault(tool, []).append(f"`{name}`")
+    yield from ("", "What decides differently, and for which metrics:", "")
+    for text, metrics in deciding.items():
+        yield f"- {text}: {'; '.join(_joined(metrics))}"
+
+
+def _joined(metrics: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield each tool with the names of its metrics, or as a whole if there are no others."""
+    for tool, names in metrics.items():
+        whole = len(names) == len(COUNTERPARTS[tool])
+        yield f"all of {tool}" if whole else f"{tool} {', '.join(names)}"
 
 
 def _kinds(data: Any, imports: Sequence[Imported | Written]) -> Iterator[tuple[str, list[Imported | Written]]]:
