@@ -22,7 +22,7 @@ from pytest_llmeval.core.wording import expected_name
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.data.formats.base import case_id, json_text
+from pytest_llmeval.data.formats.base import case_id, json_text, same_id
 from pytest_llmeval.data.formats.frames import rows_of
 from pytest_llmeval.exchange.contract import read_parquet
 
@@ -90,7 +90,7 @@ def _name(value: Any) -> str | None:
 def _case_name(value: Any) -> str | None:
     """Return the id of a case; pytest splits at two colons, as ids of its own tests have them."""
     name = _name(value)
-    return name if name is None else name.strip().replace("::", ":")
+    return name if name is None else same_id(name.strip().replace("::", ":"))
 
 
 def _reason(value: Any) -> str | None:

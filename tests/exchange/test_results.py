@@ -51,6 +51,17 @@ def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
     assert read_results(tmp_path / "rows.parquet", "rows.parquet") == ROWS
 
 
+def test_a_whole_number_is_the_same_case_with_and_without_a_fraction(tmp_path: Path) -> None:
+    texts = ("case,metric,score", "264.0,f1,1", "265,f1,1", "1.50,f1,1")
+    assert [row.case for row in read_results(written(tmp_path / "rows.csv", *texts), "rows.csv")] == [
+        "264",
+        "265",
+        "1.50",
+    ]
+    frame = [{"case": 264.0, "metric": "f1", "score": 1}, {"case": "265.0", "metric": "f1", "score": 1}]
+    assert [row.case for row in results_of(frame)] == ["264", "265"]
+
+
 def test_rows_fit_the_published_schema() -> None:
     validator = pytest.importorskip("jsonschema").Draft202012Validator(results_schema())
     assert [each for row in ROWS for each in validator.iter_errors(data_of(row))] == []

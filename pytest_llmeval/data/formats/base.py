@@ -16,6 +16,7 @@ from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 
 _LONGEST_SHOWN = 40
+_WHOLE = re.compile(r"[+-]?[0-9]+\.0")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -25,10 +26,20 @@ def json_text(value: Any) -> str:
 
 
 def case_id(value: Any) -> str | None:
-    """Return a text or whole number as an id, in composed form (NFC); ``None`` for other values."""
+    """Return a text or whole number, also as 264.0, as an id in composed form (NFC); ``None`` for other values."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def same_id(text: str) -> str:
+    """Return what ids that mean the same have in common: ``264.0`` is ``264``.
+
+    Tools such as pandas write the whole numbers of a column with a fraction if one of them is missing.
+    """
+    return text.removesuffix(".0") if text.endswith(".0") and _WHOLE.fullmatch(text) else text
 
 
 def id_fault(text: str) -> str | None:
@@ -489,11 +500,13 @@ def add_predictions(
     by_short_id: dict[str, list[str]] = {}
     for name in cases if short_ids else ():
         by_short_id.setdefault(name.rpartition("/")[2], []).append(name)
+    same = {same_id(name): name for name in known}
     first: dict[str, RecordedAnswer] = {}
     unknown: list[RecordedAnswer] = []
     ambiguous: list[RecordedAnswer] = []
     for answer in answers:
-        targets = [answer.id] if answer.id in known else by_short_id.get(answer.id, [])
+        name = answer.id if answer.id in known else same.get(same_id(answer.id), "")
+        targets = [name] if name else by_short_id.get(answer.id, [])
         if len(targets) != 1:
             (ambiguous if targets else unknown).append(answer)
         elif (earlier := first.setdefault(targets[0], answer)) is not answer:

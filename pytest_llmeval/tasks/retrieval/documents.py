@@ -10,6 +10,7 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import as_line, listed
+from pytest_llmeval.data.formats.base import same_id
 from pytest_llmeval.evaluators.answers import describe_found, json_in
 from pytest_llmeval.tasks.retrieval.ranking import distinct_keys, ranked_counts, relevant_ranks
 from pytest_llmeval.tasks.retrieval.source import Fields, Query, Reader, gains_of
@@ -34,7 +35,8 @@ class DocumentIds(Evaluator):
 
     ``expected`` is a list of ids, or has it under ``contexts`` or ``sources``, next to an ``answer``, say. A text is
     one id, or a JSON list of ids. ``prediction`` is the list of results, best first, or has it under ``sources`` or as
-    the part ``contexts``; ``on`` names another place. Results are ids, or objects with an id.
+    the part ``contexts``; ``on`` names another place. Results are ids, or objects with an id. The numbers 264 and 264.0
+    and their texts are the same id.
 
     A document counts once, at its first rank: several passages of a document do not fill further ranks, and no score
     exceeds 1. Each score is the mean over the cases that expect a document. nDCG is that of trec_eval; an expected
@@ -110,9 +112,12 @@ class DocumentIds(Evaluator):
         for place, each in enumerate(ids):
             if self._reader.fields.key_of(each, "id") is None:
                 raise EvaluatorError(
-                    f"expected ids[{place}]: found {describe_found(each)}, expected a text or a number"
+                    f"expected ids[{place}]: found {describe_found(each)}, expected a text or a whole number"
                 )
-        return gains_of(ids, "id", self._reader.fields)
+        gains: dict[str, float] = {}
+        for name, gain in gains_of(ids, "id", self._reader.fields).items():
+            gains.setdefault(same_id(name), gain)
+        return gains
 
     def _ids_in(self, text: str) -> list[Any]:
         data = json_in(text)
@@ -134,7 +139,7 @@ class DocumentIds(Evaluator):
         listed_results, lacking = self._results(case)
         entries = self._reader.entries(listed_results)
         results = self._reader.first(entries, _NO_QUERY, len(entries.items))
-        ids = distinct_keys(results.keys["id"])
+        ids = distinct_keys([each and same_id(each) for each in results.keys["id"]])
         ranks = relevant_ranks(ids, gains, most)
         ideal = tuple(sorted(gains.values(), reverse=True))
         ranked = ranked_counts(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 from pydantic import Discriminator, Field, Tag
 
 from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.data.formats.base import case_id, same_id
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.overlap import harmonic_mean
 
@@ -155,8 +156,9 @@ def listed_values(value: Any) -> list[str] | None:
         return list(_split(value))
     if isinstance(value, list):
         right = all(isinstance(each, str | int | float) for each in value)
-        return [_bare(each) if isinstance(each, str) else str(each) for each in value] if right else None
-    return [str(value)] if isinstance(value, int) and not isinstance(value, bool) else None
+        return [same_id(_bare(each) if isinstance(each, str) else str(each)) for each in value] if right else None
+    name = case_id(value)
+    return None if name is None else [name]
 
 
 def _split(text: str) -> Iterator[str]:
@@ -165,7 +167,7 @@ def _split(text: str) -> Iterator[str]:
     listed = _LISTED if bare != text.strip() else _SEPARATOR
     for part in listed.split(bare):
         if value := _bare(part.strip(_QUOTES)):
-            yield value
+            yield same_id(value)
 
 
 def _bare(text: str) -> str:

@@ -106,9 +106,7 @@ def _values(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 def _id(value: Any, *, raw: bool = False) -> Key:
     del raw
-    if type(value) is int:
-        return str(value)
-    return value if isinstance(value, str) and value else None
+    return (value if type(value) is str else case_id(value)) or None
 
 
 def _text(value: Any, *, raw: bool = False) -> Key:
@@ -261,7 +259,7 @@ def _all_texts(entries: list[Any]) -> bool:
 
 def _fault(prediction: Iterable[Any]) -> str | None:
     for rank, each in enumerate(prediction, 1):
-        if isinstance(each, bool) or not isinstance(each, dict | str | int):
+        if not isinstance(each, dict | str) and case_id(each) is None:
             return f"result {rank}: found {describe_found(each)}, expected an object or an id"
     return None
 

@@ -62,6 +62,20 @@ def test_ids_are_compared_in_composed_form(tmp_path: Path) -> None:
     assert load(tmp_path, "c.jsonl", "p.json", '{"e\u0301": 1}') == ({"é": 1}, [])
 
 
+def test_a_whole_number_is_the_same_id_with_and_without_a_fraction_unless_both_are_ids(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("id,input\n264.0,a\n1.5,b\n8.0,c\n8,d\n", encoding="utf-8")
+    (tmp_path / "p.json").write_text('{"264": "x", "1.5": "y", "8": "z"}', encoding="utf-8")
+    cases, faults = load_source("csv", tmp_path, path="c.csv", predictions="p.json")
+    assert [(case.id, case.prediction) for case in cases] == [
+        ("264.0", "x"),
+        ("1.5", "y"),
+        ("8.0", MISSING),
+        ("8", "z"),
+    ]
+    assert faults == []
+    assert load(tmp_path, "b.jsonl", "p.jsonl", jsonl({"id": 7.0, "answer": 1})) == ({"alpha": MISSING, "7": 1}, [])
+
+
 def test_unknown_ids_are_told_once_with_their_number(tmp_path: Path) -> None:
     text = '{"7": "x",\n "alhpa": "y", "z1": 1, "z2": 2, "z3": 3}'
     found, faults = load(tmp_path, "b.jsonl", "p.json", text)

@@ -87,6 +87,10 @@ def test_rows_with_the_keys_of_a_case_need_no_map(tmp_path: Path) -> None:
     assert good(tmp_path, "a.json", "[\n" + json.dumps(FULL) + ",\n{}]") == [FULL_CASE, Case(id="2", line=3)]
 
 
+def test_a_whole_number_with_a_fraction_is_the_id_of_that_number(tmp_path: Path) -> None:
+    assert [case.id for case in good(tmp_path, "a.jsonl", '{"id": 264.0}\n{"id": "265.0"}\n')] == ["264", "265.0"]
+
+
 def test_absent_prediction_is_missing_and_null_is_an_answer(tmp_path: Path) -> None:
     cases = good(tmp_path, "a.jsonl", jsonl({"id": 1}, {"id": 2, "prediction": None}, {"id": 3, "prediction": ""}))
     assert [case.prediction for case in cases] == [MISSING, None, ""]

@@ -170,6 +170,27 @@ def test_the_interval_excludes_no_difference_exactly_where_the_p_value_does(chan
                 assert (found.low > 0 or found.high < 0) == (found.p_value <= 0.05), (found, method)
 
 
+@given(st.lists(st.tuples(*[st.sampled_from([0, 0.25, 0.5, 1])] * 2), min_size=1, max_size=40))
+def test_exchanged_runs_have_the_mirrored_difference_and_never_the_opposite_verdict(
+    scores: list[tuple[float, float]],
+) -> None:
+    here, there = (run(list(each)) for each in zip(*scores, strict=True))
+    found, mirrored = (compare(*pair).metrics["score"] for pair in ((here, there), (there, here)))
+    assert found.difference == pytest.approx(-(mirrored.difference or 0.0), abs=1e-12)
+    assert {found.verdict, mirrored.verdict} != {"declined"}
+    assert {found.verdict, mirrored.verdict} != {"improved"}
+
+
+def test_the_room_for_unseen_cases_is_that_of_the_current_value() -> None:
+    low, high = run([0.5] * 40), run([0.95] * 40)
+    fall, rise = compare(low, high).metrics["score"], compare(high, low).metrics["score"]
+    assert (fall.verdict, rise.verdict) == ("declined", "improved")
+    assert fall.drop_interval is not None
+    assert rise.low is not None
+    # An unseen case can fall from 0.95 to 0, which takes more of a rise back than a case from 0.5 to 1 takes of a fall.
+    assert rise.low < fall.drop_interval[0] < 0.45
+
+
 def test_five_of_five_changed_cases_leave_room_for_no_change() -> None:
     found = compare(run([0] * 5), run([1] * 5)).metrics["score"]
     assert (found.p_value, found.drop_interval) == (0.0625, (0, 1))

@@ -47,6 +47,14 @@ def test_a_text_is_one_id_or_several_with_a_separator() -> None:
     assert scores([7], "7")["recall@3"] == scores(["7"], 7)["recall@3"] == 1
 
 
+@pytest.mark.parametrize("expected", [264.0, "264.0", [264.0], '["264.0"]', {"sources": "264.0"}, [{"id": 264.0}]])
+@pytest.mark.parametrize("found", [264, 264.0, "264", "264.0"])
+def test_a_whole_number_is_the_same_id_with_and_without_a_fraction(expected: Any, found: Any) -> None:
+    for results in ([5, found], ["a", found], [{"id": "a"}, {"id": found}]):
+        assert scores(results, expected)["mrr@3"] == 0.5
+    assert scores([2640, "264.00", "26", 264.5], expected)["recall@3"] == 0
+
+
 def test_passages_of_a_document_count_once_at_its_first_rank() -> None:
     result = scores(["a", "a", "a", "x", "b"], ["a", "b"])
     assert (result["recall@3"], result["precision@3"], result["mrr@3"]) == (1, pytest.approx(2 / 3), 1)
@@ -103,7 +111,7 @@ def test_a_failing_case_says_what_was_retrieved() -> None:
 def test_faults_of_expected_ids_and_options() -> None:
     evaluator = get_evaluator("document_ids")
     assert list(evaluator.check(Case("a", expected=["a", None]))) == [
-        "expected ids[1]: found null, expected a text or a number"
+        "expected ids[1]: found null, expected a text or a whole number"
     ]
     for options, part in (({"k": 0}, "k: found"), ({"k": [1, 1]}, "k: found"), ({"separator": ""}, "separator")):
         with pytest.raises((EvaluatorError, ValueError), match=part):
