@@ -13,6 +13,10 @@ from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
 IMAGES = Path(__file__).parent / "images"
+EXAMPLE = Path(__file__).parents[1] / "example_suites" / "agent_user"
+READ = 12
+"""Of so many traces, the page has notes."""
+
 CASES = 150
 SUPPORT = {
     "billing": (
@@ -145,26 +149,32 @@ def write_page(folder: Path) -> Path:
 
 
 def write_review(folder: Path) -> Path:
-    """Return a page on which somebody has noted some answers."""
-    text = json.dumps({"suite": "support", "evaluators": ["text"], "cases": cases(0.3)})
-    (folder / "traces.eval.json").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest_llmeval", "review", "traces.eval.json", "--modes", "--annotator", "Ana"]
-    subprocess.run([*command, "-o", "review.html"], cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    """Return the page of a review of the agent's traces."""
+    command = [sys.executable, "-m", "pytest_llmeval", "review", str(EXAMPLE / "tickets.otlp.jsonl"), "--modes"]
+    options = ["--seed", "1", "--annotator", "Ana", "-o", "review.html"]
+    subprocess.run([*command, *options], cwd=folder, stdout=subprocess.DEVNULL, check=True)
     return folder / "review.html"
 
 
 def take_review(driver: webdriver.Chrome, page: Path) -> None:
-    """Save a screenshot of notes and failure modes, which are written by the keys of the page."""
+    """Save screenshots of notes and failure modes, which are written by the keys of the page."""
+    written = (EXAMPLE / "modes.jsonl").read_text(encoding="utf-8").splitlines()
+    known: list[str] = []
     shot = Shot("review-modes", "", 1280, 800)
     take(driver, page, shot)
-    for note, mode in (
-        ("14 days, the policy says 30", "wrong refund window"),
-        ("ends without a full stop", "careless style"),
-    ):
-        keys = ["n", *note, Keys.ENTER, "m", *mode, Keys.ENTER, Keys.ENTER]
-        webdriver.ActionChains(driver).send_keys(*keys).perform()
-    webdriver.ActionChains(driver).send_keys("n", *"begins in lower case", Keys.ENTER, "2").perform()
+    for line in written[:READ]:
+        note = json.loads(line)
+        modes = note.get("modes", [])
+        keys = ["n", *note["note"], Keys.ENTER] if "note" in note else []
+        for mode in modes:
+            keys += [str(known.index(mode) + 1)] if mode in known else ["m", *mode, Keys.ENTER]
+        known += [mode for mode in modes if mode not in known]
+        last = line == written[READ - 1]  # stays on the screen
+        webdriver.ActionChains(driver).send_keys(*keys, *([] if last else [Keys.ENTER if keys else "y"])).perform()
     driver.save_screenshot(str(IMAGES / f"{shot.name}.png"))
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.save_screenshot(str(IMAGES / f"{shot.name}-narrow.png"))
 
 
 def take(driver: webdriver.Chrome, page: Path, shot: Shot) -> None:

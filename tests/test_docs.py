@@ -47,6 +47,7 @@ PAGES = sorted(
 FENCE = re.compile(r"^```(?P<language>[\w-]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|md|py|txt))`.*:\Z", re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+FETCHED = re.compile(r"^curl -sSO \"https://\S+/main/(?P<path>\S+)\"$", re.MULTILINE)
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
 OTHER_TOOLS = {
@@ -82,11 +83,13 @@ OTHER_TOOLS |= {
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 RAG_TUTORIAL = ROOT / "docs" / "rag-in-ten-minutes.md"
+AFTERNOON = ROOT / "docs" / "from-traces-to-tests.md"
 """The commands of these are steps of one story, in one folder."""
 
 STAND_INS = {
     "python": 'test "$*" = "-m venv .venv" && mkdir -p .venv/bin && touch .venv/bin/activate',
     "pip": 'test "$1" = install',
+    "curl": f'test "$1" = -sSO && cp "{ROOT}/${{2#*/main/}}" .',
     "gh": """set -e
 echo "$1 $2" >> .git/asked
 if [ "$1" = repo ]; then
@@ -150,7 +153,7 @@ def is_broken(block: Block) -> bool:
 
 
 def write_files(folder: Path, page: Path, before: int | None = None) -> None:
-    """Write the files of a page that stand above a line; without a line, all that are not meant to be broken."""
+    """Write what a page shows or fetches above a line; without a line, all that is not meant to be broken."""
     for block in blocks(page):
         wanted = not is_broken(block) if before is None else block.line < before
         if block.name is not None and wanted:
@@ -159,6 +162,8 @@ def write_files(folder: Path, page: Path, before: int | None = None) -> None:
             path.write_text(block.text, encoding="utf-8")
             if path.name == "pyproject.toml":
                 install(path.parent, block.text)
+        for path in FETCHED.findall(block.text):
+            shutil.copy(ROOT / path, folder)
 
 
 def install(folder: Path, project: str) -> None:
@@ -247,7 +252,7 @@ def check_commands(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [each for each in every("console") if each.page not in (TUTORIAL, RAG_TUTORIAL, SKILL)], ids=str
+    "block", [each for each in every("console") if each.page not in (TUTORIAL, RAG_TUTORIAL, AFTERNOON, SKILL)], ids=str
 )
 def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) -> None:
     write_files(tmp_path, block.page, before=block.line)
@@ -316,6 +321,17 @@ def test_rag_tutorial_leads_to_a_gated_pull_request_in_eight_commands(tmp_path: 
     (missing,) = (each.text for each in blocks(RAG_TUTORIAL) if each.text.startswith("replay: "))
     shutil.rmtree(project / "tests" / "evals" / "__llmeval__")
     assert run(evaluate, project).count(missing) == 1
+
+
+def test_an_afternoon_leads_from_traces_to_two_evaluators_and_a_pull_request(tmp_path: Path) -> None:
+    project = follow(AFTERNOON, tmp_path)
+    assert (project / ".git" / "asked").read_text(encoding="utf-8").splitlines() == ["repo create", "pr create"]
+    command = ["git", "show", "--format=", "--name-only", "right-direction"]
+    shown = subprocess.run(command, cwd=project / ".git" / "hub", check=True, capture_output=True, text=True)
+    evaluators = {"tickets.eval.yaml", "wrong-direction.md", "wrong-direction.eval.json"}
+    assert {*shown.stdout.split()} == {"clerk.py", "conftest.py", "modes.jsonl", *evaluators}
+    opened = [line for line in (project / "modes.jsonl").read_text(encoding="utf-8").splitlines() if '"open"' in line]
+    assert len(opened) == 1
 
 
 def test_skill_leads_from_nothing_to_a_guarded_suite_by_commands_that_all_work(
@@ -479,6 +495,7 @@ EXPLAINED_SURVIVORS = {
     ("extending.md", "short.eval.yaml"): _ONE_THING,
     ("extending.md", "doses/leaflet.eval.yaml"): "the page shows what a mutator finds",
     ("fact-checking.md", "paper.eval.yaml"): _ONE_THING,
+    ("from-traces-to-tests.md", "traces.eval.yaml"): "a suite that sees nothing, so that people look",
     ("judges.md", "assistant.eval.yaml"): _ONE_THING,
     ("mutation.md", "shop.eval.yaml"): "the page shows what a toothless suite lets pass",
     ("narrative.md", "swan.eval.yaml"): _ONE_THING,
