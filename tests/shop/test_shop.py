@@ -39,8 +39,14 @@ def test_a_service_is_evaluated_as_its_function_is_and_a_refused_connection_is_n
         suite["judge"]["base_url"] = judge.base_url
         suite["target"] = {"http": {"url": address, "request": {"question": {"$input": True}}}}
         file.write_text(yaml.safe_dump(suite, sort_keys=False), encoding="utf-8")
+        _, plan = run(tmp_path, *evaluate, "--llmeval-plan")
         code, text = run(tmp_path, *evaluate)
         assert (code, "6 cases, 4 gates passed" in text) == (0, True), text
+        # The calls lie within the plan, also those for replies that could not be read.
+        ((least, most),) = re.findall(r"judge: about (\d+) to (\d+) calls", plan)
+        (again,) = re.findall(r"(\d+) further calls at most", plan)
+        (requested,) = re.findall(r"(\d+) requested in this run", text)
+        assert int(least) <= int(requested) <= int(most) + int(again)
         # Refused calls and replies without a verdict were asked again, and cost no case.
         assert len(judge.calls) > 30
         assert "30 judgements recorded" in text

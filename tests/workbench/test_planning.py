@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -383,9 +384,14 @@ def test_calls_and_tokens_of_a_run_lie_within_its_plan(planned: Planned, seed: i
     evaluators = [{"claims": {"metrics": metrics}}]
     suite = planned.suite(cases, evaluators=evaluators, target="app:answer", parts=APP)
     judge, sizes = ClaimJudge(), defaultdict[str, list[tuple[int, int]]](list)
+    unread: set[str] = set()
 
     def measured(request: JudgeRequest) -> JudgeReply:
-        return replied(*(each.content for each in request.messages))
+        texts = [each.content for each in request.messages]
+        if seed % 3 == 0 and texts[-1] not in unread:  # every reply is bad at first
+            unread.add(texts[-1])
+            return JudgeReply("I would rather not say.", Usage(1, 1))
+        return replied(*texts)
 
     @cache  # a run asks each question once, and stores the reply
     def replied(instructions: str, prompt: str) -> JudgeReply:
@@ -394,11 +400,14 @@ def test_calls_and_tokens_of_a_run_lie_within_its_plan(planned: Planned, seed: i
         sizes[_mode_of(judge.asked[-1], judge.shown[-1])].append(usage)
         return JudgeReply(reply, Usage(*usage))
 
-    before = planned.plan(suite, mode="refresh").judge
+    plan = planned.plan(suite, mode="refresh")
+    before = plan.judge
+    (again,) = (int(count) for each in plan.notes for count in re.findall("^(\\d+) further calls? at most", each))
     answered_cases = [case.answered(answer) for case, answer in zip(suite.cases, answers, strict=True)]
     score(suite.evaluators, answered_cases, judge=measured, parts=Parts(**APP))
     assert before.more is not None
     assert before.calls <= len(judge.asked) <= before.expected + before.more
+    assert len(unread) <= again == before.expected + before.more
     for mode, usages in sizes.items():
         planned.store(*past(*usages, mode=mode))
     after = planned.plan(suite, mode="refresh").judge

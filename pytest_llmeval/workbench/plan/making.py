@@ -51,6 +51,7 @@ _PLACEHOLDER = "an answer that does not exist yet"
 _UNRECORDED_CASES = ("case", "without a recorded prediction: no call, but errors")
 _UNANSWERED = ("case", "with neither a prediction nor a target: no call, but errors")
 _UNRECORDED_VERDICTS = ("verdict", "not recorded: no call, but errors")
+_ASKED_AGAIN = ("further call", "at most, if replies cannot be read and are asked for once more")
 
 
 @dataclass
@@ -64,6 +65,7 @@ class _CallTally:
         likely: As above, to how many are likely.
         turns: As above, to how many may follow in conversations; what they take is foreseen for all of them.
         more: Further questions at most; ``None`` where their number is unknown.
+        again: Replies that would be asked for once more if they could not be read.
         later: Models that may be asked and modes of the questions, to how many of these further questions there are.
         unsure: As `modes`, to the questions that go to the large judge of a cascade if the small one is unsure, by key.
         stored: Verdicts that are stored.
@@ -78,6 +80,7 @@ class _CallTally:
     likely: Counter[tuple[str, str]] = field(default_factory=Counter)
     turns: Counter[tuple[str, str]] = field(default_factory=Counter)
     more: int | None = 0
+    again: int = 0
     later: Counter[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=Counter)
     unsure: "defaultdict[tuple[str, str], dict[str, PanelQuestion]]" = field(default_factory=lambda: defaultdict(dict))
     stored: int = 0
@@ -247,6 +250,7 @@ class Planner:
         if known is None and question.key not in self._counted_keys:
             self._counted_keys.add(question.key)
             tally.modes[question.juror.model, question.question.mode.name] += 1
+            tally.again += question.question.mode.asks_again
         elif known is not None and known.call is None:
             self._notes[_UNRECORDED_VERDICTS] += 1
         else:
@@ -272,6 +276,7 @@ class Planner:
         new = [each for each in question.expected if each.key not in self._counted_keys]
         self._counted_keys.update(each.key for each in new)
         tally.likely.update((each.juror.model, each.question.mode.name) for each in new)
+        tally.again += sum(each.question.mode.asks_again for each in new)
         if not question.audited:
             self._add_unsure(tally, question, {})
         return _foreseen(question)
@@ -290,6 +295,9 @@ class Planner:
     def plan(self) -> RunPlan:
         """Return the plan of everything that was added."""
         suites = [self._planned(key, tally) for key, tally in self._tallies.items()]
+        tallies = [each for each in self._tallies.values() if each.again]
+        if tallies and all(each.more is not None for each in tallies):
+            self._notes[_ASKED_AGAIN] = sum(each.again + each.later.total() for each in tallies)
         counts = (f"{counted(count, noun)} {what}" for (noun, what), count in self._notes.items())
         return RunPlan(suites, list(self._budget(suites)), self.options.concurrency, [*counts, *self._reasons])
 
