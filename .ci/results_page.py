@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 from pytest_llmeval.exchange.result_formats import FORMATS, ResultFormat, Scores
@@ -48,10 +49,10 @@ def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
     more = ", ".join(_paths(each) for each in others if each)
     yield "system", _paths(first) + (f", and where they differ {more}" if more else "")
     yield "metrics", ", ".join(dict.fromkeys(_score(each) for each in table.scores))
-    yield "words", ", ".join(f"`{word}`: {value}" for word, value in table.codes.items())
-    yield "null", "abstained" if table.null == "abstained" else ""
-    yield "not finite", "abstained" if table.nan == "abstained" else ""
-    rule = table.adapt.__doc__ if table.adapt is not None else None
+    yield "words", ", ".join(f"`{word}`: {value}" for word, value in table.codes.items() if isinstance(word, str))
+    yield "null", str(table.codes.get(None, ""))
+    yield "not finite", str(table.codes.get(inf, ""))
+    rule = table.adapt.__doc__ or table.prepare.__doc__
     yield "reader", (rule or "").split("\n\n")[0].replace("\n", " ").replace("``", "`").strip()
 
 
@@ -60,7 +61,8 @@ def _score(scores: Scores) -> str:
     name, _, fixed = scores.metric.partition("=")
     if fixed and not name:
         return f"`{fixed.strip()}`" + (f" from `{path}`" if path != fixed.strip() else "")
-    return f"`{path}`" + (f" by {_paths(name.strip(' |'))}" if name != "@" else "")
+    without = f", without `{scores.without}`" if scores.without else ""
+    return f"`{path}`" + (f" by {_paths(name.strip(' |'))}" if name != "@" else "") + without
 
 
 def _paths(spec: str) -> str:

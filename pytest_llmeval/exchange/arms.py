@@ -24,6 +24,9 @@ PROOFS: Final = {
 }
 """What a case shows about two arms."""
 
+UNLIMITED: Final = 10**9
+"""A number of errors that every gate tolerates."""
+
 _MOST_REPEATS: Final = 1000
 _LISTED: Final = 5
 
@@ -89,41 +92,38 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
         size: Of the difference.
         reference: As of `arms_of`.
     """
-    for each in judged:
-        pairing = each.measured.pairing
-        baseline = each.collected.baseline
-        if pairing is not None:
-            for metric in metrics:
-                yield from _power(pairing, metric, size, "", [each.records, baseline or ()])
+    pairs = [
+        (each.measured.pairing, "", (each.records, each.collected.baseline or ()))
+        for each in judged
+        if each.measured.pairing is not None
+    ]
     for arm, base in arms_of(judged, reference):
         run, other = (CaseStatistics.exact(each.records) for each in (arm, base))
         pairing = RunPairing(run, other, arm.suite.metrics, abstained=arm.suite.abstained)
+        pairs.append((pairing, f" of {arm.key.variant}", (arm.records, base.records)))
+    for pairing, whose, records in pairs:
         for metric in metrics:
-            yield from _power(pairing, metric, size, f" of {arm.key.variant}", [arm.records, base.records])
+            what = f"power: a difference of {limit(size)} in {metric}{whose}"
+            yield f"{what} {_power(pairing, metric, size, records)}"
 
 
-def _power(
-    pairing: RunPairing, metric: str, size: float, whose: str, records: Sequence[Sequence[CaseRecord]]
-) -> Iterator[str]:
-    gate = DropGate(metric, 0.0)
+def _power(pairing: RunPairing, metric: str, size: float, records: Sequence[Sequence[CaseRecord]]) -> str:
+    """Return what would find a difference in a metric."""
+    gate = DropGate(metric, 0.0, max_errors=UNLIMITED)
     examined = gate.examine(pairing).examined
     evidence = examined[0].evidence if examined and not examined[0].fault else None
     owned = pairing.table.metric(metric) if metric in pairing.table.owner else None
-    what = f"power: a difference{whose} of {limit(size)} in {metric}"
     if evidence is None or owned is None or not evidence.estimate.units:
-        yield f"{what}: unknown, no case has a score in both runs"
-        return
+        return "needs an unknown number of cases: none has a score in both runs"
     units = evidence.estimate.units
     needed = units_to_find(size, evidence, gate, owned, collapses=False)
     if needed is None:
-        yield f"{what} is not found in 80 of 100 runs by any number of cases that is feasible"
-        return
+        return "is not found in 80 of 100 runs by any number of cases that is feasible"
     if needed <= units:
-        yield f"{what} is found in 80 of 100 runs by the {counted(units, 'case')} that there are"
-        return
+        return f"is found in 80 of 100 runs by the {counted(units, 'case')} that there are"
     times = _repeats_to_find(size, evidence, gate, records, metric, pairing)
     repeats = f", or each case {times} times as often" if times else ""
-    yield f"{what} needs {needed - units} more cases ({needed} in all){repeats}, to be found in 80 of 100 runs"
+    return f"needs {needed - units} more cases ({needed} in all){repeats}, to be found in 80 of 100 runs"
 
 
 def _repeats_to_find(

@@ -5,7 +5,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,10 +23,8 @@ from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.data.files.yaml import plain_value
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
 from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
-from pytest_llmeval.exchange.readers import read_results
-from pytest_llmeval.exchange.result_suites import (
-    settings_of,
-)
+from pytest_llmeval.exchange.readers import read_files
+from pytest_llmeval.exchange.result_suites import checked_settings, names_of
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.exchange.templates import Direction
 from pytest_llmeval.reports.json import write_json
@@ -453,8 +451,8 @@ def add_gate(parser: ArgumentParser) -> None:
 
 def _gate(options: Namespace) -> CommandResult:
     root = (options.rootdir or Path.cwd()).resolve()
-    rows = _read(options.results, options.format)
-    baseline = _read(options.baseline, options.format)
+    rows = read_files(options.results, options.format)
+    baseline = read_files(options.baseline, options.format)
     expected = _expected(options.expect, options.format, rows)
     chosen = GateOptions(
         _settings(options.gates), options.lower_is_better, options.snapshot_update, options.min_cases, options.power
@@ -479,32 +477,6 @@ def _comment(verdict: GateVerdict, path: Path) -> None:
         main(["comment", str(report), "-o", str(path)])
 
 
-def _read(paths: Sequence[Path], format_name: str) -> list[ResultRow]:
-    """Return the rows of files, which together are one run.
-
-    Raises:
-        SuiteError: Some cannot be read, or two have the same result.
-    """
-    faults: list[Fault] = []
-    first: dict[tuple[str, str, str, str, int], Path] = {}
-    rows = []
-    for path in dict.fromkeys(paths):
-        try:
-            of_file = read_results(path, str(path), format_name)
-        except SuiteError as error:
-            faults += error.faults
-            continue
-        for row in of_file:
-            key = (row.suite, row.case, row.metric, row.system, row.repeat)
-            if (other := first.setdefault(key, path)) != path:
-                named = f"case {row.case!r}, metric {row.metric!r}, repeat {row.repeat}"
-                faults.append(Fault(str(path), 0, 0, "case", f"found {named}, expected it once: {other} has it too"))
-        rows += of_file
-    if faults:
-        raise SuiteError(faults)
-    return rows
-
-
 def _expected(path: Path | None, format_name: str, rows: Sequence[ResultRow]) -> list[ResultRow]:
     """Return the rows that results must have; those of a list of ids are of every suite, and have no metric.
 
@@ -512,11 +484,11 @@ def _expected(path: Path | None, format_name: str, rows: Sequence[ResultRow]) ->
         SuiteError: The file cannot be read.
     """
     if path is None or path.suffix != ".txt":
-        return [] if path is None else _read([path], format_name)
+        return [] if path is None else read_files([path], format_name)
     from pytest_llmeval.data.files.documents import read_text
 
     ids = read_text(path, str(path), "an id of a case in each line").splitlines()
-    suites = dict.fromkeys(row.suite for row in rows)
+    suites = names_of(rows, "suite")
     return [ResultRow(each.strip(), error="expected", suite=name) for name in suites for each in ids if each.strip()]
 
 
@@ -527,17 +499,12 @@ def _settings(gates: Sequence[str]) -> Document:
         SuiteError: A file cannot be read, or is none of them.
     """
     files = [each for each in gates if each.endswith(_SETTINGS)]
-    listed = [each for each in gates if each not in files]
+    texts = [each for each in gates if each not in files]
     if len(files) > 1:
         raise LlmevalError(f"--gates: found {len(files)} files, expected one at most")
-    if not files:
-        return settings_of("--gates", {"gates": listed} if listed else {})
-    document = read_document(Path(files[0]), files[0])
+    document = read_document(Path(files[0]), files[0]) if files else Document("--gates", {})
     document = document.under("gates") if isinstance(document.data, list) else document
-    data = document.data
-    if not isinstance(data, Mapping):
+    if not isinstance(document.data, Mapping):
         raise SuiteError([document.fault((), "found no gates, expected a list of them, or keys of a suite file")])
-    settings = settings_of(files[0], data, document)
-    if not listed:
-        return settings
-    return settings_of(files[0], {**data, "gates": [*(data.get("gates") or ()), *listed]}, document)
+    more = {"gates": [*(document.data.get("gates") or ()), *texts]} if texts else {}
+    return checked_settings(replace(document, data={**document.data, **more}))

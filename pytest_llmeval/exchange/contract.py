@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
@@ -280,6 +280,47 @@ def each_of(value: Any, path: SourcePath) -> Iterator[tuple[Any, SourcePath]]:
         yield value, path
 
 
+class FileValue(NamedTuple):
+    """A value in a file, and where it is."""
+
+    steps: SourcePath
+    value: Any
+
+
+def _inner(value: Any, key: str) -> Iterator[tuple[str | int, Any]]:
+    """Yield keys and values that a part of a path means."""
+    if isinstance(value, Mapping):
+        yield from value.items() if key == "*" else [(key, value[key])] if key in value else []
+    elif isinstance(value, list) and (key == "*" or key.isdecimal()):
+        numbers = range(len(value)) if key == "*" else range(int(key), min(int(key) + 1, len(value)))
+        yield from ((number, value[number]) for number in numbers)
+
+
+def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[FileValue]:
+    """Yield everything that the parts of a path mean."""
+    if not parts or parts[0] == "":
+        yield FileValue(steps, value)
+        return
+    for key, each in _inner(value, parts[0]):
+        yield from walk(each, parts[1:], (*steps, key))
+
+
+def values_at(data: Any, path: str) -> list[Any]:
+    """Return the values at a path, written with dots."""
+    return [each.value for each in walk(data, path.split("."))]
+
+
+def value_at(data: Any, path: str) -> Any:
+    """Return the first value at a path; ``None`` if there is none."""
+    return next(iter(values_at(data, path)), None)
+
+
+def fits(data: Any, marks: str) -> bool:
+    """Return whether data has some paths, separated by spaces; ``path=text`` with a value."""
+    paths = [mark.partition("=") for mark in marks.split()]
+    return all(any(not text or value == text for value in values_at(data, path)) for path, _, text in paths)
+
+
 def read_source(path: Path, display_path: str) -> SourceLedger:
     """Read a YAML or JSON file; nothing in it is executed, and tags that construct objects are faults.
 
@@ -288,6 +329,23 @@ def read_source(path: Path, display_path: str) -> SourceLedger:
     """
     document = load_json(path, display_path) if path.suffix.lower() == ".json" else read_document(path, display_path)
     return SourceLedger(display_path, document.data, lambda steps: document.locate(steps)[0])
+
+
+def read_rows(
+    path: Path, display_path: str, kind: str, faults: list[Fault], *, nan: bool = False
+) -> list[tuple[int, Any]]:
+    """Return line and content of each row of a file; rows that cannot be read are faults.
+
+    Args:
+        path: The file.
+        display_path: Its name in messages.
+        kind: Its form.
+        faults: Gets the faults.
+        nan: Accept NaN and infinities in JSON.
+    """
+    if kind == "jsonl":
+        return list(read_jsonl(path, display_path, faults, nan=nan))
+    return list(read_csv(path, display_path, faults, delimiter="\t" if kind == "tsv" else ","))
 
 
 def read_records(
@@ -309,18 +367,13 @@ def read_records(
     """
     faults: list[Fault] = []
     beside: list[SourceLedger] = []
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        rows: list[tuple[int, Any]] = list(
-            read_csv(path, display_path, faults, delimiter="\t" if suffix == ".tsv" else ",")
-        )
-    elif suffix == ".parquet":
-        rows = [(0, row) for row in read_parquet(path, display_path)]
-    elif suffix == ".jsonl":
-        rows = list(read_jsonl(path, display_path, faults))
+    kind = path.suffix.lower().removeprefix(".")
+    if kind == "parquet":
+        rows: list[tuple[int, Any]] = [(0, row) for row in read_parquet(path, display_path)]
+    elif kind in ("csv", "tsv", "jsonl"):
+        rows = read_rows(path, display_path, kind, faults)
     else:
-        source = read_source(path, display_path)
-        rows, beside = _json_records(source, keys)
+        rows, beside = _json_records(read_source(path, display_path), keys)
     faults += [
         Fault(display_path, line, 1, "", f"found {type(row).__name__}, expected an object with named values")
         for line, row in rows

@@ -15,17 +15,17 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.data.files.documents import Document
-from pytest_llmeval.exchange.arms import arms_of, could_discriminate, power_lines, proof_line, proofs
+from pytest_llmeval.exchange.arms import UNLIMITED, arms_of, could_discriminate, power_lines, proof_line, proofs
 from pytest_llmeval.exchange.readers import read_results, results_of
 from pytest_llmeval.exchange.result_suites import (
-    ResultRun,
     ResultSuites,
+    by_metric,
+    key_of,
     metrics_of,
-    place_of,
-    run_of_results,
-    settings_of,
+    missing_of,
+    names_of,
+    records_of,
     suite_of_results,
-    systems_of,
     with_missing_metrics,
     with_own_names,
 )
@@ -36,10 +36,13 @@ from pytest_llmeval.reports.json import verdicts_of
 from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import Reported, RunTerms
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 Word: TypeAlias = Literal["passed", "failed", "undecided"]
 """The verdict on results."""
+
+SystemRecords: TypeAlias = Mapping[str, Sequence[CaseRecord]]
+"""System to the records of a suite."""
 
 REFERENCE: Final = "without"
 """The arm that others are compared with, unless the settings name another as ``reference``."""
@@ -47,7 +50,6 @@ REFERENCE: Final = "without"
 CODES: Final[Mapping[Word, int]] = {"passed": 0, "failed": 1, "undecided": 2}
 """GateVerdict to exit code; results that cannot be read are undecided as well."""
 
-_UNLIMITED: Final = 10**9
 _LISTED: Final = 3
 _NUMBERS: Final = re.compile(r"; [^;]* -> ")
 
@@ -161,29 +163,28 @@ def judge_results(
     if baseline and options.approve:
         raise LlmevalError("found --snapshot-update with --baseline, expected one of them: approved results replace it")
     rows, baseline, expected = map(with_own_names, (rows, baseline, expected))
-    runs: list[ResultRun] = []
+    names = names_of(rows, "suite")
+    gone = [each for each in names_of([*baseline, *expected], "suite") if each not in names]
+    missing = [f"no result of the suite {each!r}" for each in gone]
+    suites: dict[Path, Suite] = {}
     compared: dict[SuiteKey, Sequence[CaseRecord]] = {}
     record = RunRecord()
-    lost: list[str] = []
-    for name in dict.fromkeys(row.suite for row in rows):
+    for name in names:
         news, olds, musts = ([row for row in each if row.suite == name] for each in (rows, baseline, expected))
-        run, old = _run(news, olds, musts, options, root)
-        runs.append(run)
-        record.selected.add(str(run.suite.path))
-        for system, records in run.records.items():
-            key = run.key(system, root)
-            part = SuitePart(key, run.suite.total, records)
+        systems, arms = names_of(news, "system"), names_of([*olds, *musts], "system")
+        absent = [each for each in arms if each and len(arms) > 1 and each not in systems]
+        suite, records, old = _run(news, _named_as(olds, systems), _named_as(musts, systems), options, root)
+        missing += [*(f"no result of {each}, which {name!r} had" for each in absent), *missing_of(records)]
+        suites[suite.path] = suite
+        record.selected.add(str(suite.path))
+        for system, of_system in records.items():
+            key = key_of(name, system, root)
+            part = SuitePart(key, suite.total, of_system)
             record.items[Item(key.display_path, system)] = ItemResult(part, "passed", 0.0)
             if old is not None:
-                compared[key] = old.records.get(system or systems_of(news)[0], old.records.get(system, ()))
-        arms = dict.fromkeys(row.system for row in (*olds, *musts) if len(systems_of((*olds, *musts))) > 1)
-        lost += [f"no result of {each}, which {name!r} had" for each in arms if each and each not in systems_of(news)]
-    suites = ResultSuites(root, {each.suite.path: each.suite for each in runs})
+                compared[key] = old.get(system or systems[0], old.get(system, ()))
     mode = GateMode(update=options.approve)
-    finished = finish_run(record, RunTerms(compares=True), suites, mode, baselines=compared)
-    gone = dict.fromkeys(row.suite for row in (*baseline, *expected))
-    lost += [f"no result of the suite {name!r}" for name in gone if name not in {row.suite for row in rows}]
-    missing = [*lost, *(each for run in runs for each in run.missing)]
+    finished = finish_run(record, RunTerms(compares=True), ResultSuites(root, suites), mode, baselines=compared)
     return _verdict(finished, missing, options)
 
 
@@ -193,50 +194,38 @@ def _run(
     expected: Sequence[ResultRow],
     options: GateOptions,
     root: Path,
-) -> tuple[ResultRun, ResultRun | None]:
-    """Return the run of a suite, and that of its baseline; ``None`` if the approved scores are the baseline."""
-    rows, baseline, expected = _named_alike(rows, baseline, expected)
+) -> tuple[Suite, SystemRecords, SystemRecords | None]:
+    """Return a suite and its records, and those of the baseline; ``None`` if the approved scores are the baseline."""
     _check_signatures(rows, baseline)
-    metrics = metrics_of([*rows, *baseline, *expected])
+    planned = [*expected, *baseline]
+    metrics = metrics_of([*rows, *planned])
     if not metrics:
         raise LlmevalError(f"nothing is measured: there are errors only, such as {rows[0].error!r}")
-    rows, baseline = (_of_metrics(each, metrics) for each in (rows, baseline))
-    planned = [*expected, *baseline]
-    rows = with_missing_metrics(rows, planned)
     if unknown := [each for each in options.lower_is_better if each not in metrics]:
         raise LlmevalError("\n".join(unknown_name("metric", each, metrics) for each in unknown))
+    rows, baseline = with_missing_metrics(by_metric(rows, metrics), planned), by_metric(baseline, metrics)
     suite_of = partial(
         suite_of_results, root=root, ranges=_ranges([*rows, *baseline]), lower_is_better=options.lower_is_better
     )
-    ids = list(dict.fromkeys(row.case for row in planned))
     settings = _completed(options, rows, root, has_baseline=bool(baseline))
-    suite = suite_of(rows, settings, expected=ids)
+    suite = suite_of(rows, settings, expected=[row.case for row in planned])
+    # An error is no failure of a gate: it keeps the verdict open.
+    gates = tuple(replace(each, max_errors=UNLIMITED) if each.max_errors == 0 else each for each in suite.gates)
+    suite = structs.replace(suite, gates=gates)
     if suite.snapshot and "gates" not in options.settings.data:  # is a drop significant? Not: is there one?
         suite = structs.replace(suite, snapshot=replace(suite.snapshot, yields=True))
-    run = run_of_results(rows, suite, root, expected)
-    if not baseline:
-        return run, None
-    return run, run_of_results(baseline, suite_of(baseline, settings_of(settings.file, {})), root)
+    old = records_of(baseline, suite_of(baseline, Document(settings.file, {})), root) if baseline else None
+    return suite, records_of(rows, suite, root, expected), old
 
 
-def _of_metrics(rows: Iterable[ResultRow], metrics: Sequence[str]) -> list[ResultRow]:
-    """Return rows with an error of each metric in place of one of all of them."""
-    return [
-        each for row in rows for each in ([row] if row.metric else [structs.replace(row, metric=m) for m in metrics])
-    ]
-
-
-def _named_alike(*parts: Sequence[ResultRow]) -> Iterator[Sequence[ResultRow]]:
-    """Yield rows; those of a single system, where the results have one system too, get its name.
+def _named_as(rows: Sequence[ResultRow], systems: Sequence[str]) -> Sequence[ResultRow]:
+    """Return rows; those of a single system, where the results have one system too, get its name.
 
     A model or a version that is compared with another one has another name.
     """
-    systems = systems_of(parts[0])
-    for each in parts:
-        if len(systems) == 1 and len(systems_of(each)) == 1:
-            yield [structs.replace(row, system=systems[0]) for row in each]
-        else:
-            yield each
+    if len(systems) == len(names_of(rows, "system")) == 1:
+        return [structs.replace(row, system=systems[0]) for row in rows]
+    return rows
 
 
 def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) -> None:
@@ -253,11 +242,9 @@ def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) 
 
 def _ranges(rows: Iterable[ResultRow]) -> dict[str, tuple[float, float]]:
     """Return the metrics whose scores all lie between 0 and 1: these are taken for their bounds."""
-    within: dict[str, bool] = {}
-    for row in rows:
-        if row.score is not None:
-            within[row.metric] = within.get(row.metric, True) and 0 <= row.score <= 1
-    return {name: (0.0, 1.0) for name, fits in within.items() if fits}
+    scores = [(row.metric, row.score) for row in rows if row.score is not None]
+    outside = {name for name, score in scores if not 0 <= score <= 1}
+    return {name: (0.0, 1.0) for name, _ in scores if name not in outside}
 
 
 def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, has_baseline: bool) -> Document:
@@ -266,10 +253,8 @@ def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, h
     Raises:
         LlmevalError: There is nothing to compare with.
     """
-    systems = systems_of(rows)
-    keys = [SuiteKey(str(path := place_of(rows[0].suite, root)), path.name, variant=name) for name in systems]
-    if len(systems) == 1:
-        keys = [SuiteKey(str(path), path.name)]
+    systems = names_of(rows, "system")
+    keys = [key_of(rows[0].suite, each, root) for each in (systems if len(systems) > 1 else [""])]
     data = dict(options.settings.data)
     approved = options.approve or any(score_file(key).exists() for key in keys)
     drops = any(map(_is_drop, data.get("gates") or ()))
@@ -284,7 +269,7 @@ def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, h
             )
         base = options.reference if options.reference in systems else systems[-1]
         question = {"min_gain": 0, "rule": "decided", "against": base} if among else {"max_drop": 0}
-        data["gates"] = [{"metric": name, "max_errors": _UNLIMITED, **question} for name in metrics_of(rows)]
+        data["gates"] = [{"metric": name, **question} for name in metrics_of(rows)]
     return replace(options.settings, data=data)
 
 
@@ -312,27 +297,24 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     open_ += [f"no score: {counted(errored, 'case')} errored"] if errored else []
     by_proof, notes, few = _of_arms(finished, options)
     open_ += [*missing, *few, *finished.shortfalls]
-    approved = options.approve
     unjudged = unmeasured or not verdicts or any(each.outcome == "not_judged" for each in verdicts)
     measured = not (missing or errored or finished.shortfalls or unjudged)
-
-    def verdict(word: Word, why: Sequence[str], next_step: str) -> GateVerdict:
-        sentences = list(dict.fromkeys(why))
-        decided = structs.replace(report, conclusion=Conclusion(word, sentences, next_step))
-        run = structs.replace(finished, report=decided)
-        return GateVerdict(word, sentences, next_step, missing, errored, run, notes, by_proof, measured)
-
-    if failed:
-        return verdict("failed", failed, "look at the cases above; --report page.html shows each of them")
-    if approved and not open_:
-        return verdict("passed", ["the results are approved"], "compare later results: llmeval gate NEW")
-    if not verdicts:
-        return verdict("undecided", ["no gate was judged"], "name a gate, or compare with --baseline OLD")
-    if open_:
-        return verdict("undecided", open_, _next_step(missing, errored))
     judged = [each for each in verdicts if isinstance(each, GateResult)]
-    of_all = f"{counted(len(judged), 'gate')} passed in {counted(len(cases), 'case')}"
-    return verdict("passed", [of_all, *map(_sentence, judged)], "nothing to do")
+    word: Word = "passed"
+    why = [f"{counted(len(judged), 'gate')} passed in {counted(len(cases), 'case')}", *map(_sentence, judged)]
+    next_step = "nothing to do"
+    if failed:
+        word, why, next_step = "failed", failed, "look at the cases above; --report page.html shows each of them"
+    elif options.approve and not open_:
+        why, next_step = ["the results are approved"], "compare later results: llmeval gate NEW"
+    elif not verdicts:
+        word, why = "undecided", ["no gate was judged"]
+        next_step = "name a gate, or compare with --baseline OLD"
+    elif open_:
+        word, why, next_step = "undecided", open_, _next_step(missing, errored)
+    why = list(dict.fromkeys(why))
+    run = structs.replace(finished, report=structs.replace(report, conclusion=Conclusion(word, why, next_step)))
+    return GateVerdict(word, why, next_step, missing, errored, run, notes, by_proof, measured)
 
 
 def _of_arms(finished: Reported, options: GateOptions) -> tuple[dict[str, dict[str, list[str]]], list[str], list[str]]:
@@ -401,7 +383,7 @@ def gate(
         LlmevalError: There is nothing to judge by, or the results have faults.
     """
     rows, before = (_rows_of(each, name) for each in (results, baseline))
-    settings = settings_of("gate()", {"gates": list(gates)} if gates else {})
+    settings = Document("gate()", {"gates": list(gates)} if gates else {})
     options = GateOptions(settings, tuple(lower_is_better), approve)
     verdict = judge_results(rows, before, (), options, Path(folder or Path.cwd()).resolve())
     if verdict.code(undecided):
@@ -413,5 +395,5 @@ def _rows_of(data: Any, name: str) -> list[ResultRow]:
     if data is None:
         return []
     rows = read_results(Path(data), str(data)) if isinstance(data, str | Path) else results_of(data)
-    single = len({row.suite for row in rows}) == 1
+    single = len(names_of(rows, "suite")) == 1
     return [structs.replace(row, suite=name) for row in rows] if name and single else rows

@@ -1,4 +1,4 @@
-"""Regular expressions of JavaScript (ECMAScript 2024, with Annex B) for Python."""
+"""Regular expressions of JavaScript (ECMAScript 2024, with Annex B), and patterns of paths, for Python."""
 
 import re
 import sys
@@ -45,6 +45,35 @@ def python_pattern(pattern: str, *, unicode: bool = False, flags: str = "") -> t
         only = "only letters of ASCII are compared in any case"
         translation.differences[only if translation.is_ascii else "letters are compared by case folding"] = None
     return (f"(?{options})" if options else "") + text, "; ".join(translation.differences)
+
+
+_GLOB = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
+_GLOB_PARTS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/\\n]*", "?": "[^/\\n]"}
+
+
+def glob_pattern(path: object) -> str:
+    """Return a path with ``*``, ``**`` and ``?`` as a regular expression of Python for one line.
+
+    Raises:
+        LeftOutError: It is no such path.
+    """
+    if not isinstance(path, str) or not path or set(path) & set("[]{}!"):
+        raise LeftOutError(f"found the path {path!r}, expected one with *, ** and ? alone")
+    return "".join(_GLOB_PARTS.get(each, re.escape(each)) for each in _GLOB.findall(path.removeprefix("./")))
+
+
+def pattern_of_times(pattern: str, times: int) -> str:
+    """Return a regular expression of Python for texts in which a pattern is found so many times.
+
+    Raises:
+        LeftOutError: The pattern has references.
+    """
+    if re.search(r"\(\?\(|\\[1-9]", pattern):
+        raise LeftOutError("it counts matches of a pattern with references")
+    inner, options = re.sub(r"^\(\?[ai]+\)", "", pattern), "".join(re.findall(r"^\(\?[ai]+\)", pattern))
+    unnamed = re.sub(r"\(\?<(?![=!])[^>]*>", "(", inner)
+    between = rf"(?:(?!{unnamed})[\s\S])*+"
+    return rf"{options}\A(?>{between}(?>{unnamed})){{{times}}}{between}\Z"
 
 
 class _Atom(NamedTuple):

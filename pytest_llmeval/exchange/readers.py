@@ -2,38 +2,33 @@
 
 import hashlib
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from pytest_llmeval.core.codec import is_finite_number
-from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import printable, unknown_name
-from pytest_llmeval.data.files.documents import load_json, read_bytes, read_csv, read_jsonl
-from pytest_llmeval.data.files.places import render_path
+from pytest_llmeval.data.files.documents import load_json, read_bytes
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import case_id, json_text
 from pytest_llmeval.data.formats.frames import rows_of
-from pytest_llmeval.exchange.contract import read_parquet
+from pytest_llmeval.exchange.contract import FileValue, SourcePath, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange.inspect_ai import read_eval
-from pytest_llmeval.exchange.result_formats import FORMATS, FileResult, ResultFormat, Scores, reason_text
-from pytest_llmeval.exchange.results import SUITE, ResultReader, ResultRow, own_rows_of, read_own
-from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.exchange.result_formats import FORMATS, ResultFormat, Scores, reason_text
+from pytest_llmeval.exchange.results import OUTCOMES, SUITE, ResultReader, ResultRow, cells_of, is_own, nowhere
 from pytest_llmeval.reports.json import read_report
-
-Steps: TypeAlias = tuple[str | int, ...]
 
 REPORT: Final = "llmeval"
 """The format of our own JSON reports."""
 
-_ABSENT: Final = object()
-_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [], False)
 _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "number": ((int, float), "a number"),
     "verdict": ((bool,), "true or false"),
@@ -42,6 +37,7 @@ _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
 """Types that a score may have, and their names in messages."""
 _LONGEST: Final = 60
 _DEPTH: Final = 12
+_HEAD: Final = 1 << 16
 
 
 @lru_cache(maxsize=1024)
@@ -49,68 +45,61 @@ def _alternatives(spec: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(path.strip().split(".")) for path in spec.split("|")) if spec else ()
 
 
-def _step(value: Any, key: str) -> tuple[str | int, Any]:
-    """Return the key as the data has it, and what is there."""
-    if isinstance(value, list):
-        number = int(key) if key.isdecimal() else -1
-        return (number, value[number]) if 0 <= number < len(value) else (key, _ABSENT)
-    return (key, value.get(key, _ABSENT)) if isinstance(value, Mapping) else (key, _ABSENT)
-
-
-def _walk(value: Any, parts: Sequence[str], steps: Steps = ()) -> Iterator[tuple[Steps, Any]]:
-    """Yield path and value of everything that a path means."""
-    if not parts or parts[0] == "":
-        yield steps, value
-    elif parts[0] == "*":
-        inner = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, Mapping) else ()
-        for key, each in inner:
-            yield from _walk(each, parts[1:], (*steps, key))
-    else:
-        key, each = _step(value, parts[0])
-        if each is not _ABSENT:
-            yield from _walk(each, parts[1:], (*steps, key))
-
-
-def _has(data: Any, mark: str) -> bool:
-    """Return whether data has a path, with the value that the mark says."""
-    path, _, text = mark.partition("=")
-    return any(not text or value == text for _, value in _walk(data, path.split(".")))
-
-
+@dataclass
 class _Result:
-    """A result in a file, found by its path."""
+    """A result in a file.
 
-    def __init__(self, data: Any, stars: Steps, steps: Steps, value: FileResult) -> None:
-        self.data = data
-        self.stars = stars
-        self.steps = steps
-        self.value = value
+    Attributes:
+        data: The whole file.
+        stars: The keys at the ``*`` of its path.
+        at: The result, as `adapt` returns it, and its place.
+        case: Id of its case, and the place of that.
+        content: The name of its case by content; empty if there is none.
+    """
 
-    def find(self, spec: str, below: Any = None, steps: Steps | None = None) -> tuple[Any, Steps]:
-        """Return the first value of some paths that is present, and where it is; ``None`` if there is none."""
-        base, at = (self.value, self.steps) if steps is None else (below, steps)
+    data: Any
+    stars: SourcePath
+    at: FileValue
+    case: FileValue
+    content: str = ""
+
+    def find(self, spec: str, below: FileValue | None = None) -> FileValue:
+        """Return the first value of some paths that is present; ``None`` if there is none."""
+        base = below or self.at
         for parts in _alternatives(spec):
             first = parts[0]
             if first.startswith("="):
-                return ".".join(parts)[1:], at
+                return FileValue(base.steps, ".".join(parts)[1:])
             if first.startswith("@"):
-                return (self.stars[int(first[1:])], at) if first[1:] else (at[-1], at)
-            stars = iter(self.stars)
-            whole = first == "$"
-            filled = [str(next(stars, "*")) if part == "*" else part for part in parts[1:]] if whole else parts
-            match = next(_walk(self.data if whole else base, filled, () if whole else at), None)
-            if match is not None and not any(match[1] is each or match[1] == each for each in (None, "")):
-                return match[1], match[0]
-        return None, at
+                return FileValue(base.steps, self.stars[int(first[1:])] if first[1:] else base.steps[-1])
+            if first == "$":
+                stars = iter(self.stars)
+                match = next(walk(self.data, [str(next(stars)) if each == "*" else each for each in parts[1:]]), None)
+            else:
+                match = next(walk(base.value, parts, base.steps), None)
+            if match is not None and match.value is not None and match.value != "":
+                return match
+        return FileValue(base.steps, None)
 
 
-class _Named(NamedTuple):
-    """A result whose case is known."""
+class _Source(NamedTuple):
+    """A file, or what Python passes, as JSON data.
 
-    result: _Result
-    case: str
-    case_steps: Steps
-    content: str
+    Attributes:
+        data: The data.
+        locate: From a path to line and column; 0 if unknown.
+        faults: Of parts that could not be read.
+        rows: Where each row has a line of its own, whether it is JSON, or cells that are texts.
+    """
+
+    data: Any
+    locate: Callable[[SourcePath], tuple[int, int]] = nowhere
+    faults: Sequence[Fault] = ()
+    rows: Literal["", "json", "cells"] = ""
+
+    def reader(self, display_path: str) -> ResultReader:
+        """Return what takes its results."""
+        return ResultReader(display_path, self.locate, self.faults, by_line=bool(self.rows))
 
 
 class _TableReader:
@@ -120,163 +109,142 @@ class _TableReader:
         rows: Takes the rows.
     """
 
-    def __init__(
-        self, file: str, data: Any, table: ResultFormat, locate: Callable[[Steps], tuple[int, int]] | None = None
-    ) -> None:
-        self.data = data
+    def __init__(self, display_path: str, source: _Source, table: ResultFormat) -> None:
+        self.data = table.prepare(source.data)
         self.table = table
-        self.locate = locate
-        self.rows = ResultReader(file)
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-        self._repeats: set[tuple[str, str, str, float]] = set()
+        self.rows = source.reader(display_path)
+        self._repeats: dict[tuple[str, ...], list[Any]] = defaultdict(list)
 
-    def fault(self, steps: Steps, message: str) -> None:
-        """Add a fault of the value at a path."""
-        line, column = self.locate(steps) if self.locate is not None else (0, 0)
-        self.rows.log.add(line, column, render_path(steps), message)
+    def read(self, items: Sequence[str]) -> list[ResultRow]:
+        """Return the rows of all results.
 
-    def read(self, items: Sequence[str]) -> None:
-        """Read all results."""
+        Raises:
+            SuiteError: Some have faults; all are listed.
+        """
         table = self.table
         for path, expected in table.expects.items():
-            _, value = next(_walk(self.data, path.split(".")), ((), expected))
-            if value != expected or type(value) is not type(expected):
-                self.fault(tuple(path.split(".")), f"found {describe(value)}, expected {json.dumps(expected)}")
-        cases = [each for path in items for each in self._named(path)]
+            for steps, value in walk(self.data, path.split(".")):
+                if value != expected or type(value) is not type(expected):
+                    self.rows.fault(steps, f"found {describe(value)}, expected {json.dumps(expected)}")
+        results = [each for path in items for each in self._results(path.split("."))]
         contents = defaultdict(set)
-        for each in cases:
-            contents[each.case].add(each.content)
-        varying = [
-            spec for spec in table.system[1:] if len({json_text(each.result.find(spec)[0]) for each in cases}) > 1
-        ]
-        for each in cases:
-            ambiguous = len(contents[each.case]) > 1 and each.content
-            case = f"{each.case} {each.content}" if ambiguous else each.case
-            self._result(each, case, (*table.system[:1], *varying))
+        for each in results:
+            contents[each.case.value].add(each.content)
+        more = [spec for spec in table.system[1:] if len({json_text(each.find(spec).value) for each in results}) > 1]
+        for each in results:
+            case = each.case.value
+            ambiguous = len(contents[case]) > 1 and each.content
+            self._result(each, f"{case} {each.content}" if ambiguous else case, (*table.system[:1], *more))
+        return self.rows.checked()
 
-    def _named(self, path: str) -> Iterator[_Named]:
-        parts = path.split(".")
+    def _results(self, parts: Sequence[str]) -> Iterator[_Result]:
+        """Yield the results at a path whose case has a name."""
         places = [number for number, part in enumerate(parts) if part == "*"]
-        for steps, value in _walk(self.data, parts):
-            if not isinstance(value, Mapping):
-                self.fault(steps, f"found {describe(value)}, expected an object: a result")
+        for at in walk(self.data, parts):
+            if not isinstance(at.value, Mapping):
+                self.rows.fault(at.steps, f"found {describe(at.value)}, expected an object: a result")
                 continue
-            result = _Result(self.data, tuple(steps[place] for place in places), steps, value)
-            beside = {name: result.find(spec)[0] for name, spec in self.table.beside.items()}
-            adapted = self.table.adapt({**value, **beside}) if self.table.adapt is not None else value
+            result = _Result(self.data, tuple(at.steps[place] for place in places), at, at)
+            if not fits(at.value, self.table.only):
+                continue
+            beside = {name: result.find(spec).value for name, spec in self.table.beside.items()}
+            adapted = self.table.adapt({**at.value, **beside})
             if adapted is None:
                 continue
-            result.value = adapted
-            contents = (_content_name(result.find(path)[0]) for path in self.table.content.split("|") if path)
-            content = next(filter(None, contents), "")
-            case, where = self._case(result, content)
-            if case:
-                yield _Named(result, case, where, content)
+            result.at = at._replace(value=adapted)
+            contents = (_content_name(result.find(path).value) for path in self.table.content.split("|"))
+            result.content = next(filter(None, contents), "")
+            if case := self._case(result):
+                result.case = case
+                yield result
 
-    def _case(self, result: _Result, content: str) -> tuple[str, Steps]:
+    def _case(self, result: _Result) -> FileValue | None:
         """Return the id of a case: what the file calls it, unless that is its position; else its content."""
-        value, steps = result.find(self.table.case)
-        text = case_id(value)
+        steps, value = result.find(self.table.case)
+        text, position = case_id(value), self.table.position
         if value is not None and (text is None or not text.strip()):
-            self.fault(steps, f"found {describe(value)}, expected an id: a text or a whole number")
-            return "", steps
-        if text is not None and not (content and self.table.position and re.fullmatch(self.table.position, text)):
-            return printable(text), steps
-        if content:
-            return content, result.steps
+            self.rows.fault(steps, f"found {describe(value)}, expected an id: a text or a whole number")
+            return None
+        if text is not None and not (result.content and position and re.fullmatch(position, text)):
+            return FileValue(steps, printable(text))
+        if result.content:
+            return FileValue(result.at.steps, result.content)
         listed = " or ".join(each for each in (self.table.case, self.table.content) if each).replace(" | ", " or ")
-        self.fault(result.steps, f"found no id of the case, expected it at {listed}")
-        return "", result.steps
+        self.rows.fault(result.at.steps, f"found no id of the case, expected it at {listed}")
+        return None
 
-    def _result(self, named: _Named, case: str, system_parts: Sequence[str]) -> None:
+    def _result(self, result: _Result, case: str, system_parts: Sequence[str]) -> None:
         """Add the rows of a result."""
-        table, result = self.table, named.result
-        base: dict[str, Any] = {"case": case}
-        paths = {"": result.steps, "case": named.case_steps}
-        for name in ("suite", "cost", "latency", "repeat"):
-            if spec := getattr(table, name):
-                base[name], paths[name] = result.find(spec)
-        if is_finite_number(base.get("latency")):
-            base["latency"] *= table.unit
-        parts = [result.find(spec) for spec in system_parts]
-        if (wrong := next((each for each in parts if isinstance(each[0], Mapping | list | float)), None)) is not None:
-            self.fault(wrong[1], f"found {describe(wrong[0])}, expected the name of a system")
+        table = self.table
+        places = {name: result.find(getattr(table, name)) for name in ("suite", "cost", "latency", "repeat", "labels")}
+        row: dict[str, Any] = {"case": case, **{name: at.value for name, at in places.items()}}
+        paths = {"case": result.case.steps, **{name: at.steps for name, at in places.items()}}
+        if is_finite_number(row["latency"]):
+            row["latency"] *= table.unit
+        systems = [result.find(spec) for spec in system_parts]
+        if wrong := next((each for each in systems if isinstance(each.value, Mapping | list | float)), None):
+            self.rows.fault(wrong.steps, f"found {describe(wrong.value)}, expected the name of a system")
             return
-        base["system"] = " / ".join(printable(str(value)) for value, _ in parts if value is not None) or None
-        base["suite"] = printable(base["suite"]) if isinstance(base.get("suite"), str) else base.get("suite")
-        labels = result.find(table.labels)[0]
-        if isinstance(labels, Mapping):
-            base["labels"] = {key: each for key, each in labels.items() if _is_label(each)}
-        key = (str(base["suite"]), base["system"] or "", case)
-        self._counts[key] += 1
-        if base.get("repeat") is None:
-            base["repeat"] = self._counts[key]
-        elif is_finite_number(base["repeat"]):
-            base["repeat"] += 1 - table.first
-            if (*key, base["repeat"]) in self._repeats:
-                self.fault(paths["repeat"], f"found repeat {base['repeat']} of case {case!r} twice, expected it once")
+        system = " / ".join(printable(str(each.value)) for each in systems if each.value is not None)
+        row["system"] = system or None
+        row["suite"] = printable(row["suite"]) if isinstance(row["suite"], str) else row["suite"]
+        labels = row["labels"].items() if isinstance(row["labels"], Mapping) else ()
+        row["labels"] = {key: each for key, each in labels if isinstance(each, str | bool) or is_finite_number(each)}
+        earlier = self._repeats[str(row["suite"]), system, case, str(result.find(table.apart).value)]
+        if row["repeat"] is None:
+            row["repeat"] = len(earlier) + 1
+        elif is_finite_number(row["repeat"]):
+            row["repeat"] += 1 - table.first
+            if row["repeat"] in earlier:
+                message = f"found repeat {row['repeat']} of case {case!r} twice, expected it once"
+                self.rows.fault(paths["repeat"], message)
                 return
-            self._repeats.add((*key, base["repeat"]))
-        error, _ = result.find(table.error)
-        if error is not None and not any(error is each or error == each for each in _EMPTY):
-            self._add({**base, "error": reason_text(error)}, paths, result.steps)
+        earlier.append(row["repeat"])
+        scores = [(each, at) for each in table.scores for at in _scores(result, each)]
+        error = reason_text(result.find(table.error).value) or ("" if scores else "the result has no score")
+        if error:
+            self.rows.add({**row, "error": error}, result.at.steps, paths)
             return
-        scores = [(each, at) for each in table.scores for at in self._at(result, each)]
         for each, at in scores:
-            self._score(base, paths, result, each, at)
-        if not scores:
-            self._add({**base, "error": "the result has no score"}, paths, result.steps)
-
-    def _at(self, result: _Result, scores: Scores) -> Iterator[tuple[Steps, Any]]:
-        """Yield the scores of one kind; the result itself only where it has a value."""
-        for steps, value in _walk(result.value, scores.at.split("."), result.steps):
-            if scores.at or any(True for parts in _alternatives(scores.value) for _ in _walk(value, parts)):
-                yield steps, value
+            self._score(row, paths, result, each, at)
 
     def _score(
-        self, base: dict[str, Any], paths: dict[str, Steps], result: _Result, scores: Scores, at: tuple[Steps, Any]
+        self, row: Mapping[str, Any], paths: Mapping[str, SourcePath], result: _Result, scores: Scores, at: FileValue
     ) -> None:
         """Add the row of a score."""
-        steps, inner = at
-        row, paths = dict(base), dict(paths)
-        metric, paths["metric"] = result.find(scores.metric, inner, steps)
-        row["metric"] = printable(metric) if isinstance(metric, str) else metric
-        if metric is None:
-            self.fault(paths["metric"], f"found no name of the metric, expected it at {scores.metric}")
+        metric, signature = result.find(scores.metric, at), result.find(scores.signature, at)
+        if metric.value is None:
+            self.rows.fault(metric.steps, f"found no name of the metric, expected it at {scores.metric}")
             return
-        row["signature"], paths["signature"] = result.find(scores.signature, inner, steps)
-        value, place = result.find(scores.value, inner, steps) if scores.value else (inner, steps)
-        error, _ = result.find(scores.error, inner, steps)
-        paths["score"] = place
-        if error is not None and not any(error is each or error == each for each in _EMPTY):
-            row["error"] = reason_text(error)
-        elif isinstance(value, str) and value in self.table.codes:
-            code = self.table.codes[value]
-            reason = result.find(scores.reason, inner, steps)[0]
-            row |= {code: reason_text(reason or value)} if isinstance(code, str) else {"score": code}
-        elif value is None or (isinstance(value, float) and not is_finite_number(value)):
-            reason = result.find(scores.reason, inner, steps)[0]
-            row[self.table.null if value is None else self.table.nan] = reason_text(
-                reason or f"the score is {json.dumps(value)}"
-            )
-        elif not isinstance(value, _KINDS[scores.kind][0]) or (scores.kind == "number" and isinstance(value, bool)):
-            expected = _KINDS[scores.kind][1]
-            self.fault(place, f"found {describe(value)}, expected {expected}")
+        place, value = result.find(scores.value, at) if scores.value else at
+        codes: Mapping[Any, float | str] = {None: "error", math.inf: "error", **self.table.codes}
+        word = math.inf if isinstance(value, float) and not math.isfinite(value) else value
+        kinds, expected = _KINDS[scores.kind]
+        if error := reason_text(result.find(scores.error, at).value):
+            outcome: dict[str, Any] = {"error": error}
+        elif (word is None or isinstance(word, str | float)) and word in codes:
+            why = value if isinstance(value, str) else f"the score is {json.dumps(value)}"
+            code, reason = codes[word], result.find(scores.reason, at).value
+            outcome = {code: reason_text(reason or why)} if isinstance(code, str) else {"score": code}
+        elif type(value) not in kinds:
+            self.rows.fault(place, f"found {describe(value)}, expected {expected}")
             return
         else:
-            row["score"] = value
-        self._add(row, paths, place)
+            outcome = {"score": value}
+        name = metric.value
+        if isinstance(name, str):
+            name = printable(re.sub(scores.without, "", name) if scores.without else name)
+        more = {"metric": metric.steps, "signature": signature.steps, "score": place}
+        self.rows.add(
+            {**row, "metric": name, "signature": signature.value, **outcome}, result.at.steps, {**paths, **more}
+        )
 
-    def _add(self, row: dict[str, Any], paths: Mapping[str, Steps], place: Steps) -> None:
-        if self.locate is None:
-            self.rows.add(row)
-            return
-        line, column = self.locate(place)
-        self.rows.add(row, line, column, paths={name: render_path(steps) for name, steps in paths.items()})
 
-
-def _is_label(value: Any) -> bool:
-    return isinstance(value, str | bool) or is_finite_number(value)
+def _scores(result: _Result, scores: Scores) -> Iterator[FileValue]:
+    """Yield the scores of one kind; the result itself only where it has a value."""
+    for at in walk(result.at.value, scores.at.split("."), result.at.steps):
+        if scores.at or any(True for parts in _alternatives(scores.value) for _ in walk(at.value, parts)):
+            yield at
 
 
 def _content_name(value: Any) -> str:
@@ -293,18 +261,6 @@ def _content_name(value: Any) -> str:
     return f"{clean[:_LONGEST].strip()} #{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-class _Source(NamedTuple):
-    """A file, or what Python passes, as JSON data.
-
-    Attributes:
-        data: The data.
-        locate: From a path to line and column; 0 if unknown.
-    """
-
-    data: Any
-    locate: Callable[[Steps], tuple[int, int]] = lambda _: (0, 0)
-
-
 def read_results(path: Path, display_path: str, format: str = "") -> list[ResultRow]:  # noqa: A002 (the option's name)
     """Read a file of results, in the published form or in that of another tool.
 
@@ -316,47 +272,38 @@ def read_results(path: Path, display_path: str, format: str = "") -> list[Result
     Raises:
         SuiteError: It cannot be read, has faults, or is of no known form; all faults are listed.
     """
-    if format == SUITE:
-        return read_own(path, display_path, chosen=True) or []
     known = (SUITE, REPORT, *FORMATS)
     if format and format not in known:
         raise SuiteError([Fault(display_path, 0, 0, "", unknown_name("format", format, known))])
     source = _load(path, display_path)
-    data = source.data
-    if format == REPORT or (not format and isinstance(data, Mapping) and data.keys() >= {"schema_version", "suites"}):
-        return _rows_of_report(read_report(path), display_path)
-    if not format and any(isinstance(each, Mapping) and "case" in each for each in _listed(data)):
-        own = read_own(path, display_path)
-        if own is not None:
-            return own
-    return _rows(source, display_path, format)
+    name = format or _known(source.data)
+    return _rows_of_report(path, display_path) if name == REPORT else _rows(source, display_path, name)
 
 
-def _rows_of_report(report: RunReport, display_path: str) -> list[ResultRow]:
-    """Return the rows of a JSON report of ``--llmeval-report``: of repeats, a case has its value over all of them.
+def read_files(paths: Sequence[Path], format_name: str) -> list[ResultRow]:
+    """Return the rows of files, which together are one run.
 
     Raises:
-        SuiteError: It has no case.
+        SuiteError: Some cannot be read, or two have the same result; all faults are listed.
     """
-    reader = ResultReader(display_path)
-    paths, falling = defaultdict(set), set[tuple[str, str]]()
-    for suite in report.suites:
-        paths[suite.base_name].add(suite.path)
-    for suite in report.suites:
-        name = suite.base_name if len(paths[suite.base_name]) == 1 else f"{suite.base_name} ({suite.path})"
-        for number, case in enumerate(suite.cases):
-            base = {"case": case.id, "suite": name, "system": suite.variant or None, "labels": case.labels}
-            place = f"suites.{suite.suite}.cases[{number}]"
-            if not case.ran or case.outcome == "errored" or not case.metrics:
-                reader.add({**base, "error": case.reason or f"the case was {case.outcome}"}, path=place)
-                continue
-            for metric, score in case.metrics.items():
-                value: dict[str, Any] = {"score": score} if score is not None else {"abstained": "nothing to score"}
-                if (known := suite.metrics.get(metric)) is not None and known.signature:
-                    value["signature"] = known.signature
-                reader.add({**base, "metric": metric, **value}, path=place)
-            falling |= {(name, metric) for metric in suite.lower_is_better}
-    return [replace(row, lower_is_better=(row.suite, row.metric) in falling) for row in reader.checked()]
+    faults: list[Fault] = []
+    first: dict[tuple[str, str, int, str, str], Path] = {}
+    rows = []
+    for path in dict.fromkeys(paths):
+        try:
+            of_file = read_results(path, str(path), format_name)
+        except SuiteError as error:
+            faults += error.faults
+            continue
+        rows += of_file
+        faults += [
+            Fault(str(path), 0, 0, "case", f"found {row}, expected it once: {first[row.key]} has it too")
+            for row in of_file
+            if first.setdefault(row.key, path) != path
+        ]
+    if faults:
+        raise SuiteError(faults)
+    return rows
 
 
 def results_of(data: Any) -> list[ResultRow]:
@@ -370,59 +317,83 @@ def results_of(data: Any) -> list[ResultRow]:
         SuiteError: Rows have faults; all are listed.
         LlmevalError: It is something else.
     """
+    if isinstance(data, Sequence) and data and all(isinstance(each, ResultRow) for each in data):
+        return list(data)
     plain = _plain(data)
-    if plain is None or _known(plain) is None:
-        return own_rows_of(data)
-    return _rows(_Source(plain), type(data).__name__, "")
+    if plain is not None and (name := _known(plain)) in FORMATS:
+        return _rows(_Source(plain), type(data).__name__, name)
+    rows = list(rows_of(data))
+    if rows and not any(map(is_own, rows)):
+        columns = ", ".join(dict.fromkeys(name for row in rows for name in row))
+        raise LlmevalError(f"found the columns {columns}, expected case, metric and one of {', '.join(OUTCOMES)}")
+    return _rows(_Source(rows), "data frame", SUITE)
 
 
-def _rows(source: _Source, display_path: str, format_name: str) -> list[ResultRow]:
+def _rows(source: _Source, display_path: str, name: str | None) -> list[ResultRow]:
     """Return the rows of data.
 
     Raises:
         SuiteError: It has faults, or is of no known form.
     """
-    name = format_name or _known(source.data)
+    data = source.data
+    if name == SUITE:
+        reader = source.reader(display_path)
+        for number, row in enumerate(data if isinstance(data, list) else [data]):
+            if isinstance(row, Mapping):
+                reader.add(cells_of(row) if source.rows == "cells" else row, (number,))
+            else:
+                reader.fault((number,), f"found {describe(row)}, expected an object")
+        return reader.checked()
+    message = f"{describe(data)}{f' whose first is {describe(data[0])}' if isinstance(data, list) and data else ''}"
     if name is None:
-        raise SuiteError([Fault(display_path, 0, 0, "", _unknown(source.data))])
-    table = FORMATS[name]
-    items = next((paths for marks, paths in table.shapes.items() if _fits(source.data, marks)), None)
-    if items is None:
-        reason = next((why for marks, why in table.refuses.items() if _fits(source.data, marks)), "")
-        message = reason or f"{describe(source.data)}, expected {table.written_by}"
-        raise SuiteError([Fault(display_path, 0, 0, "", f"found {message}")])
-    data = table.prepare(source.data) if table.prepare is not None else source.data
-    reader = _TableReader(display_path, data, table)
-    reader.read(items)
-    if reader.rows.log.count:  # again, with places, which cost much and are needed only where something is wrong
-        reader = _TableReader(display_path, data, table, source.locate)
-        reader.read(items)
-    return reader.rows.checked()
-
-
-def _fits(data: Any, marks: str) -> bool:
-    return all(_has(data, each) for each in marks.split())
+        message += (
+            f", expected results of one of {', '.join((*FORMATS, REPORT))}, or rows with case, metric and one of "
+            "score, error and abstained (llmeval schema results)"
+        )
+    else:
+        table = FORMATS[name]
+        items = next((paths for marks, paths in table.shapes.items() if fits(data, marks)), None)
+        if items is not None:
+            return _TableReader(display_path, source, table).read(items)
+        reason = next((why for marks, why in table.refuses.items() if fits(data, marks)), "")
+        message = reason or f"{message}, expected {table.written_by}"
+    raise SuiteError(source.faults or [Fault(display_path, 0, 0, "", f"found {message}")])
 
 
 def _known(data: Any) -> str | None:
     """Return the format that data has, by its content."""
-    for name, table in FORMATS.items():
-        if any(_fits(data, marks) for marks in (*table.shapes, *table.refuses)):
-            return name
-    return None
-
-
-def _listed(data: Any) -> list[Any]:
-    return data if isinstance(data, list) else [data]
-
-
-def _unknown(data: Any) -> str:
-    first = data[0] if isinstance(data, list) and data else None
-    kind = describe(data) + (f" whose first is {describe(first)}" if first is not None else "")
-    return (
-        f"found {kind}, expected results of one of {', '.join((*FORMATS, REPORT))}, or rows with case, metric and one "
-        "of score, error and abstained (llmeval schema results)"
+    if isinstance(data, Mapping) and data.keys() >= {"schema_version", "suites"}:
+        return REPORT
+    if any(map(is_own, data if isinstance(data, list) else [data])):
+        return SUITE
+    fitting = (
+        name for name, table in FORMATS.items() if any(fits(data, marks) for marks in (*table.shapes, *table.refuses))
     )
+    return next(fitting, None)
+
+
+def _rows_of_report(path: Path, display_path: str) -> list[ResultRow]:
+    """Return the rows of a JSON report of ``--llmeval-report``: of repeats, a case has its value over all of them.
+
+    Raises:
+        SuiteError: It cannot be read, or has no case.
+    """
+    report, reader, falling = read_report(path), ResultReader(display_path), set[tuple[str, str]]()
+    files = Counter(name for name, _ in {(suite.base_name, suite.path) for suite in report.suites})
+    for suite in report.suites:
+        name = suite.base_name if files[suite.base_name] == 1 else f"{suite.base_name} ({suite.path})"
+        falling |= {(name, metric) for metric in suite.lower_is_better}
+        for number, case in enumerate(suite.cases):
+            base = {"case": case.id, "suite": name, "system": suite.variant or None, "labels": case.labels}
+            steps = ("suites", suite.suite, "cases", number)
+            if not case.ran or case.outcome == "errored" or not case.metrics:
+                reader.add({**base, "error": case.reason or f"the case was {case.outcome}"}, steps)
+                continue
+            for metric, score in case.metrics.items():
+                signature = suite.metrics[metric].signature if metric in suite.metrics else ""
+                value = {"abstained": "nothing to score"} if score is None else {"score": score}
+                reader.add({**base, "metric": metric, "signature": signature or None, **value}, steps)
+    return [replace(row, lower_is_better=(row.suite, row.metric) in falling) for row in reader.checked()]
 
 
 def _load(path: Path, display_path: str) -> _Source:
@@ -439,24 +410,20 @@ def _load(path: Path, display_path: str) -> _Source:
     if head.startswith(b"PAR1"):
         return _Source(read_parquet(path, display_path))
     if head.startswith(b"<"):
-        return _Source(_junit_data(path, display_path))
+        return _Source({"junit": _xml(path, display_path)})
     faults: list[Fault] = []
     lines = path.suffix.lower() in (".jsonl", ".ndjson") or _is_lines(head)
     if head[:1] in (b"{", b"[", b"") and not lines:
         document = load_json(path, display_path, _DEPTH, nan=True)
         return _Source(document.data, document.locate)
-    if lines:
-        listed = list(read_jsonl(path, display_path, faults, nan=True))
-    else:
-        delimiter = "\t" if b"\t" in head.split(b"\n", 1)[0] else ","
-        listed = list(read_csv(path, display_path, faults, delimiter=delimiter))
-    rows = [row for _, row in listed]
-    if faults and not any(isinstance(each, Mapping) and "case" in each for each in rows):
-        raise SuiteError(faults)
-    return _Source(rows, lambda steps: (listed[steps[0]][0], 1) if steps and isinstance(steps[0], int) else (0, 0))
+    kind = "jsonl" if lines else "tsv" if b"\t" in head.split(b"\n", 1)[0] else "csv"
+    listed = read_rows(path, display_path, kind, faults, nan=True)
+    numbers = [number for number, _ in listed]
 
+    def locate(steps: SourcePath) -> tuple[int, int]:
+        return (numbers[steps[0]], 1) if steps and isinstance(steps[0], int) else (0, 0)
 
-_HEAD: Final = 1 << 16
+    return _Source([row for _, row in listed], locate, faults, "json" if lines else "cells")
 
 
 def _is_lines(head: bytes) -> bool:
@@ -480,13 +447,8 @@ def _folder(path: Path, display_path: str) -> _Source:
     return _Source([load_json(each, f"{display_path}/{each.parent.name}/result.json", nan=True).data for each in files])
 
 
-_ATTEMPTS: Final = {"flakyFailure": "failed", "flakyError": "error", "rerunFailure": "failed", "rerunError": "error"}
-"""Elements of Surefire for attempts that a test was given before, to how they ended."""
-_ENDS: Final = {"failure": "failed", "error": "error", "skipped": "skipped"}
-
-
-def _junit_data(path: Path, display_path: str) -> Mapping[str, Any]:
-    """Return the tests of a file of JUnit as JSON data.
+def _xml(path: Path, display_path: str) -> Any:
+    """Return the root of a file of JUnit.
 
     Raises:
         SuiteError: It is no XML, declares entities, or has another root.
@@ -494,45 +456,20 @@ def _junit_data(path: Path, display_path: str) -> Mapping[str, Any]:
     from xml.etree import ElementTree
 
     text = read_bytes(path, display_path)
+    line, column, message = 0, 0, ""
     if b"<!ENTITY" in text or b"<!DOCTYPE" in text:
-        raise SuiteError([Fault(display_path, 0, 0, "", "found a document type, expected JUnit XML without one")])
-    try:
-        root = ElementTree.fromstring(text)  # noqa: S314 (as above)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
-        line, column = getattr(error, "position", (0, 0))
-        raise SuiteError(
-            [Fault(display_path, line, column + 1, "", f"found no XML ({error}), expected JUnit XML")]
-        ) from None
-    if root.tag not in ("testsuites", "testsuite"):
-        message = f"found the element {printable(root.tag)!r}, expected testsuites or testsuite: JUnit XML"
-        raise SuiteError([Fault(display_path, 0, 0, "", message)])
-    tests: list[dict[str, Any]] = []
-    for suite in root.iter("testsuite"):
-        for case in suite.findall("testcase"):
-            tests += _junit_attempts(suite.get("name"), case)
-    for this, following in pairwise(tests):
-        again = all(this[key] == following[key] for key in ("suite", "classname", "name"))
-        if again and this["status"] == "passed" and not this["attempt"]:  # pytest-rerunfailures, where it ran again
-            this |= {"status": "error", "message": "it ran again, and the file does not say how this run ended"}
-    return {"junit": tests}
-
-
-def _junit_attempts(suite: str | None, case: Any) -> Iterator[dict[str, Any]]:
-    """Yield how a test ended: first its earlier attempts, which some runners list inside of it."""
-    base = {"suite": suite, "classname": case.get("classname"), "name": case.get("name")}
-    for child in case:
-        if child.tag in _ATTEMPTS:
-            yield {**base, "status": _ATTEMPTS[child.tag], "message": child.get("message"), "attempt": True}
-    seconds = (case.get("time") or "").replace(",", "")
-    try:
-        time: Any = float(seconds) if seconds else None
-    except ValueError:
-        time = seconds
-    end = next((each for each in case if each.tag in _ENDS), None)
-    status = "skipped" if case.get("status") in ("notrun", "disabled") else "passed"
-    status = _ENDS[end.tag] if end is not None else status
-    message = (end.get("message") or end.text or status) if end is not None else None
-    yield {**base, "status": status, "message": message, "time": time, "attempt": False}
+        message = "found a document type, expected JUnit XML without one"
+    else:
+        try:
+            root = ElementTree.fromstring(text)  # noqa: S314 (as above)
+        except (ElementTree.ParseError, ValueError, LookupError) as error:
+            line, column = getattr(error, "position", (0, -1))
+            message = f"found no XML ({error}), expected JUnit XML"
+        else:
+            if root.tag in ("testsuites", "testsuite"):
+                return root
+            message = f"found the element {printable(root.tag)!r}, expected testsuites or testsuite: JUnit XML"
+    raise SuiteError([Fault(display_path, line, column + 1 if line else 0, "", message)])
 
 
 def _plain(data: Any) -> Any:
@@ -540,12 +477,9 @@ def _plain(data: Any) -> Any:
     if hasattr(data, "to_pandas") and not isinstance(data, Mapping) and not hasattr(data, "columns"):
         data = data.to_pandas()
     if hasattr(data, "columns"):
-        rows = list(rows_of(data))
-        listed = getattr(data, "column_names", data.columns)
-        names = dict.fromkeys(
-            [*(each for each in listed if isinstance(each, str)), *(name for row in rows for name in row)]
-        )
-        return [{name: row.get(name) for name in names} for row in rows]
+        columns = getattr(data, "column_names", data.columns)
+        names = dict.fromkeys(each for each in columns if isinstance(each, str))  # of errors only, rows lack them
+        return [{**names, **row} for row in rows_of(data)]
     if hasattr(data, "results") and hasattr(data, "summary"):  # of Braintrust, whose objects know no JSON
         return {"summary": {}, "results": [_jsonable(vars(each)) for each in data.results]}
     if isinstance(data, Mapping | list):

@@ -6,11 +6,15 @@ key at the second ``*`` of the result, ``@`` the last key of the score itself, `
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from math import inf
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.formats.base import json_text
+from pytest_llmeval.exchange.contract import value_at, values_at
+from pytest_llmeval.exchange.results import cell_number
 
 FileResult: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal["number", "verdict", "either"]
@@ -27,6 +31,7 @@ class Scores(NamedTuple):
         error: Why there is no value.
         reason: Why it is left out, for those that are.
         signature: How it is computed.
+        without: Pattern of what the tool adds to the name.
     """
 
     at: str = ""
@@ -36,6 +41,11 @@ class Scores(NamedTuple):
     error: str = ""
     reason: str = ""
     signature: str = ""
+    without: str = ""
+
+
+def _unchanged(data: Any) -> Any:
+    return data
 
 
 class ResultFormat(NamedTuple):
@@ -44,24 +54,23 @@ class ResultFormat(NamedTuple):
     Attributes:
         written_by: What writes it, for people.
         read: What the table was made from: name, version, date.
-        shapes: Paths that a file of the format has, separated by spaces, ``path=text`` with a value; to the paths of
-            its results.
+        shapes: Paths that a file of the format has, as of `fits`, to the paths of its results.
         scores: Where a result has its scores.
+        only: What a result has, as of `fits`, that is none of another kind.
         case: Id of the case.
         content: What identifies a case that has no id, such as its input. Positions are no ids.
         position: Pattern of ids that a tool makes of positions.
         suite: Name of the suite.
         repeat: Number of the repeat; without it, results of the same case and system are counted in their order.
         first: The number of the first repeat.
+        apart: What results of the same case have in which they are no repeats, such as the metric of their only score.
         system: Parts of the name of the system; those after the first only where they differ in the file.
         error: Why a result has no scores at all.
         cost: Of the answer, in US dollars.
         latency: Of the answer.
         unit: Seconds that `latency` counts in.
         labels: Object of labels.
-        codes: Text to score, ``abstained`` or ``error``.
-        null: What a score that is null is.
-        nan: What a score that is not finite is.
+        codes: Text to score, ``abstained`` or ``error``. The key ``None`` means null, infinity what is not finite.
         beside: Name to a path whose value `adapt` gets with the result.
         adapt: What a path cannot say: returns a result with the values where the table says; ``None`` if it is none.
         prepare: What the file as a whole needs before paths apply, such as a table whose columns are metrics.
@@ -73,24 +82,24 @@ class ResultFormat(NamedTuple):
     read: str
     shapes: Mapping[str, tuple[str, ...]]
     scores: tuple[Scores, ...]
+    only: str = ""
     case: str = ""
     content: str = ""
     position: str = ""
     suite: str = ""
     repeat: str = ""
     first: int = 1
+    apart: str = ""
     system: tuple[str, ...] = ()
-    error: str = ""
+    error: str = "error"
     cost: str = ""
     latency: str = ""
     unit: float = 1.0
     labels: str = ""
-    codes: Mapping[str, float | str] = {}
-    null: str = "error"
-    nan: str = "error"
+    codes: Mapping[Any, float | str] = {}
     beside: Mapping[str, str] = {}
-    adapt: Callable[[FileResult], FileResult | None] | None = None
-    prepare: Callable[[Any], Any] | None = None
+    adapt: Callable[[FileResult], FileResult | None] = _unchanged
+    prepare: Callable[[Any], Any] = _unchanged
     expects: Mapping[str, Any] = {}
     refuses: Mapping[str, str] = {}
 
@@ -99,7 +108,12 @@ _LONGEST_REASON: Final = 300
 
 
 def reason_text(value: Any) -> str:
-    """Return a reason, a text or an object with a message, as one line; of a traceback, what was raised."""
+    """Return a reason, a text or an object with a message, as one line; of a traceback, what was raised.
+
+    Empty if there is none.
+    """
+    if value in (None, "", {}, [], False):
+        return ""
     if isinstance(value, Mapping):
         value = next((value[key] for key in ("message", "exception_message", "error") if value.get(key)), value)
     text = json_text(value).strip()
@@ -109,29 +123,34 @@ def reason_text(value: Any) -> str:
 
 
 def _promptfoo(item: FileResult) -> FileResult:
-    """Tell failed calls and graders (``failures``), for which promptfoo writes 0, from assertions that failed."""
-    response, graded = item.get("response"), item.get("gradingResult")
-    own = response.get("error") if isinstance(response, Mapping) else None
-    failed = item.get("failureReason") == _PROMPTFOO_ERROR or own
-    failures: dict[str, FileResult] = {}
-    for each in _objects(graded.get("componentResults")) if isinstance(graded, Mapping) else ():
-        metadata, assertion = each.get("metadata"), each.get("assertion")
-        if isinstance(metadata, Mapping) and metadata.get("graderError") is True:
-            metric = assertion.get("metric") if isinstance(assertion, Mapping) else None
-            failures |= dict.fromkeys(("score", "success", *([metric] if isinstance(metric, str) else [])), each)
+    """Tell failed calls and graders (``failures``), for which promptfoo writes 0, from assertions that failed.
+
+    Code of an assertion that raises an error has failed as a grader.
+    """
+    own = value_at(item, "response.error")
+    failures: dict[Any, FileResult] = {}
+    for each in values_at(item, "gradingResult.componentResults.*"):
+        raised = isinstance(reason := value_at(each, "reason"), str) and _PROMPTFOO_RAISED.match(reason)
+        if raised or value_at(each, "metadata.graderError") is True:
+            metrics = [each for each in values_at(each, "assertion.metric") if isinstance(each, str)]
+            failures |= dict.fromkeys(("score", "success", *metrics), each)
     scores = item.get("namedScores")
-    left = {key: each for key, each in item.items() if key not in failures}
+    if failures and isinstance(scores, Mapping):
+        scores = {key: each for key, each in scores.items() if key not in failures}
     return {
-        **left,
-        "error": item.get("error") or own or "error" if failed else None,
-        "namedScores": {key: each for key, each in scores.items() if key not in failures}
-        if isinstance(scores, Mapping) and failures
-        else scores,
+        **{key: each for key, each in item.items() if key not in failures},
+        "error": item.get("error") or own or "error" if own or item.get("failureReason") == _PROMPTFOO_ERROR else None,
+        "namedScores": scores,
         "failures": [{"metric": metric, "error": each.get("reason")} for metric, each in failures.items()],
     }
 
 
 _PROMPTFOO_ERROR: Final = 2
+_PROMPTFOO_RAISED: Final = re.compile(
+    "(Custom function threw|Webhook|Moderation API) error:|(Python code execution|Ruby code execution|Search rubric "
+    "evaluation) failed:"
+)
+"""Beginnings of the reasons of assertions that could not be evaluated."""
 
 
 def _pydantic_evals(item: FileResult) -> FileResult:
@@ -150,19 +169,17 @@ def _inspect(item: FileResult) -> FileResult:
         return {**item, "scores": {"score": score}} if (score := item.get("score")) is not None else item
     flat: dict[str, Any] = {}
     for name, score in scores.items():
-        if not isinstance(score, Mapping):
-            flat[name] = score
-            continue
-        value = score.get("value")
+        value = value_at(score, "value")
         inner = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {}
-        flat |= {f"{name}.{key}": _inspect_score(score, each) for key, each in inner.items()} or {
-            name: _inspect_score(score, value)
-        }
+        named = {f"{name}.{key}": each for key, each in inner.items()} or {name: value}
+        flat |= {key: _inspect_score(score, each) for key, each in named.items()}
     return {**item, "scores": flat}
 
 
-def _inspect_score(score: FileResult, value: Any) -> FileResult:
+def _inspect_score(score: Any, value: Any) -> Any:
     """Return a score whose value is a number where the tool computes with one; other words are no score."""
+    if not isinstance(score, Mapping):
+        return score
     if not isinstance(value, str) or value in INSPECT_CODES:
         return {**score, "value": value}
     number = cell_number({"yes": "1", "no": "0"}.get(value.lower(), value))
@@ -173,19 +190,7 @@ INSPECT_CODES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Letters that Inspect writes for scores, to the numbers that it computes with."""
 
 
-def _openai(item: FileResult) -> FileResult:
-    """Leave out what the service adds to the names of graders."""
-    results = item.get("results")
-    graders = [
-        {**each, "name": _GRADER_ID.sub("", each["name"])}
-        if isinstance(each, Mapping) and isinstance(each.get("name"), str)
-        else each
-        for each in (results if isinstance(results, list) else ())
-    ]
-    return {**item, "results": graders}
-
-
-_GRADER_ID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_OPENAI_ID: Final = r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 def _braintrust(item: FileResult) -> FileResult | None:
@@ -196,16 +201,16 @@ def _braintrust(item: FileResult) -> FileResult | None:
 
 def _langsmith(item: FileResult) -> FileResult:
     """Mark failed evaluators, and leave out values that are words."""
-    held = item.get("evaluation_results")
-    results = held.get("results") if isinstance(held, Mapping) else None
+    results = value_at(item, "evaluation_results.results")
+    if not isinstance(results, list):
+        return item
     scores = []
-    for each in results if isinstance(results, list) else ():
-        extra = each.get("extra") if isinstance(each, Mapping) else None
-        if isinstance(extra, Mapping) and extra.get("error"):
+    for each in results:
+        if value_at(each, "extra.error"):
             scores.append({**each, "error": each.get("comment") or "the evaluator failed"})
-        elif not isinstance(each, Mapping) or each.get("score") is not None or each.get("value") is None:
+        elif value_at(each, "score") is not None or value_at(each, "value") is None:
             scores.append(each)
-    return {**item, "evaluation_results": {"results": scores}} if isinstance(results, list) else item
+    return {**item, "evaluation_results": {"results": scores}}
 
 
 def _plugin_eval(item: FileResult) -> FileResult:
@@ -213,34 +218,29 @@ def _plugin_eval(item: FileResult) -> FileResult:
 
     Graders that are not part of the score are left out. A judge that could not be asked says so in place of its votes.
     """
-    judges = [each.get("name") for each in _objects(item.get("definitions")) if each.get("type") in ("llm", "baseline")]
+    judged = ("llm", "baseline")
+    judges = [value_at(each, "name") for each in values_at(item, "definitions.*") if value_at(each, "type") in judged]
     graders = []
-    for each in item["graders"] if isinstance(item.get("graders"), list) else ():
-        reason = each.get("explanation") if isinstance(each, Mapping) else None
+    for each in values_at(item, "graders.*"):
+        reason = value_at(each, "explanation")
         voted = not isinstance(reason, str) or reason.startswith("judge votes") or "judgeVotes" in each
-        if not isinstance(each, Mapping) or each.get("scored") is not False:
+        if value_at(each, "scored") is not False:
             graders.append(each if voted or each.get("name") not in judges else {**each, "error": reason})
-    unasked = next((each["error"] for each in _objects(graders) if each.get("error")), None)
+    unasked = next(filter(None, (value_at(each, "error") for each in graders)), None)
     skipped = "paid graders were skipped at the cost ceiling" if item.get("skippedPaidGraders") else None
     error = item.get("error") or ("aborted" if item.get("aborted") else None) or unasked or skipped
     return {**item, "error": error, **({"graders": graders} if graders else {})}
 
 
-def _objects(value: Any) -> list[FileResult]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
-
-
 def _skill_creator(item: FileResult) -> FileResult:
     """Tell runs that nobody graded, which have a pass rate of 0 and no expectation, from runs that failed."""
-    result = item.get("result")
-    ungraded = isinstance(result, Mapping) and result.get("total") == 0 and not isinstance(result["total"], bool)
+    total = value_at(item, "result.total")
+    ungraded = total == 0 and total is not False
     return {**item, "error": "the run was not graded: it has no expectation"} if ungraded else item
 
 
-def _vally(item: FileResult) -> FileResult | None:
-    """Leave out lines that are no trials; a trial that did not end well is an error with any grade."""
-    if item.get("type") != "trial-result":
-        return None
+def _vally(item: FileResult) -> FileResult:
+    """Take a trial that did not end well for an error, with any grade."""
     status = item.get("status")
     failed = status if status not in ("success", None) else None
     return {**item, "error": item.get("error") or (f"status {json_text(failed)}" if failed else None)}
@@ -248,83 +248,88 @@ def _vally(item: FileResult) -> FileResult | None:
 
 def _harbor(item: FileResult) -> FileResult:
     """Tell trials whose reward says nothing from trials with a reward of 0."""
-    steps = item.get("step_results")
-    inner = (
-        [each.get("exception_info") for each in steps if isinstance(each, Mapping)] if isinstance(steps, list) else []
-    )
-    exceptions = [each for each in (item.get("exception_info"), *inner) if each]
-    if not exceptions or item.get("reward_valid") is True:
+    exceptions = [*values_at(item, "exception_info"), *values_at(item, "step_results.*.exception_info")]
+    first = next(filter(None, exceptions), None)
+    if first is None or item.get("reward_valid") is True:
         return {**item, "error": None}
-    first = exceptions[0]
-    kind = first.get("exception_type") if isinstance(first, Mapping) else None
+    kind = value_at(first, "exception_type")
     return {**item, "error": f"{kind}: {reason_text(first)}" if kind else reason_text(first)}
 
 
-def _junit(item: FileResult) -> FileResult:
+def _junit(data: Any) -> Any:
     """Join class and name of a test. A run that was followed by a rerun, and shows no reason, is an error."""
-    name = ".".join(each for each in (item.get("classname"), item.get("name")) if isinstance(each, str) and each)
-    return {**item, "case": name}
+    if not hasattr(data["junit"], "iter"):
+        return data
+    tests = [
+        run
+        for suite in data["junit"].iter("testsuite")
+        for case in suite.findall("testcase")
+        for run in _junit_runs(suite.get("name"), case)
+    ]
+    for this, following in pairwise(tests):
+        again = all(this[key] == following[key] for key in ("suite", "case"))
+        if again and this["status"] == "passed" and not this["attempt"]:  # pytest-rerunfailures, where it ran again
+            this |= {"status": "error", "message": "it ran again, and the file does not say how this run ended"}
+    return {"junit": tests}
 
 
-def _columns(rows: Any, metrics: Callable[[str], str]) -> Any:
+def _junit_runs(suite: str | None, case: Any) -> Iterator[dict[str, Any]]:
+    """Yield how a test ended: first its earlier attempts, which some runners list inside of it."""
+    base = {"suite": suite, "case": ".".join(filter(None, (case.get("classname"), case.get("name"))))}
+    for child in case:
+        if child.tag in _ATTEMPTS:
+            yield {**base, "status": _ATTEMPTS[child.tag], "message": child.get("message"), "attempt": True}
+    end = next((each for each in case if each.tag in _ENDS), None)
+    status = "skipped" if case.get("status") in ("notrun", "disabled") else "passed"
+    status = _ENDS[end.tag] if end is not None else status
+    message = (end.get("message") or end.text or status) if end is not None else None
+    time = cell_number((case.get("time") or "").replace(",", ""))
+    yield {**base, "status": status, "message": message, "time": time, "attempt": False}
+
+
+_ATTEMPTS: Final = {"flakyFailure": "failed", "flakyError": "error", "rerunFailure": "failed", "rerunError": "error"}
+"""Elements of Surefire for attempts that a test was given before, to how they ended."""
+_ENDS: Final = {"failure": "failed", "error": "error", "skipped": "skipped"}
+
+
+def _columns(rows: Any, metrics: re.Pattern[str]) -> Any:
     """Gather the metrics of rows: columns that have numbers, or nothing at all where every score failed."""
     if not isinstance(rows, list) or not all(isinstance(each, Mapping) for each in rows):
         return rows
-    names = [
-        name for name in dict.fromkeys(key for row in rows for key in row) if isinstance(name, str) and metrics(name)
-    ]
+    matches = map(metrics.fullmatch, dict.fromkeys(str(key) for row in rows for key in row))
+    names = {match[0]: match["metric"] for match in matches if match}
     cells = {name: [cell_number(row.get(name)) for row in rows] for name in names}
     numeric = [name for name in names if any(not isinstance(each, str) for each in cells[name])]
     return [
         {
             **row,
-            "scores": {metrics(name): cells[name][number] for name in numeric},
-            "inputs": row.get("inputs") or _inputs(row),
+            "scores": {names[name]: cells[name][number] for name in numeric},
+            # LangSmith has each input in a column of its own.
+            "inputs": row.get("inputs") or {key: value for key, value in row.items() if str(key).startswith("inputs.")},
+            "execution_time": cell_number(row.get("execution_time")),
         }
         for number, row in enumerate(rows)
     ]
 
 
-def _inputs(row: FileResult) -> FileResult:
-    """Return the inputs of a row of LangSmith, which are columns of their own."""
-    return {key: value for key, value in row.items() if key.startswith("inputs.")}
-
-
-def cell_number(value: Any) -> Any:
-    """Return the number, or the truth, that a cell of a table says; another value, and other text, unchanged."""
-    if not isinstance(value, str):
-        return value
-    lowered = value.strip().lower()
-    if lowered in ("", "none", "null", "true", "false"):
-        return {"true": True, "false": False}.get(lowered)
-    return float(lowered) if _NUMBER.fullmatch(lowered) else value
-
-
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|[+-]?inf(?:inity)?")
-
-
-def _ragas_columns(data: Any) -> Any:
-    return _columns(data, lambda name: "" if _RAGAS_DATA.fullmatch(name) else name)
-
-
-def _langsmith_columns(data: Any) -> Any:
-    if isinstance(data, list) and any(isinstance(each, Mapping) and "evaluation_results" in each for each in data):
-        return data
-    rows = _columns(data, lambda name: name.removeprefix("feedback.") if name.startswith("feedback.") else "")
-    return [
-        {**each, "execution_time": cell_number(each.get("execution_time"))} if isinstance(each, Mapping) else each
-        for each in rows
-    ]
-
-
 def _ctrf(item: FileResult) -> FileResult:
-    """Name a test by its suites; earlier attempts are repeats of the test, and come first."""
+    """Name a test by its suites. Earlier attempts are repeats; a pass after attempts that are not listed is an error.
+
+    So is a failure of a fixture, which pytest-json-ctrf counts as failed; a test that is still to be written is none.
+    """
     test = item["test"] if isinstance(item.get("test"), Mapping) else item
-    suite, name = test.get("suite"), test.get("name")
+    suite, name, raw = test.get("suite"), test.get("name"), item.get("rawStatus")
     parents = [each for each in suite if isinstance(each, str)] if isinstance(suite, list) else [suite] if suite else []
     named = {"case": " > ".join(map(str, (*parents, name)))} if isinstance(name, str) and name else {}
-    return {**item, "labels": test.get("labels"), **named}
+    status = _CTRF_STATUS.get(raw if isinstance(raw, str) else "", item.get("status"))
+    retries, listed = item.get("retries"), values_at(item, "retryAttempts.*")
+    if status == "passed" and isinstance(retries, int) and retries > len(listed):
+        status, named["message"] = "other", "it ran again, and the file does not say how earlier runs ended"
+    return {**item, "labels": test.get("labels"), "status": status, **named}
 
+
+_CTRF_STATUS: Final = {"setup_failed": "error", "teardown_failed": "error", "todo": "pending"}
+"""Words of pytest-json-ctrf and jest-ctrf-json-reporter to what they mean here."""
 
 _STATUS: Final[Mapping[str, float | str]] = {
     "passed": 1.0,
@@ -334,11 +339,14 @@ _STATUS: Final[Mapping[str, float | str]] = {
     "pending": "abstained",
     "other": "error",
 }
-_RAGAS_DATA: Final = re.compile(
-    "id|user_input|question|response|answer|reference|ground_truth|rubrics|multi_responses|persona_name|query_style"
-    "|query_length|synthesizer_name|reference_(tool_calls|topics)|((retrieved|reference)_)?contexts|[a-z]+_context_ids"
+_RAGAS_METRICS: Final = re.compile(
+    "(?!(?:id|user_input|question|response|answer|reference|ground_truth|rubrics|multi_responses|persona_name"
+    "|query_style|query_length|synthesizer_name|reference_(tool_calls|topics)|((retrieved|reference)_)?contexts"
+    "|[a-z]+_context_ids)$)(?P<metric>.+)",
+    re.DOTALL,
 )
-"""Columns of data sets, which are no metrics."""
+"""Columns that are not those of data sets."""
+_LANGSMITH_METRICS: Final = re.compile(r"feedback\.(?P<metric>.+)", re.DOTALL)
 
 FORMATS: Final[Mapping[str, ResultFormat]] = {
     "promptfoo": ResultFormat(
@@ -358,7 +366,6 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         content="vars | prompt.raw",
         suite="$.config.description",
         system=("provider.label | provider.id | provider", "prompt.label | prompt.raw"),
-        error="error",
         cost="cost",
         latency="latencyMs",
         unit=0.001,
@@ -414,12 +421,10 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         suite="$.eval.task",
         repeat="epoch",
         system=("$.eval.model",),
-        error="error",
         cost="total_cost",
         latency="total_time",
         labels="metadata",
-        codes=INSPECT_CODES,
-        nan="abstained",
+        codes={**INSPECT_CODES, inf: "abstained"},
         adapt=_inspect,
     ),
     "openai-evals": ResultFormat(
@@ -429,13 +434,12 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
             "data.*.object=eval.run.output_item": ("data.*",),
             "*.object=eval.run.output_item": ("*",),
         },
-        (Scores("results.*", "name", "score", "either", error="sample.error"),),
+        (Scores("results.*", "name", "score", "either", error="sample.error", without=_OPENAI_ID),),
         case="datasource_item.id | datasource_item.item.id",
         content="datasource_item.item | datasource_item | datasource_item_id",
         suite="eval_id",
         system=("sample.model",),
         error="sample.error",
-        adapt=_openai,
         expects={"has_more": False},  # true: a page of a longer list
     ),
     "braintrust": ResultFormat(
@@ -453,7 +457,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         cost="metrics.estimated_cost",
         latency="metrics.duration",
         labels="metadata",
-        null="abstained",
+        codes={None: "abstained"},
         adapt=_braintrust,
     ),
     "langsmith": ResultFormat(
@@ -471,7 +475,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         latency="execution_time",
         labels="example.metadata",
         adapt=_langsmith,
-        prepare=_langsmith_columns,
+        prepare=lambda rows: _columns(rows, _LANGSMITH_METRICS),
     ),
     "ragas": ResultFormat(
         "ragas: `EvaluationResult` of `evaluate`, and its `to_pandas()` as CSV, JSON, JSONL or Parquet",
@@ -480,7 +484,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         (Scores("scores.*", "@", ""),),
         case="id",
         content="user_input | question",
-        prepare=_ragas_columns,
+        prepare=lambda rows: _columns(rows, _RAGAS_METRICS),
     ),
     "claude-plugin-eval": ResultFormat(
         "Claude Code: `claude plugin eval`, `aggregate-result.json`",
@@ -494,7 +498,6 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         case="$.cases.*.name",
         suite="$.suite.plugins.0.name",
         system=("@1",),
-        error="error",
         cost="costUsd",
         latency="durationSeconds",
         beside={"definitions": "$.cases.*.graders"},
@@ -510,7 +513,6 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         suite="$.metadata.skill_name",
         repeat="run_number",
         system=("configuration",),
-        error="error",
         latency="result.time_seconds",
         adapt=_skill_creator,
     ),
@@ -523,12 +525,12 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
             Scores("", "=passed", "gradeResult.passed", "verdict"),
             Scores("gradeResult.details.*", "name", "score", "either"),
         ),
+        only="type=trial-result",
         case="stimulus.name | stimulus",
         repeat="trialIndex",
         first=0,
         suite="evalName",
         system=("variant", "model | trajectory.metadata.model"),
-        error="error",
         latency="durationMs",
         unit=0.001,
         adapt=_vally,
@@ -545,7 +547,6 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         case="task_name",
         suite="source",
         system=("agent_info.name", "agent_info.model_info.name"),
-        error="error",
         cost="agent_result.cost_usd",
         adapt=_harbor,
         refuses={"stats.evals n_total_trials": "totals of a job: pass its folder, or the result.json of its trials"},
@@ -559,7 +560,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         suite="suite",
         latency="time",
         codes=_STATUS,
-        adapt=_junit,
+        prepare=_junit,
     ),
     "ctrf": ResultFormat(
         "CTRF: JSON of any test runner",
@@ -583,8 +584,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         case="sample_id",
         content="input.raw",
         suite="evaluation_name",
+        apart="evaluation_result_id",
         system=("model_id",),
-        error="error",
         latency="performance.latency_ms",
         unit=0.001,
         refuses={

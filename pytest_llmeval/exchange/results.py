@@ -1,30 +1,26 @@
-"""The record of results of any runner, its published form, and the reader of that form.
+"""The record of results of any runner, its published form, and the check of its rows.
 
 A row is one score of one case: `ResultRow`. Gates, snapshots, comparison, history, comment, page and merge start from
 rows, without a suite and an evaluator: `exchange/gating.py` makes a run of them.
 
-The seam to other tools is `exchange/readers.py`, which knows their formats and chooses among them and this one. It adds
-what it reads to a `ResultReader`, which checks every value, refuses what is said twice, and keeps the place of each
-fault; ``reader.checked()`` then returns the rows, or raises with all faults.
+The seam to other tools is `exchange/readers.py`, which reads files in their formats and in this one. It adds what it
+reads to a `ResultReader`. This checks every value, refuses what is said twice, and knows the place of each fault.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from pytest_llmeval.core.codec import JsonNumber, is_finite_number
-from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.wording import expected_name
-from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
-from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.places import FaultLog, render_path
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import case_id, json_text, same_id
-from pytest_llmeval.data.formats.frames import rows_of
-from pytest_llmeval.exchange.contract import read_parquet
+from pytest_llmeval.exchange.contract import SourcePath
 
 SUITE: Final = "results"
 """The suite of rows that name none."""
@@ -63,23 +59,28 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
     signature: str = ""
     lower_is_better: bool = False
 
+    @property
+    def key(self) -> tuple[str, str, int, str, str]:
+        """What only one row of a run has."""
+        return self.suite, self.case, self.repeat, self.system, self.metric
 
-class _Field(NamedTuple):
-    """A field of the published form.
+    def __str__(self) -> str:
+        system = f", system {self.system!r}" if self.system else ""
+        return f"case {self.case!r}, metric {self.metric!r}, repeat {self.repeat}{system}"
+
+
+class _FieldKind(NamedTuple):
+    """The kind of a field.
 
     Attributes:
         read: Returns the value; ``None`` if it does not fit.
-        cell: Returns what the text of a cell means, for `read`.
         expected: What fits, for messages.
         schema: Its JSON Schema, without null.
-        meaning: For the schema and the documentation.
     """
 
     read: Callable[[Any], Any]
-    cell: Callable[[str], Any]
     expected: str
     schema: Mapping[str, Any]
-    meaning: str
 
 
 def _name(value: Any) -> str | None:
@@ -87,7 +88,7 @@ def _name(value: Any) -> str | None:
     return text if text and text.strip() and not _CONTROL.search(text) else None
 
 
-def _case_name(value: Any) -> str | None:
+def _case(value: Any) -> str | None:
     """Return the id of a case; pytest splits at two colons, as ids of its own tests have them."""
     name = _name(value)
     return name if name is None else same_id(name.strip().replace("::", ":"))
@@ -106,8 +107,8 @@ def _amount(value: Any) -> JsonNumber | None:
 
 
 def _count(value: Any) -> int | None:
-    whole = is_finite_number(value) and value == int(value) and value >= 0
-    return int(value) if whole else None
+    amount = _amount(value)
+    return int(amount) if amount is not None and amount == int(amount) else None
 
 
 def _labels(value: Any) -> dict[str, str] | None:
@@ -116,105 +117,100 @@ def _labels(value: Any) -> dict[str, str] | None:
     return {str(name): json_text(each) for name, each in value.items() if each is not None}
 
 
-def _number_cell(text: str) -> Any:
-    lowered = text.strip().lower()
-    if lowered in _TRUTHS:
-        return _TRUTHS[lowered]
-    try:
-        return float(lowered) if _FRACTION.search(lowered) else int(lowered)
-    except ValueError:
-        return text
-
-
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_FRACTION: Final = re.compile(r"[.e]")
-_TRUTHS: Final = {"true": True, "false": False}
-_TEXT: Final = {"type": "string", "minLength": 1}
-_NAME: Final = {"type": ["string", "integer"], "minLength": 1}
-_AMOUNT: Final = {"type": "number", "minimum": 0}
-_NAMED: Final = "a text without control characters, or a whole number"
+_NAME: Final = _FieldKind(
+    _name, "a text without control characters, or a whole number", {"type": ["string", "integer"], "minLength": 1}
+)
+_REASON: Final = _FieldKind(_reason, "a text that is not empty", {"type": ["string"], "minLength": 1})
+_SCORE: Final = _FieldKind(_score, "a finite number, or true or false", {"type": ["number", "boolean"]})
+_AMOUNT: Final = _FieldKind(_amount, "a number of at least 0", {"type": ["number"], "minimum": 0})
+_COUNT: Final = _FieldKind(_count, "a whole number of at least 0", {"type": ["integer"], "minimum": 0})
+_LABELS: Final = _FieldKind(
+    _labels,
+    "an object of texts, numbers and booleans",
+    {"type": ["object"], "additionalProperties": {"type": ["string", "number", "boolean", "null"]}},
+)
 
-FIELDS: Final[Mapping[str, _Field]] = {
-    "suite": _Field(_name, str, _NAMED, _NAME, f"Name of the suite; default: `{SUITE}`."),
-    "case": _Field(_case_name, str, _NAMED, _NAME, "Id of the case: the same in every run, so never its position."),
-    "repeat": _Field(
-        _count,
-        _number_cell,
-        "a whole number of at least 0",
-        {"type": "integer", "minimum": 0},
-        "The run of the case, counted from 0 or 1; default: 1.",
-    ),
-    "system": _Field(
-        _name, str, _NAMED, _NAME, "The system, model or arm that answered, such as `with` and `without`."
-    ),
-    "metric": _Field(_name, str, _NAMED, _NAME, "Name of the metric; may be absent beside `error`: all metrics."),
-    "score": _Field(
-        _score,
-        _number_cell,
-        "a finite number, or true or false",
-        {"type": ["number", "boolean"]},
-        "The value; true is 1, false is 0.",
-    ),
-    "error": _Field(
-        _reason, str, "a text that is not empty", _TEXT, "Why the score could not be computed. It never counts as 0."
-    ),
-    "abstained": _Field(
-        _reason, str, "a text that is not empty", _TEXT, "Why there is nothing to score although everything worked."
-    ),
-    "cost": _Field(_amount, _number_cell, "a number of at least 0", _AMOUNT, "Of the answer, in US dollars."),
-    "latency": _Field(_amount, _number_cell, "a number of at least 0", _AMOUNT, "Of the answer, in seconds."),
-    "labels": _Field(
-        _labels,
-        str,
-        "an object of texts, numbers and booleans",
-        {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}},
-        "Of the case, for groups and clusters; in tables, columns `label.NAME`.",
-    ),
-    "signature": _Field(
-        _reason,
-        str,
-        "a text that is not empty",
-        _TEXT,
-        "How the metric is computed: another signature is not compared.",
-    ),
+FIELDS: Final[Mapping[str, tuple[_FieldKind, str]]] = {
+    "suite": (_NAME, f"Name of the suite; default: `{SUITE}`."),
+    "case": (_NAME._replace(read=_case), "Id of the case: the same in every run, so never its position."),
+    "repeat": (_COUNT, "The run of the case, counted from 0 or 1; default: 1."),
+    "system": (_NAME, "The system, model or arm that answered, such as `with` and `without`."),
+    "metric": (_NAME, "Name of the metric; may be absent beside `error`: all metrics."),
+    "score": (_SCORE, "The value; true is 1, false is 0."),
+    "error": (_REASON, "Why the score could not be computed. It never counts as 0."),
+    "abstained": (_REASON, "Why there is nothing to score although everything worked."),
+    "cost": (_AMOUNT, "Of the answer, in US dollars."),
+    "latency": (_AMOUNT, "Of the answer, in seconds."),
+    "labels": (_LABELS, "Of the case, for groups and clusters; in tables, columns `label.NAME`."),
+    "signature": (_REASON, "How the metric is computed: another signature is not compared."),
 }
-"""The fields of a row, from which the reader, the schema and the documentation are made."""
+"""The fields of a row with their meaning, from which the reader, the schema and the documentation are made."""
 
 OUTCOMES: Final = ("score", "error", "abstained")
 """Of these fields a row has exactly one."""
 
 _LABEL: Final = "label."
-_FRAME: Final = "data frame"
-_SUFFIXES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".json")
-_DEPTH: Final = 3
 _MOST_ALIKE: Final = 3
 
 
 def results_schema() -> dict[str, Any]:
     """Return the JSON Schema, draft 2020-12, of a row: a line of a JSONL file."""
-    properties = {}
-    for name, field in FIELDS.items():
-        kinds = field.schema["type"]
-        kinds = [*([kinds] if isinstance(kinds, str) else kinds), "null"]
-        properties[name] = {**field.schema, "type": kinds, "description": field.meaning}
-    only = {name: {"type": field.schema["type"]} for name, field in FIELDS.items()}
     forms = [
         {
-            "properties": {name: only[name], **{each: {"type": "null"} for each in OUTCOMES if each != name}},
+            "properties": {each: {"type": kind.schema["type"] if each == name else "null"} for each in OUTCOMES},
             "required": [name] if name == "error" else [name, "metric"],
         }
-        for name in OUTCOMES
+        for name, (kind, _) in FIELDS.items()
+        if name in OUTCOMES
     ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of a case",
         "description": "One score of one case of any runner, or why there is none. A file has one row per line.",
         "type": "object",
-        "properties": properties,
+        "properties": {
+            name: {**kind.schema, "type": [*kind.schema["type"], "null"], "description": meaning}
+            for name, (kind, meaning) in FIELDS.items()
+        },
         "required": ["case"],
         "oneOf": forms,
         "additionalProperties": False,
     }
+
+
+def is_own(data: Any) -> bool:
+    """Return whether a row has the fields by which the published form is known."""
+    return isinstance(data, Mapping) and "case" in data and any(name in data for name in OUTCOMES)
+
+
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|[+-]?inf(?:inity)?")
+
+
+def cell_number(value: Any) -> Any:
+    """Return the number, or the truth, that a cell of a table says; another value, and other text, unchanged."""
+    if not isinstance(value, str):
+        return value
+    lowered = value.strip().lower()
+    if lowered in ("", "none", "null", "true", "false"):
+        return {"true": True, "false": False}.get(lowered)
+    return float(lowered) if _NUMBER.fullmatch(lowered) else value
+
+
+def cells_of(row: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the cells of a row say: numbers where a field has numbers, nothing where they are blank."""
+    texts = {name: text for name, text in row.items() if text.strip()}
+    numbers = (_SCORE, _AMOUNT, _COUNT)
+    return {
+        name: cell_number(text) if name in FIELDS and FIELDS[name][0] in numbers else text
+        for name, text in texts.items()
+    }
+
+
+def nowhere(steps: SourcePath) -> tuple[int, int]:
+    """Return the place of what has none."""
+    del steps
+    return 0, 0
 
 
 class ResultReader:
@@ -225,70 +221,80 @@ class ResultReader:
         log: What is wrong with the others.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(
+        self,
+        file: str,
+        locate: Callable[[SourcePath], tuple[int, int]] = nowhere,
+        faults: Iterable[Fault] = (),
+        *,
+        by_line: bool = False,
+    ) -> None:
+        """Begin without rows.
+
+        Args:
+            file: Name of the file.
+            locate: From the path of a value to line and column; 0 if unknown.
+            faults: What is wrong with the file already.
+            by_line: Whether a line tells which row it is.
+        """
         self.rows: list[ResultRow] = []
         self.log = FaultLog(file)
-        self._places: dict[tuple[str, str, int, str, str], int] = {}
+        self.log.extend(faults)
+        self._locate = locate
+        self._by_line = by_line
+        self._first: dict[tuple[str, str, int, str, str], SourcePath] = {}
         self._signatures: dict[tuple[str, str], str] = {}
-        self._alike: Counter[tuple[str, str]] = Counter()
+        self._alike: Counter[tuple[SourcePath, str]] = Counter()
 
-    def add(
-        self, data: Mapping[str, Any], line: int = 0, column: int = 1, path: str = "", paths: Mapping[str, str] = {}
-    ) -> None:
+    def fault(self, steps: SourcePath, message: str) -> None:
+        """Add a fault of the value at a path; of those that are alike, the first three."""
+        kind = (tuple(each for each in steps if isinstance(each, str)), message)
+        self._alike[kind] += 1
+        if self._alike[kind] > _MOST_ALIKE:
+            self.log.count += 1  # which the last line tells
+            return
+        self.log.add(*self._locate(steps), render_path(steps[1:] if self._by_line else steps), message)
+
+    def add(self, data: Mapping[str, Any], steps: SourcePath = (), paths: Mapping[str, SourcePath] = {}) -> None:
         """Add a row, or its faults.
 
         Args:
             data: Field to value; a value that is ``None`` is absent.
-            line: Its place in the file, counted from 1; 0 if lines mean nothing there.
-            column: Likewise.
-            path: Of the row in the file, such as ``results[3]``.
-            paths: Field to the path of its value in the file, where a tool names it differently.
+            steps: Its path in the file.
+            paths: Field to the path of its value, where that is not the field of the row.
         """
         before = self.log.count
+        fields = {name: value for name, value in data.items() if value is not None and not name.startswith(_LABEL)}
+        columns = {name.removeprefix(_LABEL): value for name, value in data.items() if name.startswith(_LABEL)}
+        if columns and isinstance(labels := fields.get("labels", {}), Mapping):
+            fields["labels"] = {**labels, **columns}
         values: dict[str, Any] = {}
-
-        def fault(name: str, message: str) -> None:
-            inner = paths.get(name, name)
-            self._alike[inner, message] += 1
-            if self._alike[inner, message] > _MOST_ALIKE:
-                self.log.count += 1  # which the last line tells
-                return
-            where = f"{path}.{inner}" if path and inner else path or inner
-            self.log.add(line, column, where, message)
-
-        labels = {key: value for key, value in data.items() if key.startswith(_LABEL) and value is not None}
-        for key, value in data.items():
-            field = FIELDS.get(key)
-            if value is None or key in labels:
+        for name, value in fields.items():
+            at = paths.get(name, (*steps, name))
+            if name not in FIELDS:
+                self.fault(at, f"found the unknown field {name!r}{expected_name(name, FIELDS)}")
                 continue
-            if field is None:
-                fault(key, f"found the unknown field {key!r}{expected_name(key, FIELDS)}")
-            elif (known := field.read(value)) is None:
-                fault(key, f"found {describe(value)}, expected {field.expected}")
-            else:
-                values[key] = known
-        for key, value in labels.items():
-            if isinstance(value, Mapping | list | tuple):
-                fault(key, f"found {describe(value)}, expected text")
-            else:
-                values["labels"] = {**values.get("labels", {}), key.removeprefix(_LABEL): json_text(value)}
+            kind, _ = FIELDS[name]
+            values[name] = kind.read(value)
+            if values[name] is None:
+                self.fault(at, f"found {describe(value)}, expected {kind.expected}")
         if self.log.count == before and (message := _form_fault(values)):
-            fault("", message)
+            self.fault(steps, message)
         if self.log.count == before:
-            self._keep(ResultRow(**values), line, fault)
+            self._keep(ResultRow(**values), steps, paths)
 
-    def _keep(self, row: ResultRow, line: int, fault: Callable[[str, str], None]) -> None:
-        key = (row.suite, row.case, row.repeat, row.system, row.metric)
-        if key in self._places:
-            first = f" (first in line {self._places[key]})" if self._places[key] else ""
-            named = f"case {row.case!r}, metric {row.metric!r}, repeat {row.repeat}"
-            system = f", system {row.system!r}" if row.system else ""
-            fault("case", f"found {named}{system} twice, expected it once{first}: number the repeats")
+    def _keep(self, row: ResultRow, steps: SourcePath, paths: Mapping[str, SourcePath]) -> None:
+        if row.key in self._first:
+            line, _ = self._locate(self._first[row.key])
+            first = f" (first in line {line})" if line else ""
+            message = f"found {row} twice, expected it once{first}: number the repeats"
+            self.fault(paths.get("case", (*steps, "case")), message)
             return
-        self._places[key] = line
+        self._first[row.key] = steps
         known = self._signatures.setdefault((row.suite, row.metric), row.signature)
         if row.score is not None and known != row.signature:
-            fault("signature", f"found {row.signature!r}, expected {known!r}, as of other scores of {row.metric!r}")
+            message = f"found {row.signature!r}, expected {known!r}, as of other scores of {row.metric!r}"
+            self.fault(paths.get("signature", (*steps, "signature")), message)
             return
         self.rows.append(row)
 
@@ -313,84 +319,3 @@ def _form_fault(values: Mapping[str, Any]) -> str:
         listed = " and ".join(present) or "none"
         return f"found {listed} of score, error and abstained, expected exactly one of them"
     return "found no metric, expected the name of one" if "metric" not in values and present != ["error"] else ""
-
-
-def read_own(path: Path, display_path: str, *, chosen: bool = False) -> list[ResultRow] | None:
-    """Read a file in the published form: JSONL, CSV, TSV, Parquet, or JSON with a list of rows.
-
-    Args:
-        path: The file.
-        display_path: Its name in messages.
-        chosen: Whether the user says that the file has this form.
-
-    Returns:
-        The rows; ``None`` if no row has the fields by which the form is known, and it is not chosen.
-
-    Raises:
-        SuiteError: The file cannot be read, or has faults; all are listed.
-    """
-    if path.suffix.lower() not in _SUFFIXES and not chosen:
-        return None
-    faults: list[Fault] = []
-    rows = list(_file_rows(path, display_path, faults))
-    if not chosen and (rows or not faults) and not any(_is_own(data) for *_, data in rows):
-        return None
-    reader = ResultReader(display_path)
-    reader.log.extend(faults)
-    for line, where, data in rows:
-        if isinstance(data, Mapping):
-            reader.add(data, line, path=where)
-        else:
-            reader.log.add(line, 1, where, f"found {describe(data)}, expected an object")
-    return reader.checked()
-
-
-def _is_own(data: Any) -> bool:
-    """Return whether a row has the fields by which the published form is known."""
-    return isinstance(data, Mapping) and "case" in data and any(name in data for name in OUTCOMES)
-
-
-def _file_rows(path: Path, display_path: str, faults: list[Fault]) -> Iterator[tuple[int, str, Any]]:
-    """Yield line, path in the file and content of each row."""
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        for line, cells in read_csv(path, display_path, faults, delimiter="\t" if suffix == ".tsv" else ","):
-            yield line, "", {name: _cell(name, text) for name, text in cells.items()}
-    elif suffix == ".parquet":
-        for number, row in enumerate(read_parquet(path, display_path)):
-            yield 0, f"[{number}]", row
-    elif suffix == ".json":
-        try:
-            document = load_json(path, display_path, _DEPTH)
-        except SuiteError as error:
-            faults.extend(error.faults)
-            return
-        for number, row in enumerate(document.data if isinstance(document.data, list) else ()):
-            yield document.locate([number])[0], f"[{number}]", row
-    else:
-        yield from ((line, "", row) for line, row in read_jsonl(path, display_path, faults))
-
-
-def _cell(name: str, text: str) -> Any:
-    if not text.strip():
-        return None
-    return FIELDS[name].cell(text) if name in FIELDS else text
-
-
-def own_rows_of(data: Any) -> list[ResultRow]:
-    """Return the rows of a data frame of the fields of `ResultRow`, of mappings, or of rows.
-
-    Raises:
-        SuiteError: Rows have faults; all are listed.
-        LlmevalError: It is something else.
-    """
-    if isinstance(data, Sequence) and data and all(isinstance(each, ResultRow) for each in data):
-        return list(data)
-    rows = list(rows_of(data))
-    if rows and not any(map(_is_own, rows)):
-        columns = ", ".join(dict.fromkeys(name for row in rows for name in row))
-        raise LlmevalError(f"found the columns {columns}, expected case, metric and one of {', '.join(OUTCOMES)}")
-    reader = ResultReader(_FRAME)
-    for number, row in enumerate(rows):
-        reader.add(row, path=f"[{number}]")
-    return reader.checked()

@@ -29,7 +29,7 @@ from pytest_llmeval.exchange.contract import (
     is_scalar,
     read_source,
 )
-from pytest_llmeval.exchange.patterns import python_pattern
+from pytest_llmeval.exchange.patterns import glob_pattern, pattern_of_times, python_pattern
 from pytest_llmeval.exchange.templates import check_fault
 from pytest_llmeval.targets.workspace import read_transcript
 
@@ -64,8 +64,6 @@ _GRADER_KEYS: Final = {
 }
 _CREATED: Final = 'join(`"\\n"`, outcome.created)'
 _TAG = re.compile(r"[A-Za-z0-9_-]+")
-_GLOB = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
-_GLOB_PARTS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/\\n]*", "?": "[^/\\n]"}
 
 
 class _Part(NamedTuple):
@@ -409,12 +407,7 @@ def _regex(data: Mapping[str, Any], _folder: Path) -> _Grader:
     match = str(data.get("match", "contains"))
     on, note = _on(data.get("target", "last_message"), absent=match == "contains")
     if match.startswith("count:") and match[6:].isdecimal():
-        if re.search(r"\(\?\(|\\[1-9]", pattern):
-            raise LeftOutError("it counts matches of a pattern with references")
-        inner, options = re.sub(r"^\(\?[ai]+\)", "", pattern), "".join(re.findall(r"^\(\?[ai]+\)", pattern))
-        unnamed = re.sub(r"\(\?<(?![=!])[^>]*>", "(", inner)
-        between = rf"(?:(?!{unnamed})[\s\S])*+"
-        pattern = rf"{options}\A(?>{between}(?>{unnamed})){{{int(match[6:])}}}{between}\Z"
+        pattern = pattern_of_times(pattern, int(match[6:]))
     elif match not in ("contains", "not_contains"):
         raise LeftOutError(f"found match {match!r}, expected contains, not_contains or count:N")
     key = "not_regex" if match == "not_contains" else "regex"
@@ -473,12 +466,8 @@ def _tool_order(data: Mapping[str, Any], _folder: Path) -> _Grader:
 
 
 def _file_exists(data: Mapping[str, Any], _folder: Path) -> _Grader:
-    path = data.get("path")
-    if not isinstance(path, str) or not path or set(path) & set("[]{}!"):
-        raise LeftOutError(f"found the path {path!r}, expected one with *, ** and ? alone")
-    written = "".join(_GLOB_PARTS.get(each, re.escape(each)) for each in _GLOB.findall(path.removeprefix("./")))
     key = "regex" if data.get("exists", True) else "not_regex"
-    return {key: f"(?m)^{written}$", "on": _CREATED}, ""
+    return {key: f"(?m)^{glob_pattern(data.get('path'))}$", "on": _CREATED}, ""
 
 
 def _llm(data: Mapping[str, Any], _folder: Path) -> _Grader:

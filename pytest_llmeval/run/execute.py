@@ -28,7 +28,7 @@ from pytest_llmeval.run.job import costs_of, target_scores, unknown_figures, wit
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.scoring.case_scores import TOLERANCE, Abstained, Unmet, abstained_metrics, unmet
-from pytest_llmeval.scoring.repeats import RELIABILITY, flakiness_of, passing, spread_of, status_of
+from pytest_llmeval.scoring.repeats import RELIABILITY, passing, repeat_summary
 from pytest_llmeval.scoring.usage import TARGET_FIGURES
 from pytest_llmeval.services.secrets import presentable, secret_values, without
 from pytest_llmeval.suite.suite import Suite, is_of_users
@@ -283,14 +283,7 @@ def execute_repeats(
         names = tuple(_unmet_names(suite, suite.reported, observations, missed)) if why else ()
         record = CaseRecord(case.id, case.labels, outcome, observations, errors, why, unmet=names)
         merged = Execution(case, record, missed)
-    repeats: dict[str, Any] = {
-        "times": len(parts),
-        "passed": passed.count(True),
-        "pass_rate": passed.count(True) / len(parts),
-        "status": status_of(passed),
-        "flakiness": flakiness_of(passed),
-        "spread": spread_of(scores),
-    }
+    repeats = repeat_summary(passed, scores)
     parts_at = first_parting([answer.case for answer in answers], partial(_shown_step, suite))
     repeats |= {} if parts_at is None else {"parts_at": parts_at}
     lines, display_answers = repeated_answers([each.record for each in parts])

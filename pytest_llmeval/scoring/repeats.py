@@ -444,6 +444,23 @@ def _family(metric: str) -> str:
     return metric.partition("[")[0]
 
 
+def repeat_summary(passed: Sequence[bool | None], scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
+    """Return what reports say of the repeats of a case.
+
+    Args:
+        passed: Whether each passed; ``None`` if it could not be scored.
+        scores: Metric to score of each.
+    """
+    return {
+        "times": len(passed),
+        "passed": passed.count(True),
+        "pass_rate": passed.count(True) / len(passed),
+        "status": status_of(passed),
+        "flakiness": flakiness_of(passed),
+        "spread": spread_of(scores),
+    }
+
+
 def spread_of(scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
     """Return, per metric, the scores of all repeats and their smallest, largest and standard deviation."""
     spread: dict[str, Any] = {}

@@ -353,7 +353,8 @@ def document_ids(
 
     ``expected`` is a list of ids, or has it under ``contexts`` or ``sources``, next to an ``answer``, say. A text is
     one id, or a JSON list of ids. ``prediction`` is the list of results, best first, or has it under ``sources`` or as
-    the part ``contexts``; ``on`` names another place. Results are ids, or objects with an id.
+    the part ``contexts``; ``on`` names another place. Results are ids, or objects with an id. The numbers 264 and 264.0
+    and their texts are the same id.
 
     A document counts once, at its first rank: several passages of a document do not fill further ranks, and no score
     exceeds 1. Each score is the mean over the cases that expect a document. nDCG is that of trec_eval; an expected

@@ -74,6 +74,29 @@ def test_errors_never_score(capsys: pytest.CaptureFixture[str]) -> None:
     assert verdict(capsys, written("worse.jsonl", worse), "--baseline", old)["verdict"] == "failed"
 
 
+@pytest.mark.parametrize("gates", ["accuracy >= 0.8", "mean(accuracy) >= 0.8", "drop(accuracy) <= 0.05"])
+def test_an_error_is_no_failure_of_a_gate(gates: str, capsys: pytest.CaptureFixture[str]) -> None:
+    old = written("old.jsonl", GOOD)
+    limited = written("new.jsonl", [*GOOD[:-1], {"case": "c39", "error": "rate limit"}])
+    data = verdict(capsys, limited, "--baseline", old, "--gates", gates)
+    assert (data["verdict"], data["exit_code"]) == ("undecided", 2)
+    assert "no score: 1 case errored" in data["why"]
+    worse = written("worse.jsonl", [*BAD[:-1], {"case": "c39", "error": "rate limit"}])
+    assert verdict(capsys, worse, "--baseline", old, "--gates", gates)["verdict"] == "failed"
+
+
+def test_power_is_computed_from_the_cases_that_have_scores(capsys: pytest.CaptureFixture[str]) -> None:
+    old = written("old.jsonl", GOOD)
+    limited = written("new.jsonl", [*GOOD[:-1], {"case": "c39", "error": "rate limit"}])
+    data = verdict(capsys, limited, "--baseline", old, "--power", "0.3")
+    assert data["notes"] == [
+        "power: a difference of 0.3 in accuracy is found in 80 of 100 runs by the 39 cases that there are"
+    ]
+    data = verdict(capsys, written("arms.jsonl", arms(3, 12, 0)), "--power", "0.3")
+    assert data["notes"][1].startswith("power: a difference of 0.3 in score of with needs ")
+    assert data["notes"][0].endswith("12: both arms always pass: proves nothing ('e3', 'e4', 'e5', 'e6', 'e7', ...)")
+
+
 def test_what_is_missing_is_counted_and_named(capsys: pytest.CaptureFixture[str]) -> None:
     old = written("old.jsonl", [*GOOD, *scores([1] * 40, "tone")])
     half = [*GOOD[2:], *scores([1] * 40, "tone")[3:]]
