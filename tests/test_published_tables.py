@@ -200,6 +200,13 @@ def test_what_a_page_says_of_intervals_by_exact_arithmetic_is_right() -> None:
     assert f"shows no error in 20 labels with a probability of {unseen:.3f}" in PAGES[MORE]
 
 
+def test_statisticians_find_a_table_of_contents() -> None:
+    listed = re.findall(r"\]\(#([\w-]+)\)", PAGES["statistics.md"].partition("\n## ")[0])
+    assert len(listed) > 8
+    sections = re.findall(r"^## (.+)$", PAGES["statistics.md"], re.MULTILINE)
+    assert {each.lower().replace(" ", "-") for each in sections} <= {*listed}
+
+
 def test_the_page_on_regressions_stays_short() -> None:
     assert len(PAGES["regressions.md"].split()) <= 2500, "derivations belong into docs/statistics.md"
 

@@ -40,7 +40,7 @@ def number(cell: str) -> float | None:
 def wrong(page: str) -> Bars:
     """Rules with 100 cases of AlpacaEval: alarms without a fall, and falls of ten points that stop no merge."""
     alarms = {row[0]: number(row[5]) for row in rows_of(page, "alarms")}
-    missed = {row[0]: number(row[2].split(" / ")[-1]) for row in rows_of(page, "falls")}
+    missed = {row[0]: number(row[3].split(" / ")[-1]) for row in rows_of(page, "falls")}
     open_ = {name: missed.get(f"{name} cannot tell") or 0.0 for name in missed}
     rules = [name for name, each in alarms.items() if each is not None and not name.endswith("cannot tell")]
     return Bars(

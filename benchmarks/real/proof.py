@@ -28,7 +28,7 @@ from real.pictures import PICTURES, svg  # noqa: E402
 from stopping import early  # noqa: E402
 from tables import DOCS, Row, mean, published_tables, rows, share, table, write_or_check  # noqa: E402
 
-from pytest_llmeval.gates.drop import AnytimeGate, DropGate, SafeGate  # noqa: E402
+from pytest_llmeval.gates.drop import AnytimeGate, DropGate, LiftGate, SafeGate  # noqa: E402
 from pytest_llmeval.gates.rules import judge_together  # noqa: E402
 from pytest_llmeval.gates.statistics.pairing import RunPairing  # noqa: E402
 from pytest_llmeval.workbench.early.evidence import CaseUnits  # noqa: E402
@@ -94,12 +94,14 @@ class Rule:
         verdict: Returns ``red``, ``green`` or ``cannot tell``, and how many cases were asked.
         before: The number of approved runs that it takes.
         now: The number of runs of the candidate that it takes.
+        pairs: Whether it compares each case with itself, so that both runs need the same cases.
     """
 
     name: str
     verdict: Callable[[Runs], tuple[str, float]]
     before: int = 1
     now: int = 1
+    pairs: bool = False
 
 
 def red(formula: Callable[[Runs], bool]) -> Callable[[Runs], tuple[str, float]]:
@@ -184,13 +186,13 @@ RULES = (
     Rule("means of two runs", mean_of_two, before=2, now=2),
     Rule("unpaired z", red(unpaired)),
     Rule("intervals apart", red(apart)),
-    Rule("sign test", red(sign_test)),
-    Rule("paired t", red(paired_t)),
-    Rule("ours: `max_drop: 0.02`", ours(DEFAULT)),
-    Rule("ours: `max_drop: 0`", ours(DropGate("score", 0.0))),
-    Rule("ours: `non_inferiority` 0.05", ours(SafeGate("score", 0.05))),
-    Rule("ours: `stop: when_decided`", stopped),
-    Rule("ours: `anytime`", weighed, now=3),
+    Rule("sign test", red(sign_test), pairs=True),
+    Rule("paired t", red(paired_t), pairs=True),
+    Rule("ours: `max_drop: 0.02`", ours(DEFAULT), pairs=True),
+    Rule("ours: `max_drop: 0`", ours(DropGate("score", 0.0)), pairs=True),
+    Rule("ours: `non_inferiority` 0.05", ours(SafeGate("score", 0.05)), pairs=True),
+    Rule("ours: `stop: when_decided`", stopped, pairs=True),
+    Rule("ours: `anytime`", weighed, now=3, pairs=True),
 )
 GATES = (*RULES[10:12], RULES[13])
 """Gates that can be undecided."""
@@ -223,6 +225,20 @@ def systems_compared(
     for before, now in pairs[rng.integers(len(pairs), size=simulations)]:
         drawn = rng.integers(len(scores), size=size)
         runs = Runs(scores[None, drawn, before], scores[None, drawn, now], float(values[before]))
+        for rule in rules:
+            if rule.name in found:
+                found[rule.name].append(rule.verdict(runs))
+    return found
+
+
+def halves_compared(simulations: int, seed: int, rules: tuple[Rule, ...] = RULES) -> Outcomes:
+    """Return what rules say of one system of AlpacaEval that answers one half of the instructions, then the other."""
+    scores = alpaca_eval()
+    rng = np.random.default_rng([seed, len(scores)])
+    found: Outcomes = {rule.name: [] for rule in rules if rule.now == 1 and not rule.pairs}
+    for system in rng.integers(scores.shape[1], size=simulations):
+        first, second = rng.permutation(scores[:, system])[: len(scores) // 2 * 2].reshape(2, -1)
+        runs = Runs(first[None], second[None], float(scores[:, system].mean()))
         for rule in rules:
             if rule.name in found:
                 found[rule.name].append(rule.verdict(runs))
@@ -280,7 +296,11 @@ def _is(word: str, outcomes: Iterable[tuple[str, float]]) -> list[bool]:
 @table(
     "alarms",
     "proof.md",
-    ("rule", "tau-bench, all pairs", "tau-bench, 30 tasks", *(f"AlpacaEval, {size}" for size in SIZES)),
+    (
+        *("rule", "tau-bench, all pairs", "tau-bench, 30 tasks"),
+        *(f"AlpacaEval, {size}" for size in SIZES),
+        "AlpacaEval, halves",
+    ),
     simulations=300,
 )
 def alarms(simulations: int, seed: int) -> Iterator[Row]:
@@ -289,24 +309,23 @@ def alarms(simulations: int, seed: int) -> Iterator[Row]:
     rules = tuple(rule for rule in RULES if rule in {each for each, _ in drawn})
     trials = trials_compared(30, 0, simulations, seed, rules)
     systems = [systems_compared(size, 0, simulations, seed, rules=rules) for size in SIZES]
+    compared = (trials, *systems, halves_compared(simulations, seed, rules))
     for rule, word in drawn:
-        rates = [share(_is(word, each[rule.name]), 2) if rule.name in each else "n/a" for each in (trials, *systems)]
+        rates = [share(_is(word, each[rule.name]), 2) if rule.name in each else "n/a" for each in compared]
         yield (_row(rule, word), every_pair(rule, word), *rates)
 
 
 @table(
     "falls",
     "proof.md",
-    ("rule", *(f"AlpacaEval, {size}" for size in SIZES[1:]), "tau-bench, 50 tasks, 20 points"),
+    ("rule", *(f"AlpacaEval, {size}" for size in SIZES), "tau-bench, 50 tasks, 20 points"),
     simulations=300,
 )
 def falls(simulations: int, seed: int) -> Iterator[Row]:
     """How often is a rule green although the candidate is 2 / 5 / 10 points worse?"""
     drawn = rows([*((rule, "green") for rule in RULES), *((rule, "cannot tell") for rule in GATES)])
     rules = tuple(rule for rule in RULES if rule in {each for each, _ in drawn})
-    systems = [
-        [systems_compared(size, each, simulations, seed, rules=rules) for each in (2, 5, 10)] for size in SIZES[1:]
-    ]
+    systems = [[systems_compared(size, each, simulations, seed, rules=rules) for each in (2, 5, 10)] for size in SIZES]
     trials = trials_compared(50, 20, simulations, seed, rules)
     for rule, word in drawn:
         cells = [
@@ -350,6 +369,26 @@ def cost(simulations: int, seed: int) -> Iterator[Row]:
     for rule in drawn:
         means = [mean((cases for _, cases in each[rule.name]), 0) if rule.name in each else "n/a" for each in compared]
         yield (rule.name, *means)
+
+
+@table(
+    "skills",
+    "proof.md",
+    ("skill", "wins / ties / losses", "its gate", "its next gate", "sign test", "ours: `lift(score) >= 0`"),
+)
+def skills(simulations: int, seed: int) -> Iterator[Row]:
+    """What gates say of published comparisons with and without a skill."""
+    del simulations, seed
+    with (HERE / "skill_gate_records.csv").open(encoding="utf-8") as file:
+        records = list(csv.DictReader(file))
+    for each in rows(records):
+        wins, ties, losses = counts = tuple(int(each[name]) for name in ("wins", "ties", "losses"))
+        gain = np.repeat([1.0, 0.0, -1.0], counts)
+        tested = stats.binomtest(wins, wins + losses).pvalue <= LEVEL
+        sign = "cannot tell" if not tested else "pass" if wins > losses else "fail"
+        verdict = judge_together([LiftGate("score", 0.0).examine(paired((1 + gain) / 2, (1 - gain) / 2))])[0].outcome
+        gates = [each[name] or "n/a" for name in ("gate_old", "gate_new")]
+        yield (each["skill"], f"{wins} / {ties} / {losses}", *gates, sign, {**WORDS, "passed": "pass"}[verdict])
 
 
 def main() -> int:
