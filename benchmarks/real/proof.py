@@ -296,11 +296,7 @@ def _is(word: str, outcomes: Iterable[tuple[str, float]]) -> list[bool]:
 @table(
     "alarms",
     "proof.md",
-    (
-        *("rule", "tau-bench, all pairs", "tau-bench, 30 tasks"),
-        *(f"AlpacaEval, {size}" for size in SIZES),
-        "AlpacaEval, halves",
-    ),
+    ("rule", "tau-bench, all pairs", "tau-bench, 30 tasks", *(f"n = {size}" for size in SIZES), "halves"),
     simulations=300,
 )
 def alarms(simulations: int, seed: int) -> Iterator[Row]:
@@ -318,7 +314,7 @@ def alarms(simulations: int, seed: int) -> Iterator[Row]:
 @table(
     "falls",
     "proof.md",
-    ("rule", *(f"AlpacaEval, {size}" for size in SIZES), "tau-bench, 50 tasks, 20 points"),
+    ("rule", *(f"n = {size}" for size in SIZES), "tau-bench, 50 tasks, 20 points"),
     simulations=300,
 )
 def falls(simulations: int, seed: int) -> Iterator[Row]:
