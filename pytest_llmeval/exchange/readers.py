@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pytest_llmeval.core.codec import is_finite_number
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import printable, unknown_name
+from pytest_llmeval.data.files import looks_like_suite
 from pytest_llmeval.data.files.documents import load_json, read_bytes
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import case_id, json_text
@@ -275,6 +276,9 @@ def read_results(path: Path, display_path: str, format: str = "") -> list[Result
     known = (SUITE, REPORT, *FORMATS)
     if format and format not in known:
         raise SuiteError([Fault(display_path, 0, 0, "", unknown_name("format", format, known))])
+    if looks_like_suite(path):
+        message = "found a suite file, expected results of its cases, such as those of --llmeval-report=report.json"
+        raise SuiteError([Fault(display_path, 1, 1, "", message)])
     source = _load(path, display_path)
     name = format or _known(source.data)
     return _rows_of_report(path, display_path) if name == REPORT else _rows(source, display_path, name)

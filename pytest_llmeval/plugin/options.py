@@ -153,7 +153,8 @@ def refuse_misnamed_suites(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: One does.
     """
-    from pytest_llmeval.suite import looks_like_suite, naming_hint
+    from pytest_llmeval.data.files import looks_like_suite
+    from pytest_llmeval.suite import naming_hint
 
     patterns = config.getini("llmeval_files")
     for argument in config.args:

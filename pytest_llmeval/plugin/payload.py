@@ -11,6 +11,7 @@ from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import BudgetError, PredictionError, SuiteError, format_error, users_only
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import printable
+from pytest_llmeval.data.files import looks_like_suite
 from pytest_llmeval.data.files.places import IN_MODULE, display_path
 from pytest_llmeval.plugin.pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.reports.failures import CasePlace, explain
@@ -19,7 +20,7 @@ from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import RunRecord, SuitePart
 from pytest_llmeval.services.secrets import presentable, with_sources
-from pytest_llmeval.suite import looks_like_suite, naming_hint
+from pytest_llmeval.suite import naming_hint
 from pytest_llmeval.suite.loading import SuiteMemo, load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.run_settings import NOT_NEEDED

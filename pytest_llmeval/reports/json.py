@@ -21,6 +21,7 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 from pytest_llmeval.core.codec import WrittenField
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
+from pytest_llmeval.data.files import looks_like_suite
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.validation import check, describe
@@ -203,6 +204,9 @@ def read_report(path: Path) -> RunReport:
     Raises:
         SuiteError: The file cannot be read, or is no report of a version known here.
     """
+    if looks_like_suite(path):
+        message = "found a suite file, expected a JSON report, which --llmeval-report=report.json writes"
+        raise SuiteError([Fault(str(path), 1, 1, "", message)])
     document = load_json(path, str(path))
     data = document.data
     if not isinstance(data, Mapping) or "schema_version" not in data:

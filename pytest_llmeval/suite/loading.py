@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
@@ -35,6 +36,17 @@ from pytest_llmeval.suite.suite import Suite, sampled
 from pytest_llmeval.suite.systems import Loaded, System, SystemReader, without_gold, without_predictions
 
 T = TypeVar("T")
+
+_OTHER_KINDS: Final[Sequence[tuple[AbstractSet[str], str, str]]] = (
+    ({"schema_version", "suites"}, "a JSON report", "llmeval compare, comment and gate read it"),
+    ({"schema", "checksum", "metrics"}, "approved scores", "llmeval history shows them"),
+    (
+        {"prompts", "providers"},
+        "a configuration of promptfoo",
+        "llmeval import promptfoo {file} --to FOLDER makes suites of it",
+    ),
+)
+"""Keys that all files of a kind have, what it is, and what reads it."""
 
 
 def load_suite(
@@ -231,6 +243,10 @@ class _Loader(SettingsReader):
         if not isinstance(data, Mapping):
             self.fault((), f"found {describe(data)}, expected a mapping with 'evaluators' and 'cases' or 'source'")
             raise SuiteError(self.faults)
+        for keys, kind, use in _OTHER_KINDS:
+            if keys <= data.keys():
+                self.fault((), f"found {kind}, expected a suite file: {use.format(file=self.document.file)}")
+                raise SuiteError(self.faults)
         data = {key: value for key, value in data.items() if key != "$schema"}  # how JSON files name theirs to editors
         entry = self.check(SuiteEntry, data, ())
         if entry is None:

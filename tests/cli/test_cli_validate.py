@@ -36,6 +36,28 @@ def test_a_good_suite_gets_one_line_and_exit_code_0(capsys: pytest.CaptureFixtur
     assert validate(capsys, "s.eval.yaml") == (0, ["s.eval.yaml: no fault in 1 case"], "")
 
 
+REPORT = '{"schema_version": 1, "run": {}, "suites": []}'
+PROMPTFOO = "prompts: [hello]\nproviders: [echo]\ntests: [{assert: [{type: is-json}]}]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "use"),
+    [
+        ("s.eval.json", REPORT, "a JSON report", "llmeval compare, comment and gate read it"),
+        ("s.eval.yaml", PROMPTFOO, "a configuration of promptfoo", "llmeval import promptfoo s.eval.yaml --to FOLDER"),
+        ("s.eval.json", '{"schema": 1, "checksum": "x", "metrics": {}}', "approved scores", "llmeval history shows"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_before_its_keys_are(
+    capsys: pytest.CaptureFixture[str], name: str, text: str, kind: str, use: str
+) -> None:
+    write(name, text)
+    code, lines, _ = validate(capsys, name)
+    assert code == 1
+    assert lines[0].startswith(f"{name}:1:1  found {kind}, expected a suite file: {use}")
+    assert lines[-1] == "1 fault"
+
+
 @pytest.mark.parametrize(
     ("limits", "warned"),
     [

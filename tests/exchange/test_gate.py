@@ -63,6 +63,12 @@ def test_lower_is_better_turns_the_question_around(capsys: pytest.CaptureFixture
     assert "did you mean 'accuracy'?" in capsys.readouterr().err
 
 
+def test_a_suite_file_is_not_read_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("s.eval.yaml").write_text("suite: s\nevaluators: [text]\ncases: [{id: a}]\n", encoding="utf-8")
+    assert gate("s.eval.yaml", "accuracy >= 0.5") == 2
+    assert "s.eval.yaml:1:1  found a suite file, expected results of its cases" in capsys.readouterr().err
+
+
 def test_errors_never_score(capsys: pytest.CaptureFixture[str]) -> None:
     old = written("old.jsonl", GOOD)
     limited = [*GOOD[:-1], {"case": "c39", "error": "rate limit"}]

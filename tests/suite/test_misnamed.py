@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.suite import SUITE_FILES, looks_like_suite, naming_hint
+from pytest_llmeval.data.files import looks_like_suite
+from pytest_llmeval.suite import SUITE_FILES, naming_hint
 
 SUITE = {"suite": "x", "evaluators": ["text"], "cases": [{"prediction": "a", "expected": "a"}]}
 BLOCK = "suite: x\nevaluators: [text]\ncases:\n- {prediction: a}\n"

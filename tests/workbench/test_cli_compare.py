@@ -213,6 +213,11 @@ def test_what_is_no_report_is_told_with_its_place(
     assert main(["compare", str(tmp_path / "a.json"), good]) == 2
     assert message in capsys.readouterr().err
     assert main(["compare", good, str(tmp_path / "absent.json")]) == 2
+    for suite in ("s.eval.yaml", "s.eval.json"):
+        (tmp_path / suite).write_text('{"suite": "s", "evaluators": ["text"], "cases": []}', encoding="utf-8")
+        capsys.readouterr()
+        assert main(["compare", good, str(tmp_path / suite)]) == 2
+        assert "found a suite file, expected a JSON report, which --llmeval-report=" in capsys.readouterr().err
 
 
 def test_a_case_that_occurs_twice_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

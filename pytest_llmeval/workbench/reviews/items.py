@@ -381,7 +381,7 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
         LlmevalError: `predictions` without a suite file.
     """
     from pytest_llmeval.cli.suite_file import open_noted
-    from pytest_llmeval.suite import looks_like_suite
+    from pytest_llmeval.data.files import looks_like_suite
     from pytest_llmeval.targets.recordings import Recordings
 
     if looks_like_suite(path) or path.suffix not in _JSON:

@@ -283,6 +283,10 @@ def read_modes(paths: Iterable[Path]) -> ModeBook:
     faults: list[Fault] = []
     for path in paths:
         log = FaultLog(str(path))
+        if path.suffix == ".json":
+            log.add(0, 0, "", "found a JSON file, expected lines of notes, which llmeval review --modes writes")
+            faults += log.listed()
+            continue
         for number, row in read_jsonl(path, str(path), faults):
             try:
                 lines.append(read_line(row))

@@ -105,6 +105,14 @@ def test_each_bad_line_is_named(tmp_path: Path) -> None:
         assert message in faults[line]
 
 
+def test_a_file_of_another_kind_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text('{\n"suites": [\n]\n}\n', encoding="utf-8")
+    with pytest.raises(SuiteError) as caught:
+        read_modes([tmp_path / "r.json"])
+    (fault,) = caught.value.faults
+    assert fault.message == "found a JSON file, expected lines of notes, which llmeval review --modes writes"
+
+
 def git(folder: Path, *arguments: str) -> None:
     user = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     subprocess.run(["git", *user, *arguments], cwd=folder, check=True, capture_output=True)
