@@ -389,6 +389,14 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_the_comparison_of_daily_jobs_says_what_was_tried_when_and_with_which_version() -> None:
+    text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").partition("## Twelve daily jobs, tried")[2]
+    jobs = re.findall(r"^\| (\d+)\. [^|]+\|([^|]+)\|([^|]+)\|([^|]+)\|$", text, re.MULTILINE)
+    assert [int(number) for number, *_ in jobs] == list(range(1, 13))
+    assert all(each.strip() for job in jobs for each in job)
+    assert re.search(r"Tried on \d+ \w+ 20\d\d with promptfoo [\d.]+\d .*deepeval [\d.]+\d ", text)
+
+
 def test_every_block_ends() -> None:
     """A block that does not end is neither run nor read as one."""
     fences = {page.name: re.findall("^```", page.read_text(encoding="utf-8"), re.MULTILINE) for page in PAGES}

@@ -1,8 +1,12 @@
 """Gates against the approved run, in whole runs of pytest."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.workbench.comment import comment_text
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -206,6 +210,32 @@ def test_a_history_that_was_cut_begins_with_what_can_be_read(project: "Project")
     path.write_text(f"{first[:-9]}\n{second}\n[1]\n", encoding="utf-8")
     write_suite(project, 1, **ANYTIME)
     assert " of 2 runs since the approval" in reason(project.run(without=WITH_SYRUPY))
+
+
+def test_the_comment_folds_neither_failed_rows_nor_the_cases_that_fell(project: "Project") -> None:
+    def write(wrong: int) -> None:
+        gates = [*(f"exact_match >= 0.{number}" for number in range(1, 6)), "exact_match >= 0.99", GATE]
+        metrics = [{"text": {"metrics": ["f1", "exact_match", "rouge1"]}}]
+        project.suite("s.eval.yaml", cases(wrong, 40), evaluators=metrics, gates=gates, snapshot=True)
+
+    write(0)
+    assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
+    write(9)
+    project.run("--llmeval-report=r.json", without=WITH_SYRUPY)
+    shown, _, folded = comment_text(read_report(project.path / "r.json")).partition("<details>")
+    rows = re.findall(r"^\| \*\*FAILED\*\* \| s \| (.+?) \| (.+) \|$", shown, re.MULTILINE)
+    worst = "worst cases: c00 0.0000, c01 0.0000, c02 0.0000"
+    fell = "fell from 1 to 0.775, worse by 0.225; tolerance 0"
+    assert [(name.replace("\\", ""), why.replace("\\", "").partition(" p 0.")[0]) for name, why in rows] == [
+        ("exact_match >= 0.99", f"exact_match is 0.7750, expected >= 0.99; {worst}"),
+        (
+            "drop(f1) <= 0.05",
+            "f1 fell 1.0000 -> 0.7750 (limit 0.05). 9 cases worse: c00, c01, c02, c03, c04, c05, c06 and 2 more.",
+        ),
+        ("snapshot exact_match", f"{fell}; {worst}"),
+        ("snapshot rouge1", f"{fell}; {worst}"),
+    ]
+    assert "FAILED" not in folded
 
 
 def test_a_failed_gate_names_the_lost_cases_everywhere_and_lf_reruns_them(project: "Project", workers: int) -> None:

@@ -152,11 +152,13 @@ def test_without_a_baseline_all_cases_run(project: "Project") -> None:
 
 
 def test_a_suite_that_cannot_stop_says_why_and_runs_to_its_end(project: "Project") -> None:
-    gates = ["exact_match >= 0.5", "p10(f1) >= 0.1"]
+    gates = ["exact_match >= 0.5", "p10(f1) >= 0.1", "p50(f1) >= 0.1", "p90(f1) >= 0.1", "p99(f1) >= 0.1"]
     project.suite("s.eval.yaml", answered(), stop="when_decided", gates=gates)
     ran = project.run()
     assert len(ran_cases(ran)) == CASES
-    assert "s.eval.yaml: runs to its end: p10(f1) >= 0.1: p10(f1) is no mean of scores" in ran.text
+    (why,) = (line for line in ran.text.splitlines() if line.startswith("s.eval.yaml: runs to its end: "))
+    assert "p10(f1) >= 0.1: p10(f1) is no mean of scores" in why
+    assert [f"p{part}(f1) >= 0.1" in why for part in (10, 50, 90, 99)] == [True] * 4
 
 
 def test_systems_stop_together(project: "Project") -> None:

@@ -84,6 +84,7 @@ def said(path: Path) -> list[tuple[str, Any, str]]:
 
 def name(browser: Browser, annotator: str) -> None:
     assert "wait for your labels, which are stored under your name" in browser.find("#intro").text
+    assert browser.texts(".facts dt") == ["How many", "How long", "Scale", "Keys"]
     browser.find("#name").send_keys(annotator)
     browser.press("ENTER")
 
