@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from pytest_llmeval.baselines.runs import JudgedSuite
 from pytest_llmeval.core.results import CaseRecord
@@ -31,6 +31,36 @@ _MOST_REPEATS: Final = 1000
 _LISTED: Final = 5
 
 
+ProofCases: TypeAlias = dict[str, list[str]]
+"""A key of `PROOFS` to ids of cases."""
+
+
+def shown_by_arms(
+    judged: Sequence[JudgedSuite], reference: str, min_cases: int, power: float | None
+) -> tuple[dict[str, ProofCases], list[str], list[str]]:
+    """Return what cases show about arms, lines about it and about power, and where too few could tell arms apart.
+
+    Args:
+        judged: The suites.
+        reference: As of `arms_of`.
+        min_cases: How many cases must be able to tell two arms apart.
+        power: Of `power_lines`, the size; ``None`` for no such lines.
+    """
+    metrics = list(dict.fromkeys(name for each in judged for name in each.result.metrics))
+    gated = [name for name in metrics if any(name in each.suite.judged_metrics for each in judged)] or metrics
+    by_proof, notes, few = {}, [], []
+    for arm, base in arms_of(judged, reference):
+        for metric in gated:
+            name = f"{arm.key.variant} against {base.key.variant}"
+            cases = by_proof[f"{arm.suite.name}: {metric}, {name}"] = proofs(arm, base, metric)
+            notes.append(proof_line(metric, name, cases))
+            if (able := could_discriminate(cases)) < min_cases:
+                few.append(f"{metric}: {counted(able, 'case')} could tell {name}, expected {min_cases}")
+    if power is not None:
+        notes += power_lines(judged, gated, power, reference)
+    return by_proof, notes, few
+
+
 def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[JudgedSuite, JudgedSuite]]:
     """Yield each arm of suites with the one that it is compared with.
 
@@ -43,7 +73,7 @@ def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[Jud
         yield from ((each, variants[base]) for name, each in variants.items() if name != base)
 
 
-def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> dict[str, list[str]]:
+def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> ProofCases:
     """Return what the cases of two arms show by a metric: a key of `PROOFS` to ids.
 
     A case passes if all its repeats have the best score. Metrics without bounds have no best one.
@@ -54,7 +84,7 @@ def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> dict[str, list[s
         dict(zip((case.id for case in each.result.cases), each.result.case_scores[metric], strict=True))
         for each in (arm, base)
     ]
-    by_proof: dict[str, list[str]] = {name: [] for name in PROOFS}
+    by_proof: ProofCases = {name: [] for name in PROOFS}
     for case, score in scores[0].items():
         other = scores[1].get(case, math.nan)
         if math.isnan(score) or math.isnan(other):

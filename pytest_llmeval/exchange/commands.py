@@ -24,7 +24,7 @@ from pytest_llmeval.data.files.yaml import plain_value
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
 from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
 from pytest_llmeval.exchange.readers import read_files
-from pytest_llmeval.exchange.result_suites import checked_settings, names_of
+from pytest_llmeval.exchange.result_suites import names_of
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.exchange.templates import Direction
 from pytest_llmeval.reports.json import write_json
@@ -496,7 +496,7 @@ def _settings(gates: Sequence[str]) -> Document:
     """Return the settings that gates and files of them make.
 
     Raises:
-        SuiteError: A file cannot be read, or is none of them.
+        SuiteError: A file cannot be read, is none of them, or has keys that results decide.
     """
     files = [each for each in gates if each.endswith(_SETTINGS)]
     texts = [each for each in gates if each not in files]
@@ -506,5 +506,12 @@ def _settings(gates: Sequence[str]) -> Document:
     document = document.under("gates") if isinstance(document.data, list) else document
     if not isinstance(document.data, Mapping):
         raise SuiteError([document.fault((), "found no gates, expected a list of them, or keys of a suite file")])
+    faults = [
+        document.fault((name,), f"found {name}, expected none: results decide it", key=True)
+        for name in ("evaluators", "cases", "source", "systems", "target", "checks", "judge", "judges")
+        if name in document.data
+    ]
+    if faults:
+        raise SuiteError(faults)
     more = {"gates": [*(document.data.get("gates") or ()), *texts]} if texts else {}
-    return checked_settings(replace(document, data={**document.data, **more}))
+    return replace(document, data={**document.data, **more})

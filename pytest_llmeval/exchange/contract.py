@@ -321,6 +321,11 @@ def fits(data: Any, marks: str) -> bool:
     return all(any(not text or value == text for value in values_at(data, path)) for path, _, text in paths)
 
 
+def file_fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
+    """Return an error about a file as a whole, or about a place in it."""
+    return SuiteError([Fault(display_path, line, column, "", message)])
+
+
 def read_source(path: Path, display_path: str) -> SourceLedger:
     """Read a YAML or JSON file; nothing in it is executed, and tags that construct objects are faults.
 
@@ -382,7 +387,7 @@ def read_records(
     if faults:
         raise SuiteError(faults)
     if not rows:
-        raise SuiteError([Fault(display_path, 0, 0, "", "found no record, expected at least one")])
+        raise file_fault(display_path, "found no record, expected at least one")
     records = [row for _, row in rows]
     return records_ledger(display_path, [line for line, _ in rows], records), records, beside
 
@@ -422,14 +427,12 @@ def read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
-        raise SuiteError(
-            [Fault(display_path, 0, 0, "", str(MissingExtraError("a Parquet file", "parquet", error)))]
-        ) from None
+        raise file_fault(display_path, str(MissingExtraError("a Parquet file", "parquet", error))) from None
     try:
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
     except (OSError, ArrowException, ValueError, OverflowError) as error:  # ValueError: names that are no UTF-8
         message = f"found no readable Parquet file ({str(error).splitlines()[0]}), expected one"
-        raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
+        raise file_fault(display_path, message) from None
     return rows
 
 

@@ -15,10 +15,9 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.data.files.documents import Document
-from pytest_llmeval.exchange.arms import UNLIMITED, arms_of, could_discriminate, power_lines, proof_line, proofs
+from pytest_llmeval.exchange.arms import UNLIMITED, shown_by_arms
 from pytest_llmeval.exchange.readers import read_results, results_of
 from pytest_llmeval.exchange.result_suites import (
-    ResultSuites,
     by_metric,
     key_of,
     metrics_of,
@@ -33,6 +32,7 @@ from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import Conclusion
 from pytest_llmeval.reports.json import verdicts_of
+from pytest_llmeval.run.checkout import Checkout
 from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import Reported, RunTerms
@@ -184,7 +184,7 @@ def judge_results(
             if old is not None:
                 compared[key] = old.get(system or systems[0], old.get(system, ()))
     mode = GateMode(update=options.approve)
-    finished = finish_run(record, RunTerms(compares=True), ResultSuites(root, suites), mode, baselines=compared)
+    finished = finish_run(record, RunTerms(compares=True), Checkout(root, {}, loaded=suites), mode, baselines=compared)
     return _verdict(finished, missing, options)
 
 
@@ -210,8 +210,7 @@ def _run(
     settings = _completed(options, rows, root, has_baseline=bool(baseline))
     suite = suite_of(rows, settings, expected=[row.case for row in planned])
     # An error is no failure of a gate: it keeps the verdict open.
-    gates = tuple(replace(each, max_errors=UNLIMITED) if each.max_errors == 0 else each for each in suite.gates)
-    suite = structs.replace(suite, gates=gates)
+    suite = structs.replace(suite, gates=tuple(replace(each, max_errors=UNLIMITED) for each in suite.gates))
     if suite.snapshot and "gates" not in options.settings.data:  # is a drop significant? Not: is there one?
         suite = structs.replace(suite, snapshot=replace(suite.snapshot, yields=True))
     old = records_of(baseline, suite_of(baseline, Document(settings.file, {})), root) if baseline else None
@@ -230,14 +229,15 @@ def _named_as(rows: Sequence[ResultRow], systems: Sequence[str]) -> Sequence[Res
 
 def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) -> None:
     """Refuse to compare what was computed in two ways."""
-    now, before = ({row.metric: row.signature for row in each if row.score is not None} for each in (rows, baseline))
+    before = {row.metric: row.signature for row in baseline if row.score is not None}
     faults = [
-        f"{name}: computed as {now[name]!r}, in the baseline as {before[name]!r}: not comparable, run the baseline anew"
-        for name in now
-        if name in before and now[name] != before[name]
+        f"{row.metric}: computed as {row.signature!r}, in the baseline as {before[row.metric]!r}: not comparable, run "
+        "the baseline anew"
+        for row in rows
+        if row.score is not None and before.get(row.metric, row.signature) != row.signature
     ]
     if faults:
-        raise LlmevalError("\n".join(faults))
+        raise LlmevalError("\n".join(dict.fromkeys(faults)))
 
 
 def _ranges(rows: Iterable[ResultRow]) -> dict[str, tuple[float, float]]:
@@ -294,11 +294,14 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     failed = [_sentence(each) for each in refused if each not in unmeasured]
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
     open_ = [_sentence(each) for each in verdicts if each.outcome in ("undecided", "not_judged") or each in unmeasured]
-    open_ += [f"no score: {counted(errored, 'case')} errored"] if errored else []
-    by_proof, notes, few = _of_arms(finished, options)
+    gates = options.settings.data.get("gates") or [{}]
+    tolerated = min(each.get("max_errors", 0) if isinstance(each, Mapping) else 0 for each in gates)
+    unscored = errored if errored > tolerated else 0
+    open_ += [f"no score: {counted(unscored, 'case')} errored"] if unscored else []
+    by_proof, notes, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
     open_ += [*missing, *few, *finished.shortfalls]
     unjudged = unmeasured or not verdicts or any(each.outcome == "not_judged" for each in verdicts)
-    measured = not (missing or errored or finished.shortfalls or unjudged)
+    measured = not (missing or unscored or finished.shortfalls or unjudged)
     judged = [each for each in verdicts if isinstance(each, GateResult)]
     word: Word = "passed"
     why = [f"{counted(len(judged), 'gate')} passed in {counted(len(cases), 'case')}", *map(_sentence, judged)]
@@ -311,28 +314,10 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
         word, why = "undecided", ["no gate was judged"]
         next_step = "name a gate, or compare with --baseline OLD"
     elif open_:
-        word, why, next_step = "undecided", open_, _next_step(missing, errored)
+        word, why, next_step = "undecided", open_, _next_step(missing, unscored)
     why = list(dict.fromkeys(why))
     run = structs.replace(finished, report=structs.replace(report, conclusion=Conclusion(word, why, next_step)))
     return GateVerdict(word, why, next_step, missing, errored, run, notes, by_proof, measured)
-
-
-def _of_arms(finished: Reported, options: GateOptions) -> tuple[dict[str, dict[str, list[str]]], list[str], list[str]]:
-    """Return what cases show about arms, lines about it and about power, and where too few could tell arms apart."""
-    judged = finished.judged.suites
-    metrics = list(dict.fromkeys(name for each in judged for name in each.result.metrics))
-    gated = [name for name in metrics if any(name in each.suite.judged_metrics for each in judged)] or metrics
-    by_proof, notes, few = {}, [], []
-    for arm, base in arms_of(judged, options.reference):
-        for metric in gated:
-            name = f"{arm.key.variant} against {base.key.variant}"
-            cases = by_proof[f"{arm.suite.name}: {metric}, {name}"] = proofs(arm, base, metric)
-            notes.append(proof_line(metric, name, cases))
-            if (able := could_discriminate(cases)) < options.min_cases:
-                few.append(f"{metric}: {counted(able, 'case')} could tell {name}, expected {options.min_cases}")
-    if options.power is not None:
-        notes += power_lines(judged, gated, options.power, options.reference)
-    return by_proof, notes, few
 
 
 def _next_step(missing: Sequence[str], errored: int) -> str:

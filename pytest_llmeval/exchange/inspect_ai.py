@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
+from pytest_llmeval.core.errors import MissingExtraError
 from pytest_llmeval.exchange.contract import (
     CaseIds,
     Fate,
@@ -22,6 +22,7 @@ from pytest_llmeval.exchange.contract import (
     SourcePath,
     as_list,
     as_mapping,
+    file_fault,
     is_scalar,
     read_records,
     read_source,
@@ -106,21 +107,21 @@ def read_eval(path: Path, display_path: str) -> dict[str, Any]:
             names = [name for name in archive.namelist() if _SAMPLE_FILE.fullmatch(name)]
             size = sum(archive.getinfo(name).file_size for name in names)
             if size > _LARGEST:
-                raise _fault(display_path, f"found samples of more than {_LARGEST >> 20} MiB, expected fewer")
+                raise file_fault(display_path, f"found samples of more than {_LARGEST >> 20} MiB, expected fewer")
             header = next((each for each in ("header.json", "_journal/start.json") if each in archive.namelist()), None)
             if header is None:
-                raise _fault(display_path, "found no header in it, expected a log of inspect_ai")
+                raise file_fault(display_path, "found no header in it, expected a log of inspect_ai")
             if archive.getinfo(header).file_size > _LARGEST_HEADER:  # no more than this says is unpacked
                 message = f"found a header of more than {_LARGEST_HEADER >> 20} MiB, expected a log of inspect_ai"
-                raise _fault(display_path, message)
+                raise file_fault(display_path, message)
             data = {"status": "started", **json.loads(_unpacked(archive, stream, header))}
             data["samples"] = [json.loads(_unpacked(archive, stream, name)) for name in sorted(names, key=_order)]
     except MissingExtraError as error:
-        raise _fault(display_path, str(error)) from None
+        raise file_fault(display_path, str(error)) from None
     except (OSError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
-        raise _fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
+        raise file_fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
     except (zipfile.BadZipFile, zlib.error, RecursionError) as error:
-        raise _fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
+        raise file_fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
     return data
 
 
@@ -157,10 +158,6 @@ def _unpacked(archive: zipfile.ZipFile, stream: IO[bytes], name: str) -> bytes:
 
 def _order(name: str) -> list[str]:
     return [each.zfill(12) for each in re.split(r"[/_.]", name)]
-
-
-def _fault(display_path: str, message: str) -> SuiteError:
-    return SuiteError([Fault(display_path, 0, 0, "", message)])
 
 
 class _LogReader:

@@ -21,10 +21,10 @@ from pytest_llmeval.data.files.documents import load_json, read_bytes
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import case_id, json_text
 from pytest_llmeval.data.formats.frames import rows_of
-from pytest_llmeval.exchange.contract import FileValue, SourcePath, fits, read_parquet, read_rows, walk
+from pytest_llmeval.exchange.contract import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange.inspect_ai import read_eval
 from pytest_llmeval.exchange.result_formats import FORMATS, ResultFormat, Scores, reason_text
-from pytest_llmeval.exchange.results import OUTCOMES, SUITE, ResultReader, ResultRow, cells_of, is_own, nowhere
+from pytest_llmeval.exchange.results import OUTCOMES, SUITE, ResultReader, ResultRow, cells_of, is_own
 from pytest_llmeval.reports.json import read_report
 
 REPORT: Final = "llmeval"
@@ -94,7 +94,7 @@ class _Source(NamedTuple):
     """
 
     data: Any
-    locate: Callable[[SourcePath], tuple[int, int]] = nowhere
+    locate: Callable[[SourcePath], tuple[int, int]] = lambda _: (0, 0)
     faults: Sequence[Fault] = ()
     rows: Literal["", "json", "cells"] = ""
 
@@ -275,10 +275,10 @@ def read_results(path: Path, display_path: str, format: str = "") -> list[Result
     """
     known = (SUITE, REPORT, *FORMATS)
     if format and format not in known:
-        raise SuiteError([Fault(display_path, 0, 0, "", unknown_name("format", format, known))])
+        raise file_fault(display_path, unknown_name("format", format, known))
     if looks_like_suite(path):
         message = "found a suite file, expected results of its cases, such as those of --llmeval-report=report.json"
-        raise SuiteError([Fault(display_path, 1, 1, "", message)])
+        raise file_fault(display_path, message, 1, 1)
     source = _load(path, display_path)
     name = format or _known(source.data)
     return _rows_of_report(path, display_path) if name == REPORT else _rows(source, display_path, name)
@@ -361,7 +361,7 @@ def _rows(source: _Source, display_path: str, name: str | None) -> list[ResultRo
             return _TableReader(display_path, source, table).read(items)
         reason = next((why for marks, why in table.refuses.items() if fits(data, marks)), "")
         message = reason or f"{message}, expected {table.written_by}"
-    raise SuiteError(source.faults or [Fault(display_path, 0, 0, "", f"found {message}")])
+    raise SuiteError(source.faults) if source.faults else file_fault(display_path, f"found {message}")
 
 
 def _known(data: Any) -> str | None:
@@ -447,7 +447,7 @@ def _folder(path: Path, display_path: str) -> _Source:
         message = (
             "found a folder without trials (*/result.json), expected a file of results, or the job folder of Harbor"
         )
-        raise SuiteError([Fault(display_path, 0, 0, "", message)])
+        raise file_fault(display_path, message)
     return _Source([load_json(each, f"{display_path}/{each.parent.name}/result.json", nan=True).data for each in files])
 
 
@@ -460,20 +460,17 @@ def _xml(path: Path, display_path: str) -> Any:
     from xml.etree import ElementTree
 
     text = read_bytes(path, display_path)
-    line, column, message = 0, 0, ""
     if b"<!ENTITY" in text or b"<!DOCTYPE" in text:
-        message = "found a document type, expected JUnit XML without one"
-    else:
-        try:
-            root = ElementTree.fromstring(text)  # noqa: S314 (as above)
-        except (ElementTree.ParseError, ValueError, LookupError) as error:
-            line, column = getattr(error, "position", (0, -1))
-            message = f"found no XML ({error}), expected JUnit XML"
-        else:
-            if root.tag in ("testsuites", "testsuite"):
-                return root
-            message = f"found the element {printable(root.tag)!r}, expected testsuites or testsuite: JUnit XML"
-    raise SuiteError([Fault(display_path, line, column + 1 if line else 0, "", message)])
+        raise file_fault(display_path, "found a document type, expected JUnit XML without one")
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314 (as above)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        line, column = getattr(error, "position", (0, -1))
+        raise file_fault(display_path, f"found no XML ({error}), expected JUnit XML", line, column + 1) from None
+    if root.tag not in ("testsuites", "testsuite"):
+        message = f"found the element {printable(root.tag)!r}, expected testsuites or testsuite: JUnit XML"
+        raise file_fault(display_path, message)
+    return root
 
 
 def _plain(data: Any) -> Any:

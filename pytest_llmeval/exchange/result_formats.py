@@ -280,8 +280,8 @@ def _junit_runs(suite: str | None, case: Any) -> Iterator[dict[str, Any]]:
         if child.tag in _ATTEMPTS:
             yield {**base, "status": _ATTEMPTS[child.tag], "message": child.get("message"), "attempt": True}
     end = next((each for each in case if each.tag in _ENDS), None)
-    status = "skipped" if case.get("status") in ("notrun", "disabled") else "passed"
-    status = _ENDS[end.tag] if end is not None else status
+    idle = "skipped" if case.get("status") in ("notrun", "disabled") else "passed"
+    status = _ENDS[end.tag] if end is not None else idle
     message = (end.get("message") or end.text or status) if end is not None else None
     time = cell_number((case.get("time") or "").replace(",", ""))
     yield {**base, "status": status, "message": message, "time": time, "attempt": False}

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
@@ -23,7 +23,7 @@ from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.run.stream import run_predicted
 from pytest_llmeval.scoring.repeats import repeat_summary
 from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import Registry, default_registry
+from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.settings import SUITE_METRICS
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -161,32 +161,6 @@ class GivenResults(ResultsSource):
         return {**cases, **{name: Case(name) for name in self.expected if name not in cases}}
 
 
-class ResultSuites(Struct, frozen=True):
-    """Implements `pytest_llmeval.run.stages.Suites` for suites of results.
-
-    Attributes:
-        root: The folder in which approved scores and history are.
-        by_path: The suites.
-    """
-
-    root: Path
-    by_path: Mapping[Path, Suite]
-
-    def read(self, path: Path) -> Suite:
-        """Return the suite of a path."""
-        return self.by_path[path]
-
-    def registry(self, path: Path) -> Registry:
-        """Return what is known to every suite."""
-        del path
-        return default_registry()
-
-    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing: who judged is part of signatures."""
-        del key, suite
-        return {}
-
-
 def key_of(name: str, system: str, root: Path) -> SuiteKey:
     """Return the key of the results of a system; its path is in the folder of approved scores and history."""
     readable = _NO_FILE_NAME.sub("-", name).strip("-.")
@@ -303,19 +277,3 @@ def missing_of(records: Mapping[str, Sequence[CaseRecord]]) -> Iterator[str]:
             ids = [repr(each.id) for each in missing if each.reason == why]
             whose = f" of {system}" if system else ""
             yield f"{why}{whose} for {len(ids)} of {len(of_system)} cases: {listed(ids, _LISTED)}"
-
-
-def checked_settings(settings: Document) -> Document:
-    """Return the settings of a suite of results.
-
-    Raises:
-        SuiteError: They have keys that results decide.
-    """
-    faults = [
-        settings.fault((name,), f"found {name}, expected none: results decide it", key=True)
-        for name in ("evaluators", "cases", "source", "systems", "target", "checks", "judge", "judges")
-        if name in settings.data
-    ]
-    if faults:
-        raise SuiteError(faults)
-    return settings

@@ -156,13 +156,13 @@ _MOST_ALIKE: Final = 3
 
 def results_schema() -> dict[str, Any]:
     """Return the JSON Schema, draft 2020-12, of a row: a line of a JSONL file."""
+    kinds = {name: FIELDS[name][0].schema["type"] for name in OUTCOMES}
     forms = [
         {
-            "properties": {each: {"type": kind.schema["type"] if each == name else "null"} for each in OUTCOMES},
+            "properties": {each: {"type": kinds[each] if each == name else "null"} for each in OUTCOMES},
             "required": [name] if name == "error" else [name, "metric"],
         }
-        for name, (kind, _) in FIELDS.items()
-        if name in OUTCOMES
+        for name in OUTCOMES
     ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -207,12 +207,6 @@ def cells_of(row: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def nowhere(steps: SourcePath) -> tuple[int, int]:
-    """Return the place of what has none."""
-    del steps
-    return 0, 0
-
-
 class ResultReader:
     """Checks rows and collects them with the faults of a file.
 
@@ -224,7 +218,7 @@ class ResultReader:
     def __init__(
         self,
         file: str,
-        locate: Callable[[SourcePath], tuple[int, int]] = nowhere,
+        locate: Callable[[SourcePath], tuple[int, int]] = lambda _: (0, 0),
         faults: Iterable[Fault] = (),
         *,
         by_line: bool = False,

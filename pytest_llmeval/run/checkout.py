@@ -150,12 +150,14 @@ class Checkout:
         plugins: Suite file, relative to the root, to what registers evaluators for it, in the order of registration.
         known: What is known of the judges of suites and variants.
         ordered: Returns a suite with the order in which its cases ran.
+        loaded: Suites that no file holds, by path.
     """
 
     root: Path
     plugins: Mapping[str, Iterable[str]]
     known: Mapping[SuiteKey, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     ordered: Callable[[Suite], Suite] = lambda suite: suite
+    loaded: Mapping[Path, Suite] = field(default_factory=dict)
     _suites: SuiteMemo = field(default_factory=SuiteMemo)
     _modules: dict[str, ModuleType] = field(default_factory=dict)
 
@@ -165,7 +167,7 @@ class Checkout:
         Raises:
             LlmevalError: The file has faults, or what registers its evaluators is not there or fails.
         """
-        return self._suites.get(path, lambda: self._read(path))
+        return self.loaded.get(path) or self._suites.get(path, lambda: self._read(path))
 
     def _read(self, path: Path) -> Suite:
         display, registry = display_path(path, self.root), self.registry(path)

@@ -7,12 +7,17 @@ what ``npm install --prefix promptfoo promptfoo@latest node@22`` makes.
 import json
 import os
 import subprocess
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.exchange.readers import read_results
+
+WRITE = Path(__file__).parents[1] / "exchange" / "written" / "write.py"
+"""The script that has tools write their files."""
 
 DEEPEVAL = """\
 from pathlib import Path
@@ -114,3 +119,27 @@ def test_the_file_that_a_runner_writes_is_judged(
     assert code == 0, said
     assert f"{metric} is 0.7500" in str(said)
     assert gate(f"{metric} >= 0.8")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "means"),
+    [
+        ("braintrust", "*.json", {"accuracy": 2 / 3, "broken": 0.5}),
+        ("deepeval", "deepeval.json", {"Exact": 0.75, "Broken": 0.5}),
+        ("harbor", "*.json", {"reward": 2 / 3}),
+        ("inspect-ai", "*.eval", {"includes": 2 / 3, "half": 0.5}),
+        ("langsmith", "*.json", {"accuracy": 2 / 3, "broken": 0.5}),
+        ("langsmith", "*.csv", {"accuracy": 2 / 3, "broken": 0.5}),
+        ("ragas", "*.csv", {"exact_match": 0.75, "broken": 0.5}),
+    ],
+)
+def test_what_raises_errors_in_a_runner_is_no_score(
+    name: str, pattern: str, means: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(tool(name, "bin/python"), str(WRITE), name.removesuffix("-ai"), ".")
+    scores = defaultdict(list)
+    for row in read_results(next(tmp_path.glob(pattern)), name):
+        if row.score is not None:
+            scores[row.metric].append(row.score)
+    assert {metric: sum(each) / len(each) for metric, each in scores.items()} == pytest.approx(means)

@@ -91,6 +91,19 @@ def test_an_error_is_no_failure_of_a_gate(gates: str, capsys: pytest.CaptureFixt
     assert verdict(capsys, worse, "--baseline", old, "--gates", gates)["verdict"] == "failed"
 
 
+def test_a_file_of_gates_can_tolerate_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    def limited(errors: int) -> str:
+        return written("new.jsonl", [*GOOD[:-errors], *scores_of_errors(errors)])
+
+    def scores_of_errors(errors: int) -> Rows:
+        return [{"case": row["case"], "error": "rate limit"} for row in GOOD[-errors:]]
+
+    Path("gates.yaml").write_text("- {metric: accuracy, min: 0.8, max_errors: 2}\n", encoding="utf-8")
+    assert verdict(capsys, limited(2), "--gates", "gates.yaml")["exit_code"] == 0
+    assert verdict(capsys, limited(3), "--gates", "gates.yaml")["exit_code"] == 2
+    assert verdict(capsys, limited(2), "--gates", "gates.yaml", "accuracy >= 0.5")["exit_code"] == 2
+
+
 def test_power_is_computed_from_the_cases_that_have_scores(capsys: pytest.CaptureFixture[str]) -> None:
     old = written("old.jsonl", GOOD)
     limited = written("new.jsonl", [*GOOD[:-1], {"case": "c39", "error": "rate limit"}])

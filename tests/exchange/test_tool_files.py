@@ -1,10 +1,13 @@
 """Files that tools wrote, of which `written/write.py` says how, against the numbers that the tools printed."""
 
+import random
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.readers import read_results
 
 FOLDER = Path(__file__).parent / "written"
@@ -41,3 +44,15 @@ def test_a_file_says_what_its_tool_printed(name: str) -> None:
     means = ", ".join(f"{metric} {100 * sum(each) / len(each):.2f}% of {len(each)}" for metric, each in scores.items())
     errors, abstained = (sum(bool(getattr(row, field)) for row in rows) for field in ("error", "abstained"))
     assert (means, errors, abstained, max(row.repeat for row in rows)) == PRINTED[name]
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_a_damaged_file_has_faults_or_other_results_and_never_an_error_of_our_own(name: str, tmp_path: Path) -> None:
+    rng, content = random.Random(name), (FOLDER / name).read_bytes()
+    for _ in range(30):
+        damaged = bytearray(content)
+        damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        end = rng.choice([len(damaged), rng.randrange(len(damaged))])
+        (tmp_path / name).write_bytes(bytes(damaged[:end]))
+        with suppress(SuiteError):
+            read_results(tmp_path / name, name)
