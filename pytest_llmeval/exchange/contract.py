@@ -287,22 +287,22 @@ class FileValue(NamedTuple):
     value: Any
 
 
-def _inner(value: Any, key: str) -> Iterator[tuple[str | int, Any]]:
-    """Yield keys and values that a part of a path means."""
-    if isinstance(value, Mapping):
-        yield from value.items() if key == "*" else [(key, value[key])] if key in value else []
-    elif isinstance(value, list) and (key == "*" or key.isdecimal()):
-        numbers = range(len(value)) if key == "*" else range(int(key), min(int(key) + 1, len(value)))
-        yield from ((number, value[number]) for number in numbers)
-
-
 def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[FileValue]:
-    """Yield everything that the parts of a path mean."""
-    if not parts or parts[0] == "":
-        yield FileValue(steps, value)
-        return
-    for key, each in _inner(value, parts[0]):
-        yield from walk(each, parts[1:], (*steps, key))
+    """Yield everything that the parts of a path mean; an empty part is the value itself."""
+    for place, part in enumerate(filter(None, parts), 1):
+        if part == "*":
+            inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+            for key, each in inner:
+                yield from walk(each, parts[place:], (*steps, key))
+            return
+        number = int(part) if isinstance(value, list) and part.isdecimal() else -1
+        if isinstance(value, Mapping) and part in value:
+            value, steps = value[part], (*steps, part)
+        elif isinstance(value, list) and 0 <= number < len(value):
+            value, steps = value[number], (*steps, number)
+        else:
+            return
+    yield FileValue(steps, value)
 
 
 def values_at(data: Any, path: str) -> list[Any]:
