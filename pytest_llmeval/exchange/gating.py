@@ -29,7 +29,7 @@ from pytest_llmeval.exchange.result_suites import (
     with_own_names,
 )
 from pytest_llmeval.exchange.results import ResultRow
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import Conclusion
 from pytest_llmeval.reports.json import verdicts_of
 from pytest_llmeval.run.checkout import Checkout
@@ -290,7 +290,10 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     errored = sum(case.outcome == "errored" for case in cases)
     failing = sum(case.outcome == "failed" for case in cases)
     refused = [each for each in verdicts if each.outcome == "failed"]
-    unmeasured = [each for each in refused if isinstance(each, GateResult) and each.value is None]
+    # A run with other cases than the approved one is no worse.
+    unmeasured = [
+        each for each in refused if (each.value is None if isinstance(each, GateResult) else each.metric == EVERYTHING)
+    ]
     failed = [_sentence(each) for each in refused if each not in unmeasured]
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
     open_ = [_sentence(each) for each in verdicts if each.outcome in ("undecided", "not_judged") or each in unmeasured]
@@ -314,13 +317,14 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
         word, why = "undecided", ["no gate was judged"]
         next_step = "name a gate, or compare with --baseline OLD"
     elif open_:
-        word, why, next_step = "undecided", open_, _next_step(missing, unscored)
+        other_cases = any(isinstance(each, SnapshotVerdict) for each in unmeasured)
+        word, why, next_step = "undecided", open_, _next_step(missing or other_cases, unscored)
     why = list(dict.fromkeys(why))
     run = structs.replace(finished, report=structs.replace(report, conclusion=Conclusion(word, why, next_step)))
     return GateVerdict(word, why, next_step, missing, errored, run, notes, by_proof, measured)
 
 
-def _next_step(missing: Sequence[str], errored: int) -> str:
+def _next_step(missing: Sequence[str] | bool, errored: int) -> str:
     if missing:
         return "run what is missing, and judge all results together"
     if errored:

@@ -182,6 +182,12 @@ def test_results_are_approved_and_compared(capsys: pytest.CaptureFixture[str]) -
     unlucky = [{**row, "score": 0.0} if number == passing else row for number, row in enumerate(GOOD)]
     assert gate(written("unlucky.jsonl", unlucky)) == 0  # the question is whether a drop is significant
     assert "not significant: accuracy" in capsys.readouterr().out
+    half = written("half.jsonl", GOOD[2:])
+    data = verdict(capsys, half)
+    assert (data["verdict"], data["exit_code"]) == ("undecided", 2)
+    assert "2 gone (c0, c1)" in data["why"][0]
+    assert data["next"].startswith("run what is missing")
+    assert gate(half, "--undecided", "pass") == 2
 
 
 def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
