@@ -505,7 +505,7 @@ EXPLAINED_SURVIVORS = {
     ("fact-checking.md", "paper.eval.yaml"): _ONE_THING,
     ("from-traces-to-tests.md", "traces.eval.yaml"): "a suite that sees nothing, so that people look",
     ("judges.md", "assistant.eval.yaml"): _ONE_THING,
-    ("mutation.md", "shop.eval.yaml"): "the page shows what a toothless suite lets pass",
+    ("thresholds-and-gates.md", "shop.eval.yaml"): "the page shows what a toothless suite lets pass",
     ("narrative.md", "swan.eval.yaml"): _ONE_THING,
     ("rag.md", "search.eval.yaml"): "mutators change answers, not what was retrieved",
     ("predictions.md", "costs.eval.yaml"): _ONE_THING,
