@@ -9,6 +9,7 @@ from tabulate import tabulate
 
 from pytest_llmeval.core.wording import as_line, counted, excerpt, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
+from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.failures import repeats_line
 from pytest_llmeval.reports.form import RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.mutation import SHOWN_FROM, Survival, findings
@@ -18,7 +19,9 @@ from pytest_llmeval.reports.overview import (
     asking_lines,
     brief,
     case_table,
+    cause_lines,
     cluster_lines,
+    fall_lines,
     group_table,
     listed_metrics,
     metric_notes,
@@ -175,6 +178,16 @@ def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
     return [f"## {text(systems.title)}", "", *lines] if any(failures) else _folded(systems.title, "", lines)
 
 
+def gate_reason(suite: SuiteReport, gate: GateResult) -> str:
+    """Return why a gate has its verdict, with the worst cases if it failed and does not name any."""
+    return "; ".join([gate.headline, *map(str.strip, cause_lines(suite, gate) if gate.outcome == "failed" else ())])
+
+
+def fall_reason(suite: SuiteReport, verdict: SnapshotVerdict) -> str:
+    """Return why a score has its verdict, with the worst cases if it failed."""
+    return "; ".join([verdict.reason, *map(str.strip, fall_lines(suite, verdict))])
+
+
 def _suite(suite: SuiteReport) -> list[str]:
     """Return what failed, what changed, the tables of evaluators, and the rest folded."""
     lines = [text(suite.description, cell=False), ""] if suite.description else []
@@ -183,13 +196,13 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += [text(line), ""]
     gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
     if gates:
-        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate.headline)) for gate in gates]
+        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate_reason(suite, gate))) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
     changed = sorted(
         (each for each in suite.snapshot if each.kind != "unchanged"), key=lambda each: each.outcome != "failed"
     )
     if changed:
-        changes = [(VERDICTS[each.outcome], text(each.metric), text(each.reason)) for each in changed]
+        changes = [(VERDICTS[each.outcome], text(each.metric), text(fall_reason(suite, each))) for each in changed]
         lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
     lines += _failing(suite) + _notes(suite)
     for each in suite.tables:

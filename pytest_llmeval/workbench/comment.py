@@ -19,8 +19,8 @@ from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.reports.failures import MOST, cause_of
 from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
-from pytest_llmeval.reports.overview import BAD, affected_text, cause_lines, fall_lines, run_outcome, uncalibrated_text
+from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
+from pytest_llmeval.reports.overview import BAD, affected_text, run_outcome, uncalibrated_text
 from pytest_llmeval.workbench.comment_parts import (
     NO_LINKS,
     CaseFates,
@@ -499,17 +499,10 @@ def _age(run: RunReport, baseline: RunReport) -> str:
 def _verdicts(suite: SuiteReport) -> Iterator[tuple[str, str, str, str]]:
     """Yield the verdicts on gates, and on scores that differ from the approved ones and did not pass."""
     for gate in suite.gates:
-        causes = cause_lines(suite, gate) if gate.outcome == "failed" else ()
-        yield gate.outcome, suite.suite, gate.gate, "; ".join([gate.headline, *map(str.strip, causes)])
+        yield gate.outcome, suite.suite, gate.gate, gate_reason(suite, gate)
     for each in suite.snapshot:
         if each.outcome != "passed":
-            causes = fall_lines(suite, each)
-            yield (
-                each.outcome,
-                suite.suite,
-                f"snapshot {each.metric}",
-                "; ".join([each.reason, *map(str.strip, causes)]),
-            )
+            yield each.outcome, suite.suite, f"snapshot {each.metric}", fall_reason(suite, each)
 
 
 def _verdict(cells: Sequence[str]) -> Sequence[str]:

@@ -221,7 +221,7 @@ def test_the_comment_folds_neither_failed_rows_nor_the_cases_that_fell(project: 
     write(0)
     assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
     write(9)
-    project.run("--llmeval-report=r.json", without=WITH_SYRUPY)
+    project.run("--llmeval-report=r.json", "--llmeval-report=r.md", without=WITH_SYRUPY)
     shown, _, folded = comment_text(read_report(project.path / "r.json")).partition("<details>")
     rows = re.findall(r"^\| \*\*FAILED\*\* \| s \| (.+?) \| (.+) \|$", shown, re.MULTILINE)
     worst = "worst cases: c00 0.0000, c01 0.0000, c02 0.0000"
@@ -236,6 +236,8 @@ def test_the_comment_folds_neither_failed_rows_nor_the_cases_that_fell(project: 
         ("snapshot rouge1", f"{fell}; {worst}"),
     ]
     assert "FAILED" not in folded
+    markdown = (project.path / "r.md").read_text(encoding="utf-8").replace("\\", "")
+    assert markdown.count(f"; {worst}") == 3
 
 
 def test_a_failed_gate_names_the_lost_cases_everywhere_and_lf_reruns_them(project: "Project", workers: int) -> None:

@@ -147,11 +147,11 @@ suites/capitals.eval.yaml: 5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pa
 
 ### Gates
 
-| verdict    | gate               | reason                                                                   |
-|------------|--------------------|--------------------------------------------------------------------------|
-| **FAILED** | f1 \>= 0.7         | 1 case errored                                                           |
-| **FAILED** | f1 \>= 0.7 by kind | 1 of 2 groups fail: easy: f1 is 0.5000, expected \>= 0.7; 1 case not run |
-| **FAILED** | mean\(f1\) \>= 0.7 | 1 case errored                                                           |
+| verdict    | gate               | reason                                                                                              |
+|------------|--------------------|-----------------------------------------------------------------------------------------------------|
+| **FAILED** | f1 \>= 0.7         | 1 case errored; errored cases: 東京                                                                 |
+| **FAILED** | f1 \>= 0.7 by kind | 1 of 2 groups fail: easy: f1 is 0.5000, expected \>= 0.7; 1 case not run; worst cases: paris 0.5000 |
+| **FAILED** | mean\(f1\) \>= 0.7 | 1 case errored; errored cases: 東京                                                                 |
 
 ### Failing cases
 
@@ -185,7 +185,7 @@ suites/capitals.eval.yaml: 5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pa
 | later                          | not run   | n/a    | n/a            |
 
 </details>
-"""
+"""  # noqa: E501 (a table is as wide as its cells)
 
 
 def test_markdown_of_a_small_run_with_hostile_ids() -> None:
