@@ -117,6 +117,21 @@ def test_passed_within_chance_undecided_and_failed_gates_differ_without_colour(b
     assert drawn[1] == drawn[2] != drawn[3]
 
 
+def test_a_gate_that_failed_by_a_fall_begins_with_the_cases_and_the_label_that_explain_it(
+    browser: Browser, tmp_path: Path
+) -> None:
+    cause = "f1 fell 0.9000 -> 0.7000 (limit 0.05). 9 cases worse, 7 of 7 with topic=api: a, b and 7 more. p 0.0042."
+    gate = {"gate": "drop(f1) <= 0.05", "outcome": "failed", "value": 0.2, "limit": 0.05, "cause": cause}
+    run = page_run("", report(suite([case("a")], gates=[{**gate, "reason": "significant, p 0.0042", "fallen": ["a"]}])))
+    (tmp_path / "page.html").write_text(to_page([run]).html, encoding="utf-8")
+    browser.open(tmp_path / "page.html")
+    shown, statistics = browser.texts(".gate.failed p")
+    assert shown.startswith(
+        "failed: f1 fell 0.9000 -> 0.7000 (limit 0.05). 9 cases worse, 7 of 7 with topic=api: a, b and"
+    )
+    assert statistics == "significant, p 0.0042"
+
+
 def test_an_approved_score_that_was_not_kept_is_red_with_its_reason_wherever_it_is_listed(
     browser: Browser, page: Path
 ) -> None:
