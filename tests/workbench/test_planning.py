@@ -414,6 +414,49 @@ def test_calls_and_tokens_of_a_run_lie_within_its_plan(planned: Planned, seed: i
     assert after.tokens.high is None or sum(map(sum, chain(*sizes.values()))) <= after.tokens.high
 
 
+JUDGED: list[dict[str, Any]] = [
+    {"judge": {"mode": "default_binary"}},
+    {"judge": {"mode": "tone"}, "as": "tone"},
+    {"judge": {"criteria": "Is it short?"}, "as": "short"},
+    {"checklist": {"instructions": ["Greet.", "Be short."]}},
+    {"pairwise": {"against": "reference"}},
+    {"claims": {"metrics": ["faithfulness", "factual_f1", "answer_relevancy"]}},
+]
+REPLIES = ("yes", "no", "0.5", "I would rather not say.", "{}", '{"steps": ["Count the words."]}', '{"score": 3}')
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_judged_suite_takes_no_more_calls_than_its_plan_says_whatever_the_judge_replies(
+    planned: Planned, seed: int
+) -> None:
+    rng = random.Random(seed)
+    evaluators = rng.sample(JUDGED, rng.randint(1, 3))
+    answers = [_application(rng) for _ in range(rng.randint(1, 5))]
+    cases = [
+        {"id": str(n), "input": f"Question {n}?", "expected": rng.choice(SENTENCES)}
+        | ({"prediction": answer} if rng.random() < 0.3 else {})
+        for n, answer in enumerate(answers)
+    ]
+    suite = planned.suite(cases, evaluators=evaluators, target="app:answer", parts=APP)
+    plan = planned.plan(suite, mode="refresh")
+    asked: list[str] = []
+
+    def reply(request: JudgeRequest) -> JudgeReply:
+        asked.append("".join(each.content for each in request.messages))
+        return JudgeReply(rng.choice(REPLIES), Usage(1, 1))
+
+    score(
+        suite.evaluators,
+        [each.answered(answer) for each, answer in zip(suite.cases, answers, strict=True)],
+        judge=reply,
+        parts=Parts(**APP),
+    )
+    again = sum(int(count) for each in plan.notes for count in re.findall(r"^(\d+) further calls? at most", each))
+    assert plan.judge.more is not None
+    assert len({*asked}) <= plan.judge.expected + plan.judge.more
+    assert len(asked) - len({*asked}) <= again
+
+
 def test_passages_where_the_suite_says_they_are_count_for_answers_to_come(planned: Planned) -> None:
     faithful = [{"claims": {"metrics": ["faithfulness"]}}]
     suite = planned.suite([case("a"), case("b")], evaluators=faithful, target="app:answer", parts=APP)
