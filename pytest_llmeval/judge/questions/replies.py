@@ -210,7 +210,8 @@ _STOPS: Final = ".,:;!，。：；！"
 _WORD = re.compile(rf"(?P<marks>[*`]*)(?P<word>{_EITHER})\b[{_STOPS}]?(?P=marks)[\s{_STOPS}\-\u2013\u2014]*")
 _WORD_ALONE = re.compile(rf"^[^\w\n]*(?P<word>{_EITHER})[^\w\n]*$", re.MULTILINE)
 _QUOTED_WORD = re.compile(
-    rf"(?P<quote>[\"'\u201c])(?P<word>{_EITHER})[{_STOPS}]?(?:(?P=quote)|\u201d)[{_STOPS}]?[ \t]*(?:\n+|$)"
+    rf"(?P<quote>[\"'\u201c\u2018「『])(?P<word>{_EITHER})[{_STOPS}]?"
+    rf"(?:(?P=quote)|[\u201d\u2019」』])[{_STOPS}]?[ \t]*(?:\n+|$)"
 )
 _LED_WORD = re.compile(
     r"[*`]*(?:(?:(?:so|thus|hence|therefore|overall),?\s+)?(?:the|my)\s+)?(?:final\s+)?(?:answer|verdict)[*`]*"

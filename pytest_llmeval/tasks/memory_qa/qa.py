@@ -136,7 +136,8 @@ class QuestionType(StrEnum):
     MULTI_SESSION = "multi_session"
 
 
-def _question_type(value: Any) -> QuestionType | str:
+def type_of(value: Any) -> QuestionType | str:
+    """Return a question type; one that is unknown stays text."""
     try:
         return QuestionType(value)
     except ValueError:
@@ -150,7 +151,7 @@ class QAPair:
     question_id: str
     question: str
     answer: str
-    question_type: QuestionType
+    question_type: QuestionType | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ def run_eval(
         failure = _prepared(agent, sample) if None in known or not known else ""
         for pair, row in zip(sample.qa_pairs, known, strict=True):
             if row is not None:
-                results.append(EvalResult(**{**row, "question_type": _question_type(row["question_type"])}))
+                results.append(EvalResult(**{**row, "question_type": type_of(row["question_type"])}))
                 continue
             results.append(_result(agent, sample, pair, failure))
             saved.add(asdict(results[-1]))
@@ -269,7 +270,7 @@ def _result(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalRes
     return EvalResult(
         sample_id=sample.sample_id,
         question_id=pair.question_id,
-        question_type=_question_type(pair.question_type),
+        question_type=type_of(pair.question_type),
         question=pair.question,
         ground_truth=pair.answer,
         prediction=prediction,
@@ -321,7 +322,7 @@ def compute_metrics(
             each.question,
             each.ground_truth,
             each.prediction,
-            {"type": str(_question_type(each.question_type))},
+            {"type": str(type_of(each.question_type))},
         )
         for number, each in enumerate(results)
     ]

@@ -54,7 +54,7 @@ class TextSpan(NarrativeEvaluator):
     * ``overlap_ratio`` is the mean over gold spans of intersection over union with the predicted span that an optimal
       one-to-one assignment gives them, in [0, 1]; 0 without one.
 
-    Both sides may also be lists of spans, ``[{"start": 0, "end": 9}, ...]``.
+    Both sides may also be lists of spans, ``[{"start": 0, "end": 9}, ...]`` or ``[(0, 9), ...]``.
 
     Attributes:
         tolerance: n_t of Fournier (2013): boundaries less than this many sentences apart are near misses.
@@ -134,7 +134,12 @@ class TextSpan(NarrativeEvaluator):
 
 def _document(value: Any) -> Any:
     """Return a list of spans as a document; anything else as it is."""
-    return {"narrative_events": [{"text_span": each} for each in value]} if isinstance(value, list) else value
+    return {"narrative_events": [{"text_span": _ends(each)} for each in value]} if isinstance(value, list) else value
+
+
+def _ends(span: Any) -> Any:
+    """Return a pair of start and end as an object; anything else as it is."""
+    return {"start": span[0], "end": span[1]} if isinstance(span, (list, tuple)) and len(span) == 2 else span  # noqa: PLR2004 (start and end)
 
 
 def _judged(stories: Alignment) -> tuple[list[Event], list[str]]:

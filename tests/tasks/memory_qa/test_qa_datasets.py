@@ -12,6 +12,7 @@ from pytest_llmeval.qa import (
     QAPair,
     QuestionType,
     Sample,
+    batch_judge,
     compute_metrics,
     load_dataset,
     run_eval,
@@ -93,16 +94,21 @@ def test_samples_run_through_an_agent(tmp_path: Path) -> None:
     assert [each.prediction for each in results] == ["who? ['c1']", "when? ['c1']", "who? ['c2']", "when? ['c2']"]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("locomo", [{"sample_id": "c1"}], "qa: found nothing"),
-        ("longmemeval", [{**LONGMEMEVAL[0], "question_type": "dreams"}], "data.json:1.*'dreams', expected one of"),
-    ],
-)
-def test_a_faulty_file_is_refused_with_its_faults(tmp_path: Path, name: str, data: Any, message: str) -> None:
-    with pytest.raises(SuiteError, match=message):
-        load_dataset(name, write(tmp_path, data))
+def test_a_faulty_file_is_refused_with_its_faults(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="qa: found nothing"):
+        load_dataset("locomo", write(tmp_path, [{"sample_id": "c1"}]))
+
+
+def test_an_unknown_question_type_costs_its_question_the_verdict(tmp_path: Path) -> None:
+    odd = {**LONGMEMEVAL[0], "question_id": "q2", "question_type": "day-dreams"}
+    samples = load_dataset("longmemeval", write(tmp_path, [*LONGMEMEVAL, odd]))
+    pairs = [pair for sample in samples for pair in sample.qa_pairs]
+    assert [pair.question_type for pair in pairs] == [QuestionType.TEMPORAL_REASONING, "day_dreams"]
+    results = [EvalResult("s", pair.question_id, pair.question_type, "?", pair.answer, "May") for pair in pairs]
+    scores = batch_judge(results, llm=lambda _: "yes")
+    assert scores == [1.0, None]
+    by_type = compute_metrics(results, scores, metrics=["judge_score", "exact_match"])["by_type"]
+    assert by_type["day_dreams"] == {"judge_score": None, "exact_match": 1.0, "count": 1}
 
 
 def test_an_unknown_benchmark_is_told(tmp_path: Path) -> None:

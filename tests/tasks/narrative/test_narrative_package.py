@@ -190,6 +190,7 @@ def test_spans_may_be_lists() -> None:
     text = "Mira ran. Fox hid."
     found = spans.evaluate([{"start": 0, "end": 9}], [{"start": 0, "end": 18, "text": text}], text)
     assert (found["overlap_ratio"], found["n_ground_truth"]) == (0.5, 1)
+    assert spans.evaluate([(0, 9)], [[0, 18]], text)["overlap_ratio"] == 0.5
     case = Case("a", text, [{"start": 0, "end": 18}], prediction=[{"start": 0, "end": "x"}])
     assert list(spans.check(case)) == []
     assert spans.measure(case).malformed
