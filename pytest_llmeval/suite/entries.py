@@ -228,6 +228,10 @@ def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
             )
         entry = evaluator_of(entry)
     defaults = {each.name: each.default for each in dataclass_fields(entry) if each.init}
+    if others := [name for name in signature(type(entry)).parameters if name not in defaults]:
+        # A process, and a file, build it from its fields.
+        what = f"the parameter {others[0]!r}, which is no field"
+        raise LlmevalError(f"evaluators: found {type(entry).__name__} with {what}, expected a dataclass")
     options = {name: getattr(entry, name) for name in defaults}
     _keep(own, entry.name, type(entry), "evaluators")
     return {entry.name: {name: value for name, value in options.items() if value != defaults[name]}, **settings}

@@ -165,6 +165,15 @@ def test_instances_of_one_class_have_names() -> None:
         ev.score([Longest(5), Longest(6)], [])
 
 
+def test_an_instance_that_fields_do_not_describe_is_refused() -> None:
+    class Limited(Longest):
+        def __init__(self, most: int = 5) -> None:
+            super().__init__(most)
+
+    with pytest.raises(ev.LlmevalError, match=r"found Limited with the parameter 'most'.*expected a dataclass"):
+        run(Limited(50))
+
+
 def test_two_functions_of_one_name_are_refused() -> None:
     def other() -> Any:
         def right(_case: Any) -> bool:
