@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_llmeval import Case, score
 from pytest_llmeval.cli import main
@@ -20,6 +22,7 @@ from pytest_llmeval.tasks.fact_check.source import FactCheckSource
 ANSWER = {"verdict": "Refuted", "justification": "According to the Harbour log, no."}
 GOLD = {"verdict": "Refuted", "evidence_sources": [{"content": "Harbour log"}]}
 OMIT = FactCheck(explanation="omit")
+REGISTERS = ("Harbour log", "Tide table", "Coast list", "Bird survey")
 
 
 @pytest.mark.parametrize(
@@ -175,6 +178,53 @@ def test_exported_results_are_answers_with_the_same_scores(
         assert main(["fact-check", "export", "r.json", "--keys", keys]) == 0
     assert reports[0]["evidence_f1"]["value"] == 1
     assert reports[0] == reports[1]
+
+
+VERDICT = st.sampled_from(["Supported", "Refuted", "Not Enough Evidence"])
+CLAIM = st.tuples(VERDICT, VERDICT, st.sets(st.sampled_from(REGISTERS)), st.booleans())
+
+
+@settings(max_examples=15)
+@given(st.lists(CLAIM, min_size=1, max_size=8))
+def test_exported_files_agree_with_the_rules_of_the_document(
+    tmp_path_factory: pytest.TempPathFactory, claims: list[tuple[str, str, set[str], bool]]
+) -> None:
+    folder = tmp_path_factory.mktemp("export")
+    sources = [{"content": each} for each in REGISTERS]
+    rows, answers = [], {}
+    for number, (right, said, cited, readable) in enumerate(claims):
+        rows.append({"id": f"c{number}", "claim": f"Claim {number}.", "verdict": right, "evidence_sources": sources})
+        answer = {"verdict": said, "justification": ".", "evidence_sources": [{"content": each} for each in cited]}
+        answers[f"c{number}"] = answer if readable else "I do not know."
+    source = {"format": "fact_check", "path": "claims.json", "predictions": "answers.json"}
+    suite = {"suite": "s", "evaluators": [{"fact_check": {"explanation": "omit"}}], "source": source}
+    for name, data in {"claims.json": rows, "answers.json": answers, "s.eval.json": suite}.items():
+        (folder / name).write_text(json.dumps(data), encoding="utf-8")
+    main(["score", str(folder / "s.eval.json"), f"--report={folder / 'r.json'}"])
+    assert main(["fact-check", "export", str(folder / "r.json"), "-o", str(folder)]) == 0
+    written, lists = (
+        json.loads((folder / name).read_text(encoding="utf-8"))
+        for name in ("enhanced_test_results.json", "error_analysis.json")
+    )
+    results, metrics = written["results"], written["metrics"]
+    verdicts = [said if readable else "Not Enough Evidence" for _, said, _, readable in claims]
+    assert [each["llm_verdict"] for each in results] == verdicts
+    assert [each["verdict_match"] for each in results] == [
+        each["gold_verdict"] == each["llm_verdict"] for each in results
+    ]
+    assert lists == {
+        "verdict_errors": [each for each in results if not each["verdict_match"]],
+        "low_evidence_f1": [each for each in results if each["evidence_f1"] < 0.3],
+        "low_explanation_score": [],
+    }
+    for each in results:
+        assert each["overall_score"] == pytest.approx((0.4 * each["verdict_match"] + 0.3 * each["evidence_f1"]) / 0.7)
+    for mean, name in (
+        ("verdict_accuracy", "verdict_match"),
+        ("evidence_micro_f1", "evidence_f1"),
+        ("overall_score", "overall_score"),
+    ):
+        assert metrics[mean] == pytest.approx(sum(each[name] for each in results) / len(results))
 
 
 def test_unparsed_answers_are_counted_over_a_suite() -> None:
