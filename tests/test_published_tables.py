@@ -247,6 +247,23 @@ def test_statisticians_find_a_table_of_contents() -> None:
     assert {each.lower().replace(" ", "-") for each in sections} <= {*listed}
 
 
+@pytest.mark.parametrize(
+    ("page", "task"),
+    [
+        ("emotion-cause.md", "emotion_cause"),
+        ("fact-checking.md", "fact_check"),
+        ("memory-qa.md", "memory_qa"),
+        ("narrative.md", "narrative"),
+        ("case-retrieval.md", "retrieval"),
+    ],
+)
+def test_each_page_of_a_task_has_its_speed_as_it_was_measured(page: str, task: str) -> None:
+    readme = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    measured = re.search(rf"^\| {task} (\|.*\|)$", readme, re.MULTILINE)
+    assert measured
+    assert f"\n{measured[1]}\n" in PAGES[page].partition("\n## Speed\n")[2]
+
+
 def test_the_page_on_regressions_stays_short() -> None:
     assert len(PAGES["regressions.md"].split()) <= 2500, "derivations belong into docs/statistics.md"
 
