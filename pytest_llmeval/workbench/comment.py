@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
         "Write a JSON report as Markdown for a comment on a pull request: verdict, gates, significant drops, the cases "
-        "that got worse with question and answers; all else is folded. No token is needed. The exit code is 2 if a "
+        "that got worse with question and answers; all else is collapsed. No token is needed. The exit code is 2 if a "
         "report cannot be used; the comment then says why. A baseline that does not exist is only mentioned."
     )
     parser.add_argument("report", type=Path, metavar="RUN", help="JSON report of the run")

@@ -338,7 +338,7 @@ _INSTRUCTIONS: Final = """\
 People read answers of an application and noted what went wrong. `notes` has one note a line, after its number.
 
 Put notes about the same failure into one group. A group is about one thing that can be seen in an answer and that one
-change of the application could mend; it has a short name in the words of the notes, and one sentence that says what
+change of the application could fix; it has a short name in the words of the notes, and one sentence that says what
 belongs to it. A note may be in several groups or in none. Do not group by the topic of the question. `modes` are names
 that people use already: do not propose these again.
 
