@@ -16,7 +16,7 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
 from pytest_llmeval.scoring.resample import resampled_totals
-from pytest_llmeval.workbench.spread import Plan, ScoreSpread, measured_spread
+from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread, measured_spread
 
 RESAMPLES, CHUNK = 1_000, 50
 

@@ -26,7 +26,12 @@ COMMANDS = {
 """Name of each command, which is that of its module unless `_PLACES` has it, to its line in the list of commands."""
 
 
-_PLACES = {"decide": "compare:add_decide", "prove": "power:add_prove"}
+_PLACES = {
+    "decide": "compare:add_decide",
+    "evaluator": "reviews.evaluator:add_arguments",
+    "power": "plan.power:add_arguments",
+    "prove": "plan.power:add_prove",
+}
 
 
 _GROUPS = {"init": "start", "doctor": "start", **dict.fromkeys(("compare", "history", "review"), "look")}

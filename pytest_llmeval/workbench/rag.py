@@ -361,7 +361,7 @@ def _judge_lines(judge: JudgeSpec) -> Iterator[str]:
 
 def _gates(findings: _Findings, count: int) -> Iterator[str]:
     """Yield gates that can decide with so many cases."""
-    from pytest_llmeval.workbench.spread import Plan, ScoreSpread
+    from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread
 
     metrics = findings.gated
     plan = Plan(ScoreSpread(_SPREAD**2), allowed=_MAX_DROP, tests=max(1, len(metrics)), room=1.0)

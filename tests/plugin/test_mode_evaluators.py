@@ -8,7 +8,7 @@ import pytest
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.case import ShownPrints, answer_print
-from pytest_llmeval.workbench.evaluator import NotedAnswer, judge_prompt
+from pytest_llmeval.workbench.reviews.evaluator import NotedAnswer, judge_prompt
 from pytest_llmeval.workbench.reviews.items import ReviewItem
 from pytest_llmeval.workbench.reviews.modes import ModeNote, SplitOpened, mode_line, read_modes
 

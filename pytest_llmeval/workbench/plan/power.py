@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.reports.form import SuiteReport
     from pytest_llmeval.suite.suite import Suite
-    from pytest_llmeval.workbench.spread import Plan, Planned
+    from pytest_llmeval.workbench.plan.spread import Plan, Planned
 
 
 _POWER = (
@@ -108,7 +108,7 @@ def _planned(options: Namespace, suite: "Suite") -> "list[Planned]":
     Raises:
         LlmevalError: The options give nothing to plan.
     """
-    from pytest_llmeval.workbench.spread import Sources, planned
+    from pytest_llmeval.workbench.plan.spread import Sources, planned
 
     sources = Sources.read(suite, options.suite, options.report or ())
     labels = {label for case in suite.cases for label in case.labels}
