@@ -195,7 +195,10 @@ def test_loud(case, loud):
         ),
         (("target=answer", "target=answer()"), "TypeError"),
         (("target=answer", "target=lambda question: question"), "found a lambda, which has no name of its own"),
-        (('"expected": "Quito"', '"expected": {1, 2}'), "test_capitals.py:8:1  cases: row 2, expected: found set, exp"),
+        (
+            ('"expected": "Quito"', '"expected": {1, 2}'),
+            "test_capitals.py:8:1  [2].expected: found set, expected JSON data",
+        ),
         (('"id": "東京"', '"id": "paris"'), "found the id 'paris' twice"),
     ],
 )

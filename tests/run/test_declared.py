@@ -69,6 +69,24 @@ def test_a_run_does_not_hold_up_the_event_loop() -> None:
     assert went_on
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"id": "b", "input": "q", "expected": {1}}, r"\[1\].expected: found set, expected JSON data"),
+        ({"id": "b", "input": {"x": object()}}, r"\[1\].input: x: found object, expected JSON data"),
+        (7, r"\[1\]: found int, expected a data frame"),
+    ],
+)
+def test_a_row_that_is_no_data_costs_no_other(row: Any, said: str) -> None:
+    cases = [{"id": name, "input": "q", "expected": "Paris"} for name in "ac"]
+    declared = ev.suite("s", cases=[cases[0], row, cases[1]], evaluators=[ev.text(metrics=["f1"])])
+    with pytest.warns(UserWarning, match=said):
+        result = declared.run(lambda _: "Paris")
+    assert (result.metrics["f1"].scored, result.metrics["f1"].missing) == (2, 1)
+    with pytest.raises(ev.SuiteError, match="cases: row 0"):
+        ev.suite("s", cases=[row], evaluators=[ev.text()]).run(lambda _: "Paris")
+
+
 def test_a_case_with_a_fault_is_warned_of_and_counts_as_missing() -> None:
     broken = suite(cases=[*CASES, {"id": "c", "thresholds": {"f2": 1}}])
     with pytest.warns(UserWarning, match=r"cases left out: .*test_declared\.py:\d+:1  .*unknown metric 'f2'"):

@@ -49,11 +49,41 @@ def rows_of(data: Any) -> Iterator[dict[str, Any]]:
         LlmevalError: The data has no rows of this form.
     """
     for number, row in enumerate(_native_rows(data)):
-        plain = _case_row(row) if isinstance(row, Case) else _cell(row, f"row {number}") if is_typed(row) else row
+        plain = _plain_row(row)
+        if isinstance(plain, BadCell):
+            column = f", {plain.column}" if plain.column else ""
+            raise LlmevalError(f"row {number}{column}: {plain.message}")
+        yield plain
+
+
+class BadCell(Struct, frozen=True):
+    """Why a row is no data.
+
+    Attributes:
+        column: Of the cell; empty for the row as a whole.
+        message: What was found, and what was expected.
+    """
+
+    column: str
+    message: str
+
+
+def _plain_row(row: Any) -> dict[str, Any] | BadCell:
+    """Return a row as JSON data without what is absent, or what is wrong with it."""
+    name = ""
+    try:
+        plain = (
+            _case_row(row) if isinstance(row, Case) else normalized(row, nan_is_absent=True) if is_typed(row) else row
+        )
         if not isinstance(plain, Mapping):
-            raise LlmevalError(f"row {number}: found {type(row).__name__}, expected {_EXPECTED}")
-        cells = ((str(name), _cell(value, f"row {number}, {name}")) for name, value in plain.items())
-        yield {name: value for name, value in cells if value is not None}
+            return BadCell("", f"found {type(row).__name__}, expected {_EXPECTED}")
+        cells = {}
+        for key, value in plain.items():
+            name = str(key)
+            cells[name] = normalized(value, nan_is_absent=True)
+    except ValueError as error:
+        return BadCell(name, str(error))
+    return {name: value for name, value in cells.items() if value is not None}
 
 
 def _native_rows(data: Any) -> Iterable[Any]:
@@ -89,34 +119,32 @@ _PART_KEYS: Final = ("input", "expected", "prediction")
 _MORE_KEYS: Final = ("labels", "tags", "thresholds", "checks", "always")
 
 
-def _cell(value: Any, place: str) -> Any:
-    """Return a cell as JSON data; ``None`` where it is absent."""
-    try:
-        return normalized(value, nan_is_absent=True)
-    except ValueError as error:
-        raise LlmevalError(f"{place}: {error}") from None
-
-
 @dataclass(frozen=True)
 class RowSource(FileSource):
     """Rows that are there already, with the place in Python where they were given.
 
     Attributes:
-        rows: As `rows_of` yields them.
+        rows: As `rows_of` yields them, and what is wrong with the others.
         columns: Which columns feed which part of a case; ``None`` for rows with the keys of a case.
         line: Where the rows were given.
     """
 
     format: ClassVar[str] = "rows"
 
-    rows: tuple[Mapping[str, Any], ...] = ()
+    rows: tuple[Mapping[str, Any] | BadCell, ...] = ()
     columns: ColumnMap | None = None
     line: int = 1
 
     def read(self, file: CaseFile) -> None:
         """Add the cases of the rows."""
-        listed = (DataRow(dict(row), self.line, 1, f"[{number}]") for number, row in enumerate(self.rows))
-        add_rows(file, listed, self.columns)
+        good = []
+        for number, row in enumerate(self.rows):
+            if isinstance(row, BadCell):
+                path = f"[{number}].{row.column}" if row.column else f"[{number}]"
+                file.faults.add(self.line, 1, path, row.message)
+            else:
+                good.append(DataRow(dict(row), self.line, 1, f"[{number}]"))
+        add_rows(file, good, self.columns)
 
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many rows have faults that keep their case from running."""
@@ -248,10 +276,12 @@ def cases_of(
             return CaseData({**source, "fields": named} if named else source, types)
         data = list(data) if isinstance(data, Iterator) else data
         types = {**_types_of(data, [part for part in ("input", "expected") if part not in columns]), **types}
-        rows = tuple(rows_of(data))
+        rows = tuple(map(_plain_row, _native_rows(data)))
+        if all(isinstance(row, BadCell) for row in rows):
+            rows = tuple(rows_of(data))  # which says what no row is
     except LlmevalError as error:
         return CaseData(None, types, str(error))
-    known = list(dict.fromkeys(name for row in rows for name in row))
+    known = list(dict.fromkeys(name for row in rows if not isinstance(row, BadCell) for name in row))
     named = _column_map(columns, known)
     column_map = ColumnMap(**named) if named else None
     return CaseData(RowSource(str(file), None, rows, column_map, caller.f_lineno), types)
