@@ -484,3 +484,17 @@ class ErrorBucket(Struct, frozen=True):
 def _has(details: Mapping[str, Any], name: str) -> bool:
     inner = (each for each in details.values() if isinstance(each, Mapping))
     return bool(details.get(name)) or any(_has(each, name) for each in inner)
+
+
+def name_of(evaluator: Evaluator) -> str:
+    """Return the name that an evaluator's class gives itself.
+
+    Raises:
+        EvaluatorError: It gives itself none.
+    """
+    name = getattr(evaluator, "name", None)
+    if not isinstance(name, str) or not name:
+        raise EvaluatorError(
+            f"{type(evaluator).__name__}: found name {name!r}, expected a class attribute name = 'text'"
+        )
+    return name

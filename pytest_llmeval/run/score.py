@@ -19,7 +19,7 @@ from pytest_llmeval.core.errors import (
     PredictionError,
     format_error,
 )
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import Evaluator, name_of
 from pytest_llmeval.core.observation import Observation, Totals, abstained_of
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
@@ -213,7 +213,7 @@ def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
         raise EvaluatorError(
             f"{caller}: found {class_name}, expected an evaluator, such as get_evaluator('text'), or a function"
         )
-    return label or each.name, each
+    return label or name_of(each), each
 
 
 def normalized_cases(cases: Iterable[Case]) -> tuple[list[Case], dict[int, PredictionError]]:

@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 from msgspec import Struct
 
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import Evaluator, name_of
 from pytest_llmeval.evaluators.checks.contract import CheckKind
 from pytest_llmeval.evaluators.functions import CaseFunction, check_of, evaluator_of
 from pytest_llmeval.suite.registry import default_registry
@@ -233,7 +233,7 @@ def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
         what = f"the parameter {others[0]!r}, which is no field"
         raise LlmevalError(f"evaluators: found {type(entry).__name__} with {what}, expected a dataclass")
     options = {name: getattr(entry, name) for name in defaults}
-    _keep(own, entry.name, type(entry), "evaluators")
+    _keep(own, name_of(entry), type(entry), "evaluators")
     return {entry.name: {name: value for name, value in options.items() if value != defaults[name]}, **settings}
 
 

@@ -174,6 +174,15 @@ def test_an_instance_that_fields_do_not_describe_is_refused() -> None:
         run(Limited(50))
 
 
+def test_a_class_without_a_name_is_refused_in_suites_and_scripts() -> None:
+    class Unnamed(Longest):
+        name = ""
+
+    for call in (lambda: run(Unnamed()), lambda: ev.score(Unnamed(), [])):
+        with pytest.raises(ev.EvaluatorError, match="Unnamed: found name '', expected a class attribute name = 'text'"):
+            call()
+
+
 def test_two_functions_of_one_name_are_refused() -> None:
     def other() -> Any:
         def right(_case: Any) -> bool:

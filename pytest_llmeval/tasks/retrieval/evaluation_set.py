@@ -73,6 +73,8 @@ def read_judgement(line: int, row: Any) -> Judgement | str:
     Returns:
         The case, or the reason why it cannot be used.
     """
+    if isinstance(row, list):
+        return "a list in place of an object: the corpus is JSONL"
     if not isinstance(row, dict):
         return "no object"
     meta = row["meta"] if isinstance(row.get("meta"), dict) else row

@@ -107,6 +107,7 @@ def test_rows_and_candidates_that_are_dropped_are_counted_with_their_reason(caps
         {**bare, "meta": {**bare["meta"], "relevant_articles": None}},
         {**bare, "meta": {**bare["meta"], "term_of_imprisonment": {"imprisonment": "long"}}},
         [],
+        7,
         "{",
     ]
     found, report = build(rows, *all_of(4), "--candidates", "4")
@@ -114,18 +115,19 @@ def test_rows_and_candidates_that_are_dropped_are_counted_with_their_reason(caps
     assert report["dropped"] == {
         "candidate with fewer than 1 positives": 1,
         "candidate with the id of another": 1,
+        "row with a list in place of an object: the corpus is JSONL": 1,
         "row with no accusation": 1,
         "row with no article": 1,
         "row with no object": 1,
         "row with no term of imprisonment": 1,
         "row with no text": 1,
     }
-    assert (report["rows"], report["usable"], report["drawn"]) == (9, 4, 4)
+    assert (report["rows"], report["usable"], report["drawn"]) == (10, 4, 4)
     assert len(report["faulty_lines"]) == 1
-    assert report["faulty_lines"][0].startswith("corpus.jsonl:10:2")
+    assert report["faulty_lines"][0].startswith("corpus.jsonl:11:2")
     told = capsys.readouterr()
     assert "dropped 1: row with no article" in told.out
-    assert "corpus.jsonl:10:2" in told.err
+    assert "corpus.jsonl:11:2" in told.err
     command = ["retrieval", "build-set", "corpus.jsonl", "-o", "set.jsonl", *all_of(4), "--candidates", "4"]
     assert main(["--json", *command]) == 0
     result = json.loads(capsys.readouterr().out)["result"]
