@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import json
 import sys
+import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -244,7 +245,7 @@ def load_dataset(name: str, path: str | Path | None = None, **options: Any) -> l
     Raises:
         ValueError: The benchmark is unknown, or there is no path.
         TypeError: The source has no such option.
-        SuiteError: With every fault of the file.
+        SuiteError: No question can be read; all faults are listed. Those that cost single questions are a warning.
     """
     if name not in _SOURCES:
         raise ValueError(unknown_name("benchmark", name, _SOURCES))
@@ -253,8 +254,10 @@ def load_dataset(name: str, path: str | Path | None = None, **options: Any) -> l
     source = _SOURCES[name](path=str(Path(path).absolute()), **options)
     faults: list[Fault] = []
     cases = source.load(Path(), faults)
-    if faults:
+    if faults and not cases:
         raise SuiteError(faults)
+    if faults:
+        warnings.warn(f"{name}: questions left out: {SuiteError(faults)}", stacklevel=2)
     return list(_samples(cases))
 
 

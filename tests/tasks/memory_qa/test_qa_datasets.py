@@ -99,6 +99,14 @@ def test_a_faulty_file_is_refused_with_its_faults(tmp_path: Path) -> None:
         load_dataset("locomo", write(tmp_path, [{"sample_id": "c1"}]))
 
 
+def test_a_faulty_question_costs_no_other(tmp_path: Path) -> None:
+    questions = [{"question": 3, "answer": "x", "category": 1}, *LOCOMO[0]["qa"]]  # type: ignore[misc]
+    path = write(tmp_path, [{**LOCOMO[0], "qa": questions}])
+    with pytest.warns(UserWarning, match=r"questions left out: .*\[0\].qa\[0\].question: found the number 3"):
+        (sample,) = load_dataset("locomo", path)
+    assert [pair.question_id for pair in sample.qa_pairs] == ["c1/1", "c1/2"]
+
+
 def test_an_unknown_question_type_costs_its_question_the_verdict(tmp_path: Path) -> None:
     odd = {**LONGMEMEVAL[0], "question_id": "q2", "question_type": "day-dreams"}
     samples = load_dataset("longmemeval", write(tmp_path, [*LONGMEMEVAL, odd]))
