@@ -853,7 +853,7 @@ def narrative_text_span(
     * ``overlap_ratio`` is the mean over gold spans of intersection over union with the predicted span that an optimal
       one-to-one assignment gives them, in [0, 1]; 0 without one.
 
-    Both sides may also be lists of spans, ``[{"start": 0, "end": 9}, ...]``.
+    Both sides may also be lists of spans, ``[{"start": 0, "end": 9}, ...]`` or ``[(0, 9), ...]``.
 
     Args:
         tolerance: n_t of Fournier (2013): boundaries less than this many sentences apart are near misses.

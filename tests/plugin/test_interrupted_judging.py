@@ -202,5 +202,6 @@ def test_ctrl_c_ends_a_bulk_suite_with_what_it_had(suite: "Judged") -> None:
     said = _interrupted(suite, signal.SIGINT, workers=0)
     assert "KeyboardInterrupt" in said
     assert len(suite.kept()) >= ANSWERED
-    assert "judge: " in said
+    # The first case may wait for a later call than those that were answered: then nothing is finished, but all is paid.
+    assert re.search(r"^(judge|calls before the run ended): ", said, re.MULTILINE), said
     assert "not evaluated" in said

@@ -317,8 +317,10 @@ def test_cases_are_seen_by_system_taken_along_and_named_with_their_system(
     saved = {"behavior": "allow", "downloadPath": str(tmp_path)}
     browser.driver.execute_cdp_cmd("Page.setDownloadBehavior", saved)
     browser.find("[name=csv]").click()
-    WebDriverWait(browser.driver, PATIENCE, 0.02).until(lambda _: (tmp_path / "cases.csv").exists())
-    rows = (tmp_path / "cases.csv").read_text(encoding="utf-8").splitlines()
+    # While it downloads, the browser keeps its name with an empty file.
+    table = tmp_path / "cases.csv"
+    WebDriverWait(browser.driver, PATIENCE, 0.02).until(lambda _: table.exists() and table.stat().st_size)
+    rows = table.read_text(encoding="utf-8").splitlines()
     assert rows[0] == "case,suite,system,outcome,f1,label.topic,reason,input,expected,prediction"
     assert rows[1] == 'c1,s,small,failed,0,billing,"f1 0.0000, limit >= 0.5",Question 0?,,"\'=No, <b>"'
     assert len(rows) == 11
