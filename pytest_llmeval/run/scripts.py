@@ -28,6 +28,7 @@ from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
+from pytest_llmeval.run.score import loaded_data_settled
 from pytest_llmeval.run.stages import RunScope, RunTerms, collect, judges_of
 from pytest_llmeval.scoring.resample import draw_ahead
 from pytest_llmeval.scoring.table import summarize
@@ -154,6 +155,16 @@ class ScriptRun:
         Raises:
             LlmevalError: The suite cannot be judged, or a file of predictions cannot be used.
         """
+        with loaded_data_settled() as settle:
+            return await self._executed(target, own_judge, progress, settle)
+
+    async def _executed(
+        self,
+        target: Callable[..., Any] | None,
+        own_judge: "Judgeable | None",
+        progress: bool | None,
+        settle: Callable[[], None],
+    ) -> SuiteResult:
         suite = self.whole.for_variant(self.system)
         root = project_root(suite.path)
         key = SuiteKey(str(suite.path), display_path(suite.path, root), variant=suite.system)
@@ -184,6 +195,7 @@ class ScriptRun:
                 all_answers=True,
             )
             run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
+            settle()
             try:
                 judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
                 if runner.records:

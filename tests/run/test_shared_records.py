@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+import pytest_llmeval as ev
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator, score
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.run import records
@@ -84,12 +85,24 @@ def test_blocks_and_sharing_change_no_result(monkeypatch: pytest.MonkeyPatch, bl
     assert parts.cases == whole.cases
 
 
-def test_records_are_settled_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def collections(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what the garbage collector is asked for from now on."""
     calls: list[str] = []
     collector = SimpleNamespace(
         get_freeze_count=lambda: 0, freeze=lambda: calls.append("freeze"), unfreeze=lambda: calls.append("unfreeze")
     )
     monkeypatch.setattr(scoring, "gc", collector)
+    return calls
+
+
+def test_records_are_settled_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = collections(monkeypatch)
     monkeypatch.setattr(scoring, "_BLOCK", 3)
     score(get_evaluator("classification"), CASES)
     assert calls == ["freeze"] * 4 + ["unfreeze"]  # what was there, and three blocks of seven cases
+
+
+def test_a_run_in_a_script_settles_what_it_loaded_and_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = collections(monkeypatch)
+    ev.suite("letters", cases=[{"id": "a", "expected": "a"}], evaluators=["text"]).run(lambda _: "a", progress=False)
+    assert calls == ["freeze", "freeze", "unfreeze"]
