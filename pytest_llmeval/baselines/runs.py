@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
-    from pytest_llmeval.reports.form import BucketReport, StopReport
-    from pytest_llmeval.reports.tables import FilledTable
+    from pytest_llmeval.reports.form import StopReport
 
 
 SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
@@ -337,8 +336,6 @@ class JudgedSuite:
         snapshot: The comparison with its approved scores.
         gates: The verdicts on its gates.
         watch: Its part in gates that weigh many runs; ``None`` if there is none.
-        tables: Tables that its evaluators declare, filled in.
-        buckets: Cases that went wrong, by kind of error.
         uncalibrated: Metrics with limits whose judge no labels of people confirm.
     """
 
@@ -348,8 +345,6 @@ class JudgedSuite:
     snapshot: SnapshotJudgement = SnapshotJudgement()
     gates: "Sequence[GateResult]" = ()
     watch: RunWatch | None = None
-    tables: "Sequence[FilledTable]" = ()
-    buckets: "Sequence[tuple[BucketReport, bool]]" = ()
     uncalibrated: Sequence[str] = ()
 
     @property

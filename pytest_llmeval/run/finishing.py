@@ -27,6 +27,8 @@ from pytest_llmeval.reports.making import (
     affected_report,
     answer_fields,
     case_reports,
+    fill_buckets,
+    fill_tables,
     join_tables,
     suite_report,
     worst_cases,
@@ -120,8 +122,8 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         description=suite.description,
         usage=usage_report(records, cascades),
         snapshot=judged.snapshot.verdicts,
-        tables=judged.tables,
-        buckets=judged.buckets,
+        tables=fill_tables(suite.metrics, result),
+        buckets=fill_buckets(suite.metrics, result.cases),
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),
@@ -208,7 +210,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
         abstained=suite.abstained,
     )
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
-    joined = join_tables({name: each.tables for name, each in ran.items()})
+    joined = join_tables({name: fill_tables(each.suite.metrics, each.result) for name, each in ran.items()})
     compared_by = suite.compared_by or table.metrics[:1]
     return systems_report(name, first.key.display_path, table, compared_by, joined, list(_strengths(suite, results)))
 

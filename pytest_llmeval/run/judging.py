@@ -22,7 +22,6 @@ from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
-from pytest_llmeval.reports.making import fill_buckets, fill_tables
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, RunTerms, SuiteVerdict
@@ -255,8 +254,6 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
         measured,
         _incomplete(measured, scope, is_part=terms.is_kept and left_to_others(scope.run, terms, scope.keeper.mode) > 0),
         off,
-        tables=fill_tables(suite.metrics, measured.result),
-        buckets=fill_buckets(suite.metrics, measured.result.cases),
     )
     if collected.stop is not None:  # scores of some cases are no scores of the suite
         return replace(judged, gates=collected.stop.gates), []
