@@ -302,6 +302,22 @@ def test_the_cause_and_the_systems_come_first_and_old_failures_are_apart(browser
     assert browser.texts("details.still > summary") == ["1 case failed before as well"] * 2
 
 
+def test_a_narrow_table_of_systems_has_the_ends_of_ids(browser: Browser, systems_page: Path) -> None:
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.open(systems_page, "view=cases&rows=systems&outcome=failed")
+        browser.until("document.querySelector('.matrixed .rows .id')")
+        fits = """
+            const cell = document.querySelector('.matrixed .rows .id');
+            cell.querySelector('bdi').textContent = 'shipping-question-001';
+            return cell.scrollWidth <= cell.clientWidth && cell.scrollHeight <= cell.clientHeight;
+        """
+        assert browser.run(fits)
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_cases_are_seen_by_system_taken_along_and_named_with_their_system(
     browser: Browser, systems_page: Path, tmp_path: Path
 ) -> None:
