@@ -39,7 +39,6 @@ _SHIPPED = {
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
     "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "recorded": "pytest_llmeval.evaluators.functions:RecordedScores",
-    "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
     "tools": "pytest_llmeval.evaluators.tools.evaluator:Tools",

@@ -7,7 +7,7 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.evaluators.measures.spans import overlap_ratio
+from pytest_llmeval.tasks.narrative.alignment import overlap_ratio
 from pytest_llmeval.tasks.narrative.composite import COMPONENTS, Narrative
 from pytest_llmeval.tasks.narrative.document import (
     calculate_precision_recall_f1,

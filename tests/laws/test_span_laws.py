@@ -9,19 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Totals
-from pytest_llmeval.evaluators.measures.spans import (
+from pytest_llmeval.tasks.narrative.alignment import overlap_ratio, pair_spans
+from pytest_llmeval.tasks.narrative.document import Span
+from pytest_llmeval.tasks.narrative.segmentation import (
     BoundaryMatch,
-    Span,
-    assign_spans,
+    Segmentation,
     end_mark_spans,
     match_boundaries,
-    overlap_ratio,
-    pair_spans,
     pk,
     sentence_index,
     window_diff,
 )
-from pytest_llmeval.evaluators.segmentation import Segmentation
+from pytest_llmeval.tasks.narrative.text_span import assign_spans
 
 boundaries = st.lists(st.integers(-2, 25), max_size=14)
 few = st.sets(st.integers(0, 12), max_size=6)

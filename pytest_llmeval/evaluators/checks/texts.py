@@ -20,7 +20,7 @@ from pytest_llmeval.evaluators.checks.contract import (
     composed,
     quoted,
 )
-from pytest_llmeval.evaluators.measures.spans import split_sentences
+from pytest_llmeval.evaluators.measures.pieces import split_sentences
 from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
 
 if TYPE_CHECKING:

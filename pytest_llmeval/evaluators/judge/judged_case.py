@@ -16,7 +16,7 @@ from pytest_llmeval.data.formats.base import ABSENT, json_text, pick
 from pytest_llmeval.data.formats.human_labels import HumanLabel, read_labels
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.spans import listed as listed_sources
+from pytest_llmeval.evaluators.measures.pieces import listed as listed_sources
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.panel import juror_lines
 from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields

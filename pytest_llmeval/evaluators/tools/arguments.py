@@ -15,7 +15,7 @@ from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.evaluators.answers import describe_found, schema_errors, schema_validator
 from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record
 from pytest_llmeval.evaluators.fields.nodes import FieldsOutcome, FieldValue, Record, assign, compare
-from pytest_llmeval.evaluators.measures.spans import first_pairs
+from pytest_llmeval.evaluators.measures.pieces import first_pairs
 from pytest_llmeval.evaluators.tools.calls import ToolCall
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.evaluators.measures.spans import best_pairs
+from pytest_llmeval.evaluators.measures.pieces import best_pairs
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray

@@ -1,7 +1,8 @@
 """Story annotations in JSON v3: characters, relationships, sentiments, action layer, text spans.
 
 From document to metric: `document` reads, `alignment` pairs characters, events and relationships (`names` says which
-names are one), each component counts, `composite` puts them together, `report` writes.
+names are one), each component counts, `composite` puts them together, `report` writes. `segmentation`
+needs no document.
 """
 
 __all__ = ("register",)
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluator of annotations, those of its components, the source of JSON v3, and the mutators."""
+    """Add the evaluators of annotations, their components and segments, the source of JSON v3, and the mutators."""
     registry.register(f"{__name__}.composite:Narrative", name="narrative")
     registry.register(f"{__name__}.components:ActionLayer", name="narrative.action_layer")
     registry.register(f"{__name__}.components:Characters", name="narrative.characters")
     registry.register(f"{__name__}.components:Relationships", name="narrative.relationships")
+    registry.register(f"{__name__}.segmentation:Segmentation", name="segmentation")
     registry.register(f"{__name__}.text_span:Sentiment", name="narrative.sentiment")
     registry.register(f"{__name__}.text_span:TextSpan", name="narrative.text_span")
     registry.register_source(f"{__name__}.source:JsonV3Source", name="json_v3")

@@ -7,13 +7,14 @@ from itertools import chain, product
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.evaluators.measures.spans import best_pairs, first_pairs, pair_spans
+from pytest_llmeval.evaluators.measures.pieces import best_pairs, first_pairs
 from pytest_llmeval.tasks.narrative.document import (
     Character,
     Event,
     Relationship,
     Resolver,
     Scalar,
+    Span,
     Story,
     name_key,
     nearest,
@@ -295,6 +296,37 @@ def _by_either(name: str) -> list[Callable[[list[Event], list[Event]], Pairs]]:
 
 def _has(event: Event, name: str) -> bool:
     return getattr(event, name) is not None
+
+
+def overlap_ratio(a: Span, b: Span) -> float:
+    """Return the length of the intersection of two spans over that of their union (Jaccard 1912).
+
+    Returns:
+        In [0, 1]; 1.0 for equal spans. A span that covers no character (empty or reversed) overlaps no other.
+    """
+    if a == b:
+        return 1.0
+    shared = min(a[1], b[1]) - max(a[0], b[0])
+    if shared <= 0:
+        return 0.0
+    return shared / (a[1] - a[0] + b[1] - b[0] - shared)
+
+
+def pair_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[tuple[int, int, float]]:
+    """Pair spans one-to-one so that the sum of their overlaps is as large as possible.
+
+    Returns:
+        ``(index in gold, index in predicted, overlap)`` of the pairs that overlap, by index in gold.
+    """
+    if not gold or not predicted:
+        return []
+    import numpy as np
+    from scipy.optimize import linear_sum_assignment
+
+    overlaps = np.array([[overlap_ratio(right, answered) for answered in predicted] for right in gold])
+    rows, columns = linear_sum_assignment(overlaps, maximize=True)
+    pairs = zip(rows.tolist(), columns.tolist(), overlaps[rows, columns].tolist(), strict=True)
+    return [pair for pair in pairs if pair[2] > 0]
 
 
 def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:

@@ -10,7 +10,9 @@ from typing import Any, TypeAlias
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.overlap import harmonic_mean
-from pytest_llmeval.evaluators.measures.spans import Span
+
+Span: TypeAlias = tuple[int, int]
+"""A half-open interval ``[start, end)`` of characters; nothing is assumed of the order of its ends."""
 
 
 def handle_missing_ground_truth(prediction_value: Any, ground_truth_value: Any, field_name: str) -> dict[str, Any]:

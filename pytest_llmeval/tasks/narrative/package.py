@@ -41,8 +41,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.spans import end_mark_spans, overlap_ratio, sentence_index
-from pytest_llmeval.evaluators.segmentation import Segmentation
+from pytest_llmeval.tasks.narrative.alignment import overlap_ratio
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, parsed_prediction
 from pytest_llmeval.tasks.narrative.components import ActionLayer, Characters, Relationships
 from pytest_llmeval.tasks.narrative.composite import Narrative
@@ -53,6 +52,7 @@ from pytest_llmeval.tasks.narrative.document import (
     name_key,
 )
 from pytest_llmeval.tasks.narrative.labels import read_actions, read_relationships, read_sentiments
+from pytest_llmeval.tasks.narrative.segmentation import Segmentation, end_mark_spans, sentence_index
 from pytest_llmeval.tasks.narrative.source import annotation_problems
 from pytest_llmeval.tasks.narrative.text_span import Sentiment, TextSpan
 

@@ -9,18 +9,14 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.spans import (
-    Span,
-    assign_spans,
-    end_mark_spans,
-    match_boundaries,
-    pk,
-    sentence_index,
-    span_faults,
-    window_diff,
+from pytest_llmeval.tasks.narrative.alignment import (
+    ALIGN,
+    Alignment,
+    NameMatch,
+    Pairing,
+    RelationshipPair,
+    pair_spans,
 )
-from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_boundaries, summarize_boundaries
-from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import (
     NarrativeEvaluator,
     gap_counts,
@@ -29,8 +25,18 @@ from pytest_llmeval.tasks.narrative.base import (
     sentiment_lines,
     span_lines,
 )
-from pytest_llmeval.tasks.narrative.document import Event, Relationship
+from pytest_llmeval.tasks.narrative.document import Event, Relationship, Span
 from pytest_llmeval.tasks.narrative.labels import describe_drift, drifted_spans, narrative_taxonomy
+from pytest_llmeval.tasks.narrative.segmentation import (
+    boundary_counts,
+    describe_boundaries,
+    end_mark_spans,
+    match_boundaries,
+    pk,
+    sentence_index,
+    summarize_boundaries,
+    window_diff,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -147,6 +153,51 @@ def _judged(stories: Alignment) -> tuple[list[Event], list[str]]:
     unjudged = {id(partner): event for event, partner in stories.events if partner and partner.span and not event.span}
     judged = [event for event in stories.predicted.events if event.span and id(event) not in unjudged]
     return judged, [event.label for event in unjudged.values()]
+
+
+def assign_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[float]:
+    """Return for each gold span its overlap with the predicted span that `pair_spans` gives it.
+
+    Returns:
+        One number in [0, 1] for each gold span, in order; 0.0 where none is assigned.
+    """
+    overlaps = [0.0] * len(gold)
+    for row, _, overlap in pair_spans(gold, predicted):
+        overlaps[row] = overlap
+    return overlaps
+
+
+def span_faults(spans: Sequence[Span], length: int) -> dict[str, list[int]]:
+    """Say which spans are not a proper, separate part of a text.
+
+    Args:
+        spans: Spans in any order.
+        length: Of the text in characters.
+
+    Returns:
+        Indices into `spans` by kind; kinds without a span are left out. ``outside``: an end lies before or after
+        the text; ``empty``: both ends are the same; ``reversed``: the end comes before the start;
+        ``overlapping``: it begins before an earlier one has ended.
+    """
+    faults: dict[str, list[int]] = {
+        "outside": [
+            index for index, (start, end) in enumerate(spans) if min(start, end) < 0 or max(start, end) > length
+        ],
+        "empty": [index for index, (start, end) in enumerate(spans) if start == end],
+        "reversed": [index for index, (start, end) in enumerate(spans) if start > end],
+        "overlapping": _overlapping(spans),
+    }
+    return {kind: indices for kind, indices in faults.items() if indices}
+
+
+def _overlapping(spans: Sequence[Span]) -> list[int]:
+    indices: list[int] = []
+    reached: int | None = None
+    for start, end, index in sorted((start, end, index) for index, (start, end) in enumerate(spans) if start < end):
+        if reached is not None and start < reached:
+            indices.append(index)
+        reached = end if reached is None else max(reached, end)
+    return sorted(indices)
 
 
 def _spans(events: Sequence[Event]) -> list[Span]:

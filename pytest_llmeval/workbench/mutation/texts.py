@@ -17,7 +17,7 @@ from pytest_llmeval.evaluators.answer_forms import (
     question_text,
     references,
 )
-from pytest_llmeval.evaluators.measures.spans import split_sentences
+from pytest_llmeval.evaluators.measures.pieces import split_sentences
 
 _SHORT_TEXT: Final = 6
 """Words, or Chinese characters, from which on half an answer is clearly broken off."""

@@ -18,8 +18,7 @@ from pytest_llmeval.data.files.documents import Document, read_document
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.validation import check
 from pytest_llmeval.data.labels import LabelSet, taxonomy_path
-from pytest_llmeval.evaluators.measures.spans import Span
-from pytest_llmeval.tasks.narrative.document import Event, Relationship, Story, listed, name_key
+from pytest_llmeval.tasks.narrative.document import Event, Relationship, Span, Story, listed, name_key
 from pytest_llmeval.tasks.narrative.labels.tables import (
     Actions,
     LabelRow,
