@@ -24,9 +24,9 @@ from pytest_llmeval.data.formats.human_labels import SCALES, HumanLabel, label_l
 from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 from pytest_llmeval.reports.html.page import rendered_page
-from pytest_llmeval.services.loopback import RefusedError
 from pytest_llmeval.services.secrets import masked, secret_values
 from pytest_llmeval.workbench.reviews.items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
+from pytest_llmeval.workbench.reviews.loopback import RefusedError
 from pytest_llmeval.workbench.reviews.modes import (
     MODES_FILE,
     Draw,
@@ -360,7 +360,7 @@ def _write(review: Review, options: Namespace, run: str) -> CommandResult:
 
 
 def _serve(review: Review, options: Namespace, run: str) -> int:
-    from pytest_llmeval.services.loopback import LoopbackServer
+    from pytest_llmeval.workbench.reviews.loopback import LoopbackServer
 
     path: Path = options.output or Path(_LABELS)
     label_file = LabelFile(review, path) if options.modes is None else NoteFile(review, path, options.modes, run)
