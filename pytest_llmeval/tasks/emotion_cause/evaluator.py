@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.errors import EvaluatorError
@@ -396,9 +396,11 @@ _EMOTIONS: Final = EMOTIONS[1:]
 """The scored emotions: all but neutral."""
 
 
-def _of_pairs(
-    change: Callable[[list[Pair], list[Pair], Sequence[Pair], Neighbours], list[Pair] | None],
-) -> AnswerChange:
+_PairChange: TypeAlias = Callable[[list[Pair], list[Pair], Sequence[Pair], Neighbours], list[Pair] | None]
+"""From the predicted pairs, the right ones among them and the gold ones to other predicted pairs, if any will do."""
+
+
+def _of_pairs(change: _PairChange) -> AnswerChange:
     """Return a change of the pairs of a prediction, which is then a list of pairs in the official spelling."""
 
     def changed(case: Case, near: Neighbours) -> Any:
@@ -426,17 +428,20 @@ def _meet(pair: Pair, other: Pair) -> bool:
     return pair == other
 
 
-def _exchanged(
-    pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours, others: Callable[[Pair], list[Pair]]
-) -> list[Pair] | None:
-    """Put a wrong pair in the place of a right one."""
-    known = {*gold, *pairs}
-    choices = [(each, free) for each in right if (free := [other for other in others(each) if other not in known])]
-    if not choices:
-        return None
-    chosen, free = near.rng.choice(choices)
-    other = near.rng.choice(free)
-    return [other if each == chosen else each for each in pairs]
+def _exchanged(others: Callable[[Pair, list[Pair], Sequence[Pair]], list[Pair]]) -> _PairChange:
+    """Put a wrong pair in the place of a right one: one of the others, of a pair among the predicted and gold ones."""
+
+    def change(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+        known = {*gold, *pairs}
+        free = {each: [other for other in others(each, pairs, gold) if other not in known] for each in right}
+        choices = [(each, unknown) for each, unknown in free.items() if unknown]
+        if not choices:
+            return None
+        chosen, unknown = near.rng.choice(choices)
+        other = near.rng.choice(unknown)
+        return [other if each == chosen else each for each in pairs]
+
+    return change
 
 
 def _dropped(pairs: list[Pair], right: list[Pair], _gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
@@ -457,45 +462,28 @@ def _added(pairs: list[Pair], _right: list[Pair], gold: Sequence[Pair], near: Ne
     return [*pairs, template._replace(emotion=near.rng.choice(free))] if free else None
 
 
-def _emotion(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
-    return _exchanged(
-        pairs,
-        right,
-        gold,
-        near,
-        lambda pair: [pair._replace(emotion=each) for each in _EMOTIONS if each != pair.emotion],
-    )
+def _other_emotions(pair: Pair, _pairs: list[Pair], _gold: Sequence[Pair]) -> list[Pair]:
+    return [pair._replace(emotion=each) for each in _EMOTIONS if each != pair.emotion]
 
 
-def _cause(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+def _other_causes(pair: Pair, pairs: list[Pair], gold: Sequence[Pair]) -> list[Pair]:
     """Move a cause to an utterance that causes nothing of this emotion."""
-
-    def others(pair: Pair) -> list[Pair]:
-        causes = {
-            each.cause_utterance
-            for each in (*gold, *pairs)
-            if (each.emotion_utterance, each.emotion) == (pair.emotion_utterance, pair.emotion)
-        }
-        numbers = (pair.cause_utterance - 1, pair.cause_utterance + 1)
-        return [pair._replace(cause_utterance=each) for each in numbers if each > 0 and each not in causes]
-
-    return _exchanged(pairs, right, gold, near, others)
+    causes = {
+        each.cause_utterance
+        for each in (*gold, *pairs)
+        if (each.emotion_utterance, each.emotion) == (pair.emotion_utterance, pair.emotion)
+    }
+    numbers = (pair.cause_utterance - 1, pair.cause_utterance + 1)
+    return [pair._replace(cause_utterance=each) for each in numbers if each > 0 and each not in causes]
 
 
-def _span(pairs: list[Pair], right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
+def _other_spans(pair: Pair, _pairs: list[Pair], gold: Sequence[Pair]) -> list[Pair]:
     """Move a span behind all that is right in its utterance, so that it shares no word with it."""
-    ends: dict[int, int] = {}
-    for each in gold:
-        if isinstance(each, SpanPair):
-            ends[each.cause_utterance] = max(each.end, ends.get(each.cause_utterance, 0))
-
-    def others(pair: Pair) -> list[Pair]:
-        if not isinstance(pair, SpanPair) or pair.start >= pair.end:
-            return []
-        start = ends[pair.cause_utterance]
-        return [pair._replace(start=start, end=start + pair.end - pair.start)]
-
-    return _exchanged(pairs, right, gold, near, others)
+    if not isinstance(pair, SpanPair) or pair.start >= pair.end:
+        return []
+    spans = (each for each in gold if isinstance(each, SpanPair) and each.cause_utterance == pair.cause_utterance)
+    start = max((each.end for each in spans), default=0)
+    return [pair._replace(start=start, end=start + pair.end - pair.start)]
 
 
 def _mutator(name: str, why: str, advice: str, change: Any) -> Mutator:
@@ -507,8 +495,15 @@ MUTATORS: Final = (
     _mutator(
         "pair_added", "a pair names an emotion that the utterance does not have", "a gate on precision or F1", _added
     ),
-    _mutator("emotion_changed", "a pair has another emotion", "a gate on F1, or on each emotion", _emotion),
-    _mutator("cause_moved", "a pair names an utterance that is no cause", "a gate on F1", _cause),
-    _mutator("span_moved", "a pair names words that are no cause", "a gate on strict or proportional F1", _span),
+    _mutator(
+        "emotion_changed", "a pair has another emotion", "a gate on F1, or on each emotion", _exchanged(_other_emotions)
+    ),
+    _mutator("cause_moved", "a pair names an utterance that is no cause", "a gate on F1", _exchanged(_other_causes)),
+    _mutator(
+        "span_moved",
+        "a pair names words that are no cause",
+        "a gate on strict or proportional F1",
+        _exchanged(_other_spans),
+    ),
 )
 """Mutators of emotion-cause pairs."""

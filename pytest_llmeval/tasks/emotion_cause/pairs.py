@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from string import punctuation
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pytest_llmeval.core.wording import excerpt, suggest
 from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
@@ -259,6 +259,8 @@ def quoted(value: Any) -> str:
     return excerpt(text, _LONGEST)
 
 
+_Items = TypeVar("_Items", str, list[str])
+
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Thai, Lao, Burmese, Khmer, Kana and Han: their words have no spaces between them."""
 
@@ -293,16 +295,13 @@ def clean_span(text: str) -> str:
         >>> clean_span("What ? !")
         'What'
     """
-    start, end = 0, len(text)
-    while start < end and _is_outer(text[start]):
-        start += 1
-    while start < end and _is_outer(text[end - 1]):
-        end -= 1
-    return text[start:end]
+    return _trimmed(text, lambda character: character in punctuation or character.isspace())
 
 
-def _is_outer(character: str) -> bool:
-    return character in punctuation or character.isspace()
+def _trimmed(items: _Items, is_outer: Callable[[str], bool]) -> _Items:
+    """Return characters or tokens without the outer ones around them."""
+    inner = [place for place, each in enumerate(items) if not is_outer(each)]
+    return items[inner[0] : inner[-1] + 1] if inner else items[:0]
 
 
 def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
@@ -321,11 +320,7 @@ def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
     """
     utterance = tokens(utterance_text)
     if _is_unspaced(utterance_text):
-        span = _TOKEN.findall(span_text)
-        while span and not span[0].isalnum():
-            del span[0]
-        while span and not span[-1].isalnum():
-            del span[-1]
+        span = _trimmed(_TOKEN.findall(span_text), lambda token: not token.isalnum())
     else:
         span = clean_span(span_text).split()
     size = len(span)

@@ -363,7 +363,7 @@ class NarrativeEvaluator(Evaluator):
         Raises:
             EvaluatorError: The ground truth is not a JSON v3 document. Malformed values inside it count as absent.
         """
-        stories, changes = self._prepared(self._read(case))
+        stories, changes = self._prepared(self.aligned(case))
         observation = self.observe(stories)
         details = {**observation.details, **changes}
         if stories.gold.faults:
@@ -380,19 +380,16 @@ class NarrativeEvaluator(Evaluator):
         metric = self.describe()[0].name
         return [ErrorBucket(name, metric, details=details) for name, details in STORY_BUCKETS.items()]
 
-    def _read(self, case: Case) -> Alignment:
-        right = read_gold(case)
-        predicted = parse_document(case.prediction)
-        story = Story(faults=(_wrong(case.prediction),)) if predicted is None else _read_prediction(predicted)
-        return Alignment(right, story, _given_text(case) or right.text or story.text, self._matching)
-
     def aligned(self, case: Case) -> Alignment:
         """Return the aligned annotations of a case, before labels are normalized.
 
         Raises:
             EvaluatorError: The ground truth is not a JSON v3 document.
         """
-        return self._read(case)
+        right = read_gold(case)
+        predicted = parse_document(case.prediction)
+        story = Story(faults=(_wrong(case.prediction),)) if predicted is None else _read_prediction(predicted)
+        return Alignment(right, story, _given_text(case) or right.text or story.text, self._matching)
 
     @cached_property
     def _taxonomy(self) -> NarrativeTaxonomy:

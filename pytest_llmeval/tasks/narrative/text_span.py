@@ -95,7 +95,7 @@ class TextSpan(NarrativeEvaluator):
         Raises:
             ValueError: There is no text: neither given nor in a document.
         """
-        if not self._read(self.pair(prediction, ground_truth, text)).text:
+        if not self.aligned(self.pair(prediction, ground_truth, text)).text:
             raise ValueError(_NO_TEXT)
         return super().evaluate(prediction, ground_truth, text)
 
@@ -103,9 +103,10 @@ class TextSpan(NarrativeEvaluator):
         """Yield the malformed values of the ground truth."""
         return super().check(replace(case, expected=_document(case.expected)))
 
-    def _read(self, case: Case) -> Alignment:
+    def aligned(self, case: Case) -> Alignment:
+        """Return the aligned annotations of a case; see `NarrativeEvaluator.aligned`."""
         expected, prediction = _document(case.expected), _document(case.prediction)
-        return super()._read(replace(case, expected=expected, prediction=prediction))
+        return super().aligned(replace(case, expected=expected, prediction=prediction))
 
     def observe(self, stories: Alignment) -> Observation:
         """Count the boundaries and overlaps of two stories; undefined without a text."""

@@ -88,13 +88,17 @@ class NarrativeTaxonomy:
         name = _text(value)
         if field == "type":
             return self.categories.member_fault(field, name, _text(category))
-        labels = {
+        return self.action_labels[field].fault(field, name)
+
+    @property
+    def action_labels(self) -> Mapping[str, LabelSet]:
+        """Labels by the field of an action; those of a type depend on its category."""
+        return {
             "category": self.categories,
             "context": self.contexts,
             "status": self.statuses,
             "function": self.functions,
         }
-        return labels[field].fault(field, name)
 
     def polarity(self, label: object) -> str | None:
         """Return ``positive``, ``neutral`` or ``negative`` for a sentiment in any letter case, else ``None``."""
@@ -302,14 +306,7 @@ def _relationship(
 
 def _of_action(taxonomy: NarrativeTaxonomy, field: str, category: str) -> LabelSet:
     """Return the labels of a field; fields are folded in the order of the layer, so the category is a label by now."""
-    if field == "type":
-        return _below(taxonomy.categories, category)
-    return {
-        "category": taxonomy.categories,
-        "context": taxonomy.contexts,
-        "status": taxonomy.statuses,
-        "function": taxonomy.functions,
-    }[field]
+    return _below(taxonomy.categories, category) if field == "type" else taxonomy.action_labels[field]
 
 
 def _below(labels: LabelSet, parent: str) -> LabelSet:
