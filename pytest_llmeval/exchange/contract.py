@@ -3,8 +3,10 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -12,7 +14,7 @@ from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.formats.base import id_fault
-from pytest_llmeval.exchange.templates import Direction, VerdictDifference
+from pytest_llmeval.exchange.templates import Direction, TemplateError, VerdictDifference
 
 ColumnPart: TypeAlias = Literal[
     "answer",
@@ -149,6 +151,24 @@ class SourceLedger:
         """Note a construct that is not imported."""
         self.note(path, kind, Fate.NOT_IMPORTED, text, stub)
 
+    @contextmanager
+    def losing(self, path: SourcePath, kind: str, advice: str = "") -> Iterator[None]:
+        """Note a construct as not imported if it is left out, cannot be read, or needs more of a template than names.
+
+        Args:
+            path: Its place.
+            kind: What it is.
+            advice: What to do about a template, after a semicolon.
+        """
+        try:
+            yield
+        except LeftOutError as error:
+            self.lost(path, kind, str(error), error.stub)
+        except SuiteError as error:
+            self.lost(path, kind, str(error.faults[0]))
+        except TemplateError as error:
+            self.lost(path, kind, f"it needs {error}, which is never executed{advice}")
+
     def note_keys(
         self, keys: Iterable[str], path: SourcePath, kind: str, known: Mapping[str, tuple[Fate, str]], otherwise: str
     ) -> None:
@@ -278,6 +298,12 @@ def each_of(value: Any, path: SourcePath) -> Iterator[tuple[Any, SourcePath]]:
         yield from ((each, (*path, number)) for number, each in enumerate(value))
     else:
         yield value, path
+
+
+def numbered(name: str, ending: str) -> Iterator[str]:
+    """Yield a name, and then the same with the numbers from 2 on in an ending, such as ``-{}``."""
+    yield name
+    yield from (name + ending.format(number) for number in count(2))
 
 
 class FileValue(NamedTuple):
@@ -482,9 +508,7 @@ class ImportOptions:
     def suite_name(self, title: str) -> str:
         """Return a name for a suite that no other suite of this import has."""
         stem = re.sub(r"[^\w.-]+", "-", title).strip("-._")[:_LONGEST_NAME] or "imported"
-        name, number = stem, 2
-        while name in self.names:
-            name, number = f"{stem}-{number}", number + 1
+        name = next(each for each in numbered(stem, "-{}") if each not in self.names)
         self.names.add(name)
         return name
 
@@ -500,8 +524,6 @@ class CaseIds:
         text = " ".join(str(value).split()) if isinstance(value, str | int) and not isinstance(value, bool) else ""
         text = "" if text.startswith("gate[") else text.replace("::", ": ")[:_LONGEST_ID].strip()
         base = text if text and id_fault(text) is None else str(len(self._used) + 1)
-        name, number = base, 2
-        while name in self._used:
-            name, number = f"{base} ({number})", number + 1
+        name = next(each for each in numbered(base, " ({})") if each not in self._used)
         self._used.add(name)
         return name

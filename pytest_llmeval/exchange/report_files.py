@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_llmeval.cli.console import CommandResult, say
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, SuiteError, format_error
@@ -18,10 +18,6 @@ from pytest_llmeval.data.files.writing import csv_lines, write_bytes, write_text
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.json import write_data
 from pytest_llmeval.services.secrets import Redactor
-
-if TYPE_CHECKING:
-    from pytest_llmeval.reports.form import RunReport, SuiteReport
-
 
 SCHEMA: Final = "0.3.0"
 

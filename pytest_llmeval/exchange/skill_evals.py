@@ -332,14 +332,12 @@ class _CaseReader:
         if self.ablated is not None and data.get("arm", "both") != "both":
             ledger.lost(path, kind, f"it counts in one arm ({data['arm']}), and checks count in both")
             return None
-        try:
+        with ledger.losing(path, kind):
             check, note = _graded(kind, data, folder)
-        except LeftOutError as error:
-            ledger.lost(path, kind, str(error))
-            return None
-        self._judged = self._judged or "judge" in check
-        ledger.near(path, kind, f"check {next(iter(check))}; {note or _DOCUMENTED}")
-        return check
+            self._judged = self._judged or "judge" in check
+            ledger.near(path, kind, f"check {next(iter(check))}; {note or _DOCUMENTED}")
+            return check
+        return None
 
     def finish(self) -> None:
         """Write what all cases share into the suite."""

@@ -256,22 +256,15 @@ def _number_text(value: float) -> str:
         >>> _number_text(1e21), _number_text(1e-07), _number_text(5.0)
         ('1e+21', '1e-7', '5')
     """
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
-    text = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + int(exponent)  # the place of the decimal point, counted from the first digit
-    if text == "0":
+    if not value:
         return "0"
-    if _SMALLEST_POINT < point <= _LARGEST_POINT:
-        whole = text[: max(point, 0)].ljust(point, "0") or "0"
-        part = "0" * -point + text[max(point, 0) :]
-        number = f"{whole}.{part}" if part and text[max(point, 0) :] else whole
-    else:
-        number = f"{text[0]}{'.' if text[1:] else ''}{text[1:]}e{point - 1:+d}"
-    return f"{'-' if sign else ''}{number}"
+    if not _LEAST_WRITTEN_OUT <= abs(value) < _LEAST_IN_POWERS:
+        return repr(value).replace("e-0", "e-")
+    return f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 
-_SMALLEST_POINT = -6
-_LARGEST_POINT = 21
+_LEAST_WRITTEN_OUT = 1e-6
+_LEAST_IN_POWERS = 1e21
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 _LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 

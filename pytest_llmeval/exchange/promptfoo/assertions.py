@@ -14,7 +14,6 @@ from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo.providers import grader_of
 from pytest_llmeval.exchange.templates import (
     Direction,
-    TemplateError,
     VerdictDifference,
     as_example,
     check_fault,
@@ -123,16 +122,11 @@ class AssertionReader:
         if not kind:
             ledger.lost(path, "assertion", f"found {described(raw)}, expected an assertion with a type")
             return None
-        try:
+        with ledger.losing(path, kind, "; write the check with its final text"):
             outcome = self._outcome(raw, kind, variables, path, ledger, changed)
-        except LeftOutError as error:
-            ledger.lost(path, kind, str(error), error.stub)
-            return None
-        except TemplateError as error:
-            ledger.lost(path, kind, f"it needs {error}, which is never executed; write the check with its final text")
-            return None
-        ledger.note(path, kind, outcome.fate, outcome.text, differences=outcome.differences)
-        return outcome
+            ledger.note(path, kind, outcome.fate, outcome.text, differences=outcome.differences)
+            return outcome
+        return None
 
     def _outcome(
         self,

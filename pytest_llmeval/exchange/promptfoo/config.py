@@ -17,6 +17,7 @@ from pytest_llmeval.exchange.contract import (
     SourcePath,
     as_list,
     as_mapping,
+    numbered,
     read_source,
 )
 from pytest_llmeval.exchange.promptfoo.assertions import AssertionReader
@@ -185,15 +186,13 @@ class _ConfigImport:
         if isinstance(value, Mapping):
             return self.tests.row(value, ("defaultTest",), self.ledger)
         if isinstance(value, str):
-            try:
+            path, kind = ("defaultTest",), f"defaultTest {value}"
+            with self.ledger.losing(path, kind):
                 inner = self.files.data(self.files.path(value))
-            except LeftOutError as error:
-                self.ledger.lost(("defaultTest",), f"defaultTest {value}", str(error))
-                return TestRow()
-            if isinstance(inner.data, Mapping):
-                self.ledger.same(("defaultTest",), f"defaultTest {value}", "its content is read")
-                return self.tests.row(inner.data, (), inner)
-            self.ledger.lost(("defaultTest",), f"defaultTest {value}", "its file holds no mapping")
+                if isinstance(inner.data, Mapping):
+                    self.ledger.same(path, kind, "its content is read")
+                    return self.tests.row(inner.data, (), inner)
+                self.ledger.lost(path, kind, "its file holds no mapping")
         return TestRow()
 
     def _rows(self) -> Iterator[TestRow]:
@@ -364,13 +363,11 @@ class _ConfigImport:
         self, entries: list[dict[str, Any]], outcomes: Sequence[tuple[Outcome, Any]], threshold: Noted, total: int
     ) -> list[dict[str, Any]]:
         """Return the one check that a threshold makes of several."""
-        try:
+        with threshold.ledger.losing(threshold.path, "threshold of a test"):
             entry, text, differences = together(outcomes, threshold.value, total)
-        except LeftOutError as error:
-            threshold.ledger.lost(threshold.path, "threshold of a test", str(error))
-            return entries
-        threshold.ledger.same(threshold.path, "threshold of a test", text, differences)
-        return [entry]
+            threshold.ledger.same(threshold.path, "threshold of a test", text, differences)
+            return [entry]
+        return entries
 
     def _of_set(self, noted: Noted, variables: Mapping[str, Any], changed: str, *, pooled: bool) -> Outcome | None:
         """Return the check that an assert-set becomes; in a test with a threshold, its own threshold does not count."""
@@ -477,19 +474,15 @@ class _ConfigImport:
         inputs = [case["input"] for case in self.suite.cases]
         prompts = self.prompt_reader.prompts
         for service in self.provider_reader.services:
-            kind = f"provider {service.identifier}"
             for number, prompt in enumerate(prompts or [None], 1):
                 if prompt is not None and service.prompts is not None and prompt.label not in service.prompts:
                     continue
                 name = service.label or service.identifier
                 if prompt is not None and prompts[1:]:
                     name += f"/{prompt.label or f'prompt-{number}'}"
-                try:
+                with service.ledger.losing(service.path, f"provider {service.identifier}"):
                     target = service.target(None if prompt is None else prompt.source, inputs)
-                except LeftOutError as error:
-                    service.ledger.lost(service.path, kind, str(error))
-                    continue
-                systems[_system_name(name, {**known, **systems})] = target
+                    systems[_system_name(name, {**known, **systems})] = target
         return systems
 
     def _prompt_files(self, number: int, prompt: ImportedPrompt) -> tuple[str, str]:
@@ -520,7 +513,4 @@ def _system_name(label: str, known: Mapping[str, Any]) -> str:
     """Return a name for a system that no other has."""
     text = " ".join(label.replace("[", "(").replace("]", ")").replace("::", ":").split())[:100].strip()
     text = "".join(each for each in text if each.isprintable()) or "system"
-    name, number = text, 2
-    while name in known or name == "matrix":
-        name, number = f"{text} ({number})", number + 1
-    return name
+    return next(each for each in numbered(text, " ({})") if each not in known and each != "matrix")

@@ -12,7 +12,7 @@ from pytest_llmeval.data.files.documents import parse_csv, read_text
 from pytest_llmeval.data.files.places import FaultLog, matching_files
 from pytest_llmeval.data.files.yaml import load_yaml
 from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, each_of, read_source
-from pytest_llmeval.exchange.templates import TemplateError, names_in, rewritten
+from pytest_llmeval.exchange.templates import names_in, rewritten
 
 CODE_SUFFIXES = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go", ".sh"})
 _DATA_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
@@ -202,22 +202,13 @@ class PromptReader:
 
     def _read(self, text: str, label: str, path: SourcePath, ledger: SourceLedger) -> None:
         """Read one prompt, or the prompts of one file."""
-        kind = "prompt"
-        try:
-            if self._names_file(text):
-                kind = f"prompt {text}"
-                prompts = self._of_files(text, label)
-            else:
-                prompts = [_prompt(_inert(text), label)]
-        except (LeftOutError, TemplateError) as error:
-            why = (
-                f"it needs {error}, which is never executed; {_INSTEAD}" if isinstance(error, TemplateError) else error
-            )
-            ledger.lost(path, kind, str(why))
-            return
-        self.prompts += prompts
-        several = f", {len(prompts)} prompts" if len(prompts) > 1 else ""
-        ledger.same(path, kind, f"prompt files of the systems, with {{{{ input.NAME }}}} for {{{{NAME}}}}{several}")
+        names_file = self._names_file(text)
+        kind = f"prompt {text}" if names_file else "prompt"
+        with ledger.losing(path, kind, f"; {_INSTEAD}"):
+            prompts = self._of_files(text, label) if names_file else [_prompt(_inert(text), label)]
+            self.prompts += prompts
+            several = f", {len(prompts)} prompts" if len(prompts) > 1 else ""
+            ledger.same(path, kind, f"prompt files of the systems, with {{{{ input.NAME }}}} for {{{{NAME}}}}{several}")
 
     def _names_file(self, text: str) -> bool:
         if text.startswith("file://"):

@@ -12,7 +12,7 @@ from pytest_llmeval.data.files.validation import adapter
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath, each_of
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo.services import SCHEMES, ImportedService, read_service
-from pytest_llmeval.exchange.templates import TemplateError, is_template, rewritten
+from pytest_llmeval.exchange.templates import is_template, rewritten
 from pytest_llmeval.judge.spec import JudgeSpec
 
 _SERVERS: Final = {
@@ -291,17 +291,14 @@ class ProviderReader:
                 ledger.lost(place, "provider", "found no name and no mapping")
 
     def _named(self, name: str, path: SourcePath, ledger: SourceLedger) -> None:
-        try:
+        with ledger.losing(path, f"provider {name}"):
             if name.startswith("file://") and name.endswith((".yaml", ".yml", ".json")):
                 inner = self.files.data(self.files.path(name))
                 ledger.same(path, f"provider {name}", "its content is read")
                 self.read(inner.data, (), inner)
-                return
-            settings, differs = model_of(name)
-        except LeftOutError as error:
-            ledger.lost(path, f"provider {name}", str(error))
-            return
-        self._keep(ImportedModel(name, settings, name, path, ledger), differs)
+            else:
+                settings, differs = model_of(name)
+                self._keep(ImportedModel(name, settings, name, path, ledger), differs)
 
     def _described(self, entry: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> None:
         if "id" not in entry and len(entry) == 1:
@@ -351,7 +348,7 @@ class ProviderReader:
     def _option(self, model: ImportedModel, option: str, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
         """Note one option of a model, and set it if it can be."""
         kind = f"option {option}"
-        try:
+        with ledger.losing(path, kind):
             if isinstance(value, str) and value.startswith("file://"):
                 value = self.files.value(value)
             if option in _SYSTEM and isinstance(value, str):
@@ -360,16 +357,11 @@ class ProviderReader:
                 ledger.same(path, kind, "system_prompt")
                 return
             added = _settings_of(option, value)
-        except (LeftOutError, TemplateError) as error:
-            why = f"it needs {error}, which is never executed" if isinstance(error, TemplateError) else str(error)
-            ledger.lost(path, kind, why)
-            return
-        settings = _merged(model.settings, added)
-        if fault := _spec_fault(settings):
-            ledger.lost(path, kind, f"it cannot be set here: {fault}")
-            return
-        model.settings = settings
-        ledger.same(path, kind, ", ".join(added.get("parameters", added)))
+            settings = _merged(model.settings, added)
+            if fault := _spec_fault(settings):
+                raise LeftOutError(f"it cannot be set here: {fault}")
+            model.settings = settings
+            ledger.same(path, kind, ", ".join(added.get("parameters", added)))
 
     def _keep(self, model: ImportedModel, differs: str) -> None:
         if fault := _spec_fault(model.settings):

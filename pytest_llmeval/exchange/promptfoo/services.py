@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, as_mapping
+from pytest_llmeval.exchange.contract import LeftOutError, SourceLedger, SourcePath, as_mapping, numbered
 from pytest_llmeval.exchange.templates import (
     Direction,
     TemplateError,
@@ -278,7 +278,7 @@ class _SentTexts:
             ):
                 return key
         known = {*self._added, *(key for each in self._inputs for key in each)}
-        key = next(each for each in _numbered(name) if each not in known or self._added.get(each) == values)
+        key = next(each for each in numbered(name, "_{}") if each not in known or self._added.get(each) == values)
         self._added[key] = values
         return key
 
@@ -293,14 +293,6 @@ def _as_json(text: str) -> Any:
 
 def _no_json(literal: str) -> None:
     raise ValueError(literal)
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}_{number}"
-        number += 1
 
 
 def _rendered_prompt(prompt: str, values: Mapping[str, Any]) -> str:

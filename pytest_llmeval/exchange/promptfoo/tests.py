@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.contract import (
     LeftOutError,
     SourceLedger,
@@ -170,14 +169,10 @@ class TestReader:
         if scheme not in ("", "file"):
             ledger.lost(path, kind, "it is fetched over the network; save the cases as CSV or JSONL, and import again")
             return
-        try:
-            files = self.files.paths(name)
-            rows = [row for file in files for row in self._of_file(file)]
-        except (LeftOutError, SuiteError) as error:
-            text = str(error.faults[0]) if isinstance(error, SuiteError) else str(error)
-            ledger.lost(path, kind, text)
-            return
-        ledger.same(path, kind, f"{len(rows)} cases of the suite")
+        rows: list[TestRow] = []
+        with ledger.losing(path, kind):
+            rows = [row for file in self.files.paths(name) for row in self._of_file(file)]
+            ledger.same(path, kind, f"{len(rows)} cases of the suite")
         yield from rows
 
     def _of_file(self, path: Path) -> Iterator[TestRow]:
@@ -263,12 +258,10 @@ class TestReader:
         assertions = []
         for each, place in each_of(value, path):
             if isinstance(each, str) and each.startswith("file://"):
-                try:
+                with ledger.losing(place, f"assertions {each}"):
                     inner = self.files.data(self.files.path(each))
                     assertions += self._asserts(inner.data, (), inner)
                     ledger.same(place, f"assertions {each}", "its content is read")
-                except LeftOutError as error:
-                    ledger.lost(place, f"assertions {each}", str(error))
                 continue
             reference = each.get("$ref") if isinstance(each, Mapping) else None
             if isinstance(reference, str) and len(each) == 1:
