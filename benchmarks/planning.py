@@ -16,6 +16,7 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
 from pytest_llmeval.scoring.resample import resampled_totals
+from pytest_llmeval.workbench.migration import measured_on
 from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread, measured_spread
 
 RESAMPLES, CHUNK = 1_000, 50
@@ -290,7 +291,7 @@ def bridged_outcomes(rng: np.random.Generator, compared: int, before: float, now
     both = _pairing(judged[:compared], old[:compared])
     (moved,) = differences(both, both.everything(), ["score"], confidence=0.95).values()
     value, low, high = (0.0 if each is None else each for each in (moved.difference, moved.low, moved.high))
-    shift = Shift(value, low, high).measured_on(old[:compared], judged[:compared])
+    shift = measured_on(Shift(value, low, high), old[:compared], judged[:compared])
     pairing = _pairing(current, old, {"score": shift})
     safe, drop = (
         judge_together([gate.examine(pairing)])[0].outcome

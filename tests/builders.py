@@ -31,7 +31,7 @@ from pytest_llmeval import (
 )
 from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines.files import score_file
-from pytest_llmeval.baselines.history import HISTORY, history_svg
+from pytest_llmeval.baselines.history import HISTORY
 from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.baselines.scores import Approval, ApprovedScore, Cases, SuiteScores, render
 from pytest_llmeval.core.errors import LlmevalError
@@ -54,6 +54,7 @@ from pytest_llmeval.run.shards import Origin, Shard, ShardOptions, SuiteVariant
 from pytest_llmeval.run.stages import Reported, RunTerms
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType
+from pytest_llmeval.workbench.history import history_svg
 
 
 @dataclass(frozen=True)

@@ -152,67 +152,6 @@ def run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-_MAIN: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
-"""Where the main branch is looked for."""
-
-
-def fork_point(folder: Path, base: str | None = None) -> str:
-    """Return the commit that HEAD and another branch have in common.
-
-    Args:
-        folder: Of the repository.
-        base: The other branch, or a commit; default: the target of the pull request in a job of GitHub or GitLab, else
-            the main branch.
-
-    Raises:
-        GitError: There is none, such as in a clone without history.
-    """
-    names = [base] if base else _usual_bases()
-    for name in names:
-        try:
-            run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        except GitError:
-            continue
-        try:
-            return run_git(folder, "merge-base", name, "HEAD").strip()
-        except GitError:
-            message = f"found no commit that {name} and HEAD have in common, expected one: fetch the history"
-            raise GitError(f"{message} (actions/checkout: fetch-depth: 0)") from None
-    try:
-        run_git(folder, "rev-parse", "--git-dir")
-    except GitError as error:
-        raise GitError(f"{error}: expected a repository with a commit to compare with") from None
-    raise GitError(f"found no commit {' or '.join(names)}, expected a branch or commit that is fetched, or another REF")
-
-
-def _usual_bases() -> tuple[str, ...]:
-    of_github, of_gitlab = os.environ.get("GITHUB_BASE_REF"), os.environ.get("CI_MERGE_REQUEST_DIFF_BASE_SHA")
-    return (f"origin/{of_github}",) if of_github else (of_gitlab,) if of_gitlab else _MAIN
-
-
-def write_files_of(folder: Path, commit: str, target: Path) -> Path:
-    """Write the files of a commit, without touching index, working tree or configuration of the repository.
-
-    Args:
-        folder: A folder of the repository.
-        commit: The commit.
-        target: An empty folder.
-
-    Returns:
-        What `folder` is in that commit, below `target`.
-
-    Raises:
-        GitError: There is no such commit, or git cannot write.
-    """
-    index = {"GIT_INDEX_FILE": str(target / "index")}
-    tree = target / "tree"
-    root = run_git(folder, "rev-parse", "--show-toplevel").rstrip("\n")
-    prefix = run_git(folder, "rev-parse", "--show-prefix").rstrip("\n")
-    run_git(Path(root), "read-tree", commit, environment=index)
-    run_git(Path(root), "checkout-index", "--all", "--force", f"--prefix={tree}/", environment=index)
-    return tree / prefix
-
-
 def clone_commit(folder: Path, commit: str, target: Path) -> None:
     """Make a clone with one commit checked out; what is committed in it is not seen by the repository.
 

@@ -33,9 +33,10 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.run.shards import ShardFile, read_shard
 from pytest_llmeval.run.stages import CaseChoice, ChoiceTerms, Reported, RunScope, Suites, collected_records
 from pytest_llmeval.scoring.usage import UsageEvaluator
-from pytest_llmeval.services.machine import GitError, fork_point, run_git
+from pytest_llmeval.services.machine import GitError, run_git
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.inputs import Inputs, ProjectInputs
+from pytest_llmeval.workbench.project import fork_point
 
 _CARRIED: Final = ("passed", "failed", "xfailed", "known_failure")
 _SHORT: Final = 7

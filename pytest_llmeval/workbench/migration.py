@@ -1,5 +1,6 @@
 """Judging a suite by two judges, and the approval of the bridge between them in its score file."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.contract import GateResult, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, RunPairing, Shift, dependence, subject_of
+from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, RunPairing, Shift, subject_of
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
 from pytest_llmeval.run.case_runner import CaseRunner
@@ -31,10 +32,18 @@ from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.targets.recordings import Recordings
 
 
 _STATISTICS: tuple[Statistic, ...] = ("value", "mean")
+
+_UNIT = 1e-5
+"""More than what rounded shifts may differ by."""
+
+_LEVEL = 0.01
+_LEAST_CASES = 8
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -284,8 +293,61 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: Suite) -> dict[str,
                 scores = pairing.table.scores[name]
                 before, after = scores[rows.baseline], scores[rows.current]
                 shift = Shift(value, low, high, depends=dependence(before, after))
-                shifts[subject_of(name, statistic)] = shift.measured_on(before, after)
+                shifts[subject_of(name, statistic)] = measured_on(shift, before, after)
     return shifts
+
+
+def measured_on(shift: Shift, old: "FloatArray", new: "FloatArray") -> Shift:
+    """Return a shift with the rates of 0/1 scores whose mean it moves, or the range of others.
+
+    Args:
+        shift: How far the mean moves.
+        old: Scores of cases by the old judge.
+        new: By the new one.
+    """
+    import numpy as np
+
+    known = np.isfinite(old) & np.isfinite(new)
+    old, new = old[known], new[known]
+    if not old.size:
+        return shift
+    if not np.isin([old, new], (0.0, 1.0)).all():
+        return replace(shift, measured=(float(new.min()), float(new.max())))
+    if abs(float(new.mean() - old.mean()) - shift.value) > _UNIT:
+        return shift
+    right = old == 1
+    rates = (new[right].sum(), right.sum(), new[~right].sum(), (~right).sum())
+    return replace(shift, rates=tuple(map(int, rates)))
+
+
+def dependence(old: "FloatArray", new: "FloatArray") -> str:
+    """Say how the difference of two judges depends on the score; an empty text if it does not.
+
+    The difference is compared with the mean of both scores (Bland and Altman 1986): with the old one alone, it would
+    seem to depend on it wherever verdicts are noisy. That is the test of Pitman (1939) and Morgan (1939).
+
+    Args:
+        old: Scores of cases by the old judge.
+        new: By the new one. Scores of 0 and 1 are not tested: their differences always depend on them.
+    """
+    import numpy as np
+    from scipy.stats import pearsonr
+
+    known = np.isfinite(old) & np.isfinite(new)
+    old, new = old[known], new[known]
+    moved, middle = new - old, (old + new) / 2
+    if len(old) < _LEAST_CASES or np.isin(old, (0.0, 1.0)).all() or min(np.ptp(moved), np.ptp(middle)) <= _ROUNDING:
+        return ""
+    correlation = pearsonr(moved, middle)
+    if not (math.isfinite(correlation.pvalue) and correlation.pvalue <= _LEVEL):
+        return ""
+    low = middle <= np.median(middle)
+    if low.all():
+        low = middle < np.median(middle)
+    below, above = (f"{moved[part].mean():+.4f}" for part in (low, ~low))
+    return (
+        f"the difference of the judges depends on the score: {below} among the lower scores, {above} among the higher"
+    )
 
 
 def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterator[tuple[str, float, float]]:

@@ -97,8 +97,7 @@ def _mutate(options: Namespace) -> CommandResult:
 def _changed_suites(base: str | None) -> list[Path]:
     """Return the suite files here that differ from the base, in themselves or in a data file with their cases."""
     from pytest_llmeval.cli.suite_file import open_suite, suite_files
-    from pytest_llmeval.services.machine import fork_point
-    from pytest_llmeval.workbench.project import changed_files
+    from pytest_llmeval.workbench.project import changed_files, fork_point
 
     here = Path.cwd()
     changed = set(changed_files(here, fork_point(here, base)))

@@ -106,18 +106,6 @@ def test_rates_bring_a_mean_to_the_scale_of_the_former_judge_whatever_is_right()
     assert Shift(0, 0, 0, rates=(2, 4, 2, 4)).former_value(0.5) == 0.5
 
 
-def test_rates_are_measured_on_scores_of_0_and_1_and_a_range_on_others() -> None:
-    old, new = np.array([1.0, 1.0, 0.0, 0.0, np.nan]), np.array([1.0, 0.0, 1.0, 0.0, 1.0])
-    assert Shift(0.0, -0.5, 0.5).measured_on(old, new).rates == (1, 2, 1, 2)
-    assert Shift(0.3, 0.0, 0.5).measured_on(old, new).rates == ()  # no mean of the scores
-    graded = Shift(0.1, 0.0, 0.2).measured_on(np.array([0.4, 0.5]), np.array([0.5, 0.6]))
-    assert (graded.rates, graded.measured) == ((), (0.5, 0.6))
-    assert graded.outside(np.array([0.5, 0.55, 0.6])) == ""
-    assert graded.outside(np.array([0.5, 0.2, 0.1])) == (
-        "2 of 3 scores lie outside 0.5000..0.6000, where the judges were compared"
-    )
-
-
 def test_rates_and_ranges_come_back_from_files_and_faulty_ones_are_faults() -> None:
     shifts = {"a": Shift(0.1, 0.0, 0.2, rates=(3, 4, 1, 2)), "b": Shift(0.1, 0.0, 0.2, measured=(0.25, 0.5))}
     bridge = replace(BRIDGE, shifts=shifts)

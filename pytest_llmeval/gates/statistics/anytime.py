@@ -17,10 +17,7 @@ simulations.
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
-
-from pytest_llmeval.scoring.intervals import normal_quantile
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -191,50 +188,3 @@ def _log_ratios(
     score = (2 / independent * (paths @ begun.T) - max_drop * information) / np.sqrt(precision)
     ratios: FloatArray = np.log(2 / (_TYPICAL * np.sqrt(square * precision))) + score**2 / 2 + log_ndtr(score)
     return ratios
-
-
-EARLIER_RUNS = 9
-"""Equally good runs before the drop begins; they tell how lucky the baseline was."""
-
-_HISTORIES = 1000
-_SEED = 20
-_LARGEST = 40.0
-_STEPS = 14
-
-
-@lru_cache
-def watch_shifts(confidence: float, runs: int) -> "FloatArray":
-    """Return how large a drop must be to be found within so many runs, sorted, one number for each history.
-
-    Args:
-        confidence: Of the gate.
-        runs: How many of them have the drop.
-
-    Returns:
-        Drops beyond what is allowed, in standard deviations of the drop of a single run.
-    """
-    import numpy as np
-
-    rng = np.random.default_rng(_SEED)
-    # The noise of the baseline is shared by all runs, and as large as theirs.
-    noise = (rng.normal(size=(_HISTORIES, 1)) + rng.normal(size=(EARLIER_RUNS + runs, _HISTORIES)).T) / np.sqrt(2)
-    low, high = np.full(_HISTORIES, -_LARGEST), np.full(_HISTORIES, _LARGEST)
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        alarmed = _alarms(noise, middle, confidence)
-        low, high = np.where(alarmed, low, middle), np.where(alarmed, middle, high)
-    return np.sort(high)
-
-
-def _alarms(noise: "FloatArray", shift: "FloatArray", confidence: float) -> "FloatArray":
-    """Return which histories alarm if their last runs are worse by so much."""
-    import numpy as np
-
-    alone, needed = normal_quantile((1 + confidence) / 2), 1 / (1 - confidence)
-    drops = noise.copy()
-    drops[:, EARLIER_RUNS:] += shift[:, None]
-    alarms = np.zeros(len(drops), dtype=bool)
-    for end in range(EARLIER_RUNS + 1, drops.shape[1] + 1):
-        ratios, unbegun = weighted_ratios(drops[:, :end], 0.0, 1.0)
-        alarms |= (ratios.sum(axis=-1) + unbegun >= needed) & (drops[:, end - 1] >= alone)
-    return alarms

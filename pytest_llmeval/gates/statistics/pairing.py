@@ -1,10 +1,9 @@
 """Two runs, matched case by case: by id, or by equal input, expectation and labels; and what is left out."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from msgspec import structs
@@ -29,12 +28,7 @@ CONFIDENCE = 0.95
 """Of the intervals of shifts."""
 
 _DRAWS = 4_000
-_UNIT = 1e-5
-"""More than what rounded shifts may differ by."""
-
 _MOST_OUTSIDE = 0.05
-_LEVEL = 0.01
-_LEAST_CASES = 8
 _ROUNDING = 1e-9
 
 _APART = 7
@@ -67,27 +61,6 @@ class Shift:
     depends: str = ""
     rates: tuple[int, ...] = ()
     measured: tuple[float, ...] = ()
-
-    def measured_on(self, old: "FloatArray", new: "FloatArray") -> "Shift":
-        """Return the shift with the rates of 0/1 scores whose mean it moves, or the range of others.
-
-        Args:
-            old: Scores of cases by the old judge.
-            new: By the new one.
-        """
-        import numpy as np
-
-        known = np.isfinite(old) & np.isfinite(new)
-        old, new = old[known], new[known]
-        if not old.size:
-            return self
-        if not np.isin([old, new], (0.0, 1.0)).all():
-            return replace(self, measured=(float(new.min()), float(new.max())))
-        if abs(float(new.mean() - old.mean()) - self.value) > _UNIT:
-            return self
-        right = old == 1
-        rates = (new[right].sum(), right.sum(), new[~right].sum(), (~right).sum())
-        return replace(self, rates=tuple(map(int, rates)))
 
     def width(self, value: float) -> float:
         """Return the width of the interval of the bridge for a value by the new judge."""
@@ -163,36 +136,6 @@ class Shift:
 def subject_of(metric: str, statistic: Statistic) -> str:
     """Return the name under which a statistic of a metric has its shift; gates name it alike."""
     return metric if statistic == "value" else f"{statistic}({metric})"
-
-
-def dependence(old: "FloatArray", new: "FloatArray") -> str:
-    """Say how the difference of two judges depends on the score; an empty text if it does not.
-
-    The difference is compared with the mean of both scores (Bland and Altman 1986): with the old one alone, it would
-    seem to depend on it wherever verdicts are noisy. That is the test of Pitman (1939) and Morgan (1939).
-
-    Args:
-        old: Scores of cases by the old judge.
-        new: By the new one. Scores of 0 and 1 are not tested: their differences always depend on them.
-    """
-    import numpy as np
-    from scipy.stats import pearsonr
-
-    known = np.isfinite(old) & np.isfinite(new)
-    old, new = old[known], new[known]
-    moved, middle = new - old, (old + new) / 2
-    if len(old) < _LEAST_CASES or np.isin(old, (0.0, 1.0)).all() or min(np.ptp(moved), np.ptp(middle)) <= _ROUNDING:
-        return ""
-    correlation = pearsonr(moved, middle)
-    if not (math.isfinite(correlation.pvalue) and correlation.pvalue <= _LEVEL):
-        return ""
-    low = middle <= np.median(middle)
-    if low.all():
-        low = middle < np.median(middle)
-    below, above = (f"{moved[part].mean():+.4f}" for part in (low, ~low))
-    return (
-        f"the difference of the judges depends on the score: {below} among the lower scores, {above} among the higher"
-    )
 
 
 _NAMED = 5

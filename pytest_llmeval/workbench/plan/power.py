@@ -18,7 +18,6 @@ from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
 from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.gates.drop import WATCHED_RUNS
-from pytest_llmeval.gates.statistics.anytime import EARLIER_RUNS
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 if TYPE_CHECKING:
@@ -178,6 +177,8 @@ def _detectable(plan: "Plan", drop: float | None) -> str:
         return f"an equally good run meets {which} in 80 of 100 runs"
     often = "80 of 100 runs"
     if plan.runs:
+        from pytest_llmeval.workbench.plan.spread import EARLIER_RUNS
+
         within = f"within {counted(plan.runs, 'run')} that have it, after {EARLIER_RUNS} equally good ones"
         often = f"80 of 100 histories, {within}"
     if drop is None:

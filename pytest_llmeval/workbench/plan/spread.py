@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import split_statistic
-from pytest_llmeval.gates.statistics.anytime import watch_shifts
+from pytest_llmeval.gates.statistics.anytime import weighted_ratios
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import columns_of
 from pytest_llmeval.gates.statistics.significance import POWER, detectable_shift
@@ -487,3 +487,50 @@ def _repeats(details: Mapping[str, Any], metric: str) -> Iterator[float]:
         yield from (float(each) for each in details["repeats"]["spread"][metric]["scores"] if each is not None)
     except (KeyError, TypeError, ValueError):
         return
+
+
+EARLIER_RUNS = 9
+"""Equally good runs before the drop begins; they tell how lucky the baseline was."""
+
+_HISTORIES = 1000
+_SEED = 20
+_LARGEST = 40.0
+_STEPS = 14
+
+
+@lru_cache
+def watch_shifts(confidence: float, runs: int) -> "FloatArray":
+    """Return how large a drop must be to be found within so many runs, sorted, one number for each history.
+
+    Args:
+        confidence: Of the gate.
+        runs: How many of them have the drop.
+
+    Returns:
+        Drops beyond what is allowed, in standard deviations of the drop of a single run.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(_SEED)
+    # The noise of the baseline is shared by all runs, and as large as theirs.
+    noise = (rng.normal(size=(_HISTORIES, 1)) + rng.normal(size=(EARLIER_RUNS + runs, _HISTORIES)).T) / np.sqrt(2)
+    low, high = np.full(_HISTORIES, -_LARGEST), np.full(_HISTORIES, _LARGEST)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        alarmed = _alarms(noise, middle, confidence)
+        low, high = np.where(alarmed, low, middle), np.where(alarmed, middle, high)
+    return np.sort(high)
+
+
+def _alarms(noise: "FloatArray", shift: "FloatArray", confidence: float) -> "FloatArray":
+    """Return which histories alarm if their last runs are worse by so much."""
+    import numpy as np
+
+    alone, needed = normal_quantile((1 + confidence) / 2), 1 / (1 - confidence)
+    drops = noise.copy()
+    drops[:, EARLIER_RUNS:] += shift[:, None]
+    alarms = np.zeros(len(drops), dtype=bool)
+    for end in range(EARLIER_RUNS + 1, drops.shape[1] + 1):
+        ratios, unbegun = weighted_ratios(drops[:, :end], 0.0, 1.0)
+        alarms |= (ratios.sum(axis=-1) + unbegun >= needed) & (drops[:, end - 1] >= alone)
+    return alarms

@@ -9,7 +9,7 @@ from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.compare import Difference, differences
-from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift, dependence
+from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
 
 MILDER = Shift(0.2, 0.18, 0.22)
 
@@ -94,23 +94,3 @@ def test_the_mean_over_cases_has_a_shift_of_its_own() -> None:
     pairs = across(same, same, **{"mean(score)": MILDER})
     assert judged(gate(0.05), pairs).outcome == "passed"
     assert judged(gate(0.05, statistic="mean"), pairs).outcome == "failed"
-
-
-def test_a_difference_that_depends_on_the_score_is_named() -> None:
-    old = np.linspace(0.1, 0.9, 40)
-    depends = dependence(old, np.sqrt(old))
-    assert depends.startswith("the difference of the judges depends on the score: +0.2")
-    assert dependence(old, old + 0.05) == ""
-    assert dependence(np.array([0.1, 0.9]), np.array([0.5, 0.6])) == ""
-    binary = np.array([0.0, 1.0] * 20)
-    assert dependence(binary, np.ones(40)) == ""
-
-
-def test_noise_of_both_judges_is_no_dependence() -> None:
-    rng = np.random.default_rng(1)
-    found = 0
-    for _ in range(200):
-        truth = rng.random(40)
-        old, new = (truth + rng.normal(0, 0.2, 40) for _ in range(2))
-        found += bool(dependence(old, new + 0.1))
-    assert found <= 8
