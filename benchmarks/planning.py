@@ -244,7 +244,7 @@ def _changed_judge(rng: np.random.Generator, size: int, drop: float) -> tuple[bo
     assert moved.difference is not None
     assert moved.low is not None
     assert moved.high is not None
-    shift = {"score": Shift(moved.difference, moved.low, moved.high).measured_on(old, judged)}
+    shift = {"score": measured_on(Shift(moved.difference, moved.low, moved.high), old, judged)}
     pairs = (_pairing(current, old), _pairing(current, old, shift), _pairing(current, judged))
     mixed, across, alone = (judge_together([_GATE.examine(each)])[0].outcome == "failed" for each in pairs)
     return mixed, across, alone

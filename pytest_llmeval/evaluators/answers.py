@@ -1,4 +1,4 @@
-"""Reading answers: as text, references or JSON, bare or in a fence; searches, JSON Schema, and lines of words."""
+"""Reading answers: text, references or JSON, bare or in a fence; searches, JSON Schema, and answers to be changed."""
 
 import json
 import math
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from pytest_llmeval.core.case import Missing
+from pytest_llmeval.core.case import Case, Missing, Parts, expectation
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.wording import listed, quotation
 
@@ -399,3 +399,100 @@ def word_lines(prediction: str, references: Iterable[str], split: Callable[[str]
 def _likeness(left: "Counter[str]", right: "Counter[str]") -> float:
     total = left.total() + right.total()
     return 2 * (left & right).total() / total if total else 0.0
+
+
+_CJK: Final = re.compile("[\u3400-\u9fff]")
+_STEP: Final = re.compile(r"(?P<key>[A-Za-z_]\w*)|\[(?P<place>\d+)\]")
+
+
+class ChangeablePart(NamedTuple):
+    """A part of a prediction that can be put back changed.
+
+    Attributes:
+        value: The part.
+        put: From a changed part to the prediction that has it.
+    """
+
+    value: Any
+    put: Callable[[Any], Any]
+
+
+def has_cjk(text: str) -> bool:
+    """Return whether a text has Chinese characters."""
+    return _CJK.search(text) is not None
+
+
+def parts_of(case: Case) -> Parts:
+    """Return where the parts of a case's prediction are."""
+    return Parts() if case.origin is None else case.origin.parts
+
+
+def steps_of(path: str) -> list[str | int] | None:
+    """Return the keys and places of a JMESPath that is nothing but these; ``None`` for one that computes something."""
+    steps: list[str | int] = []
+    place = 0
+    while place < len(path):
+        if path[place] == "." and steps:
+            place += 1
+        match = _STEP.match(path, place)
+        if match is None:
+            return None
+        steps.append(match["key"] if match["key"] is not None else int(match["place"]))
+        place = match.end()
+    return steps
+
+
+def replaced_at(value: Any, steps: Sequence[str | int], new: Any) -> Any:
+    """Return a value with another one at a place, which is given by keys and places."""
+    if not steps:
+        return new
+    first, *remaining = steps
+    if isinstance(first, int):
+        return [replaced_at(each, remaining, new) if at == first else each for at, each in enumerate(value)]
+    return {**value, first: replaced_at(value[first], remaining, new)}
+
+
+def answer_part(case: Case) -> ChangeablePart | None:
+    """Return the answer, wherever the suite says that it is; ``None`` where it is not, or computed."""
+    prediction, path = case.prediction, parts_of(case).answer
+    if path is not None:
+        steps = steps_of(path)
+        if steps is None:
+            return None
+        answer = parts_of(case).find("answer", prediction)
+        return ChangeablePart(answer, lambda new: replaced_at(prediction, steps, new))
+    if not isinstance(prediction, Mapping):
+        return ChangeablePart(prediction, lambda new: new)
+    if "answer" not in prediction:
+        return None
+    return ChangeablePart(prediction["answer"], lambda new: _with_answer(prediction, new))
+
+
+def _with_answer(prediction: Mapping[str, Any], new: Any) -> dict[str, Any]:
+    """Return a prediction with another answer, which in a conversation is also the last message of the assistant."""
+    changed = {**prediction, "answer": new}
+    messages = prediction.get("messages")
+    if isinstance(messages, list):
+        for place in range(len(messages) - 1, -1, -1):
+            last = messages[place]
+            if isinstance(last, Mapping) and last.get("role") == "assistant":
+                if last.get("content") == prediction["answer"]:
+                    changed["messages"] = [*messages[:place], {**last, "content": new}, *messages[place + 1 :]]
+                break
+    return changed
+
+
+def answer_text(case: Case) -> ChangeablePart | None:
+    """Return the text of an answer; ``None`` where it has none."""
+    if type(case.prediction) is str and case.origin is None:  # most are, and need no look at the parts
+        return ChangeablePart(case.prediction, lambda new: new) if case.prediction.strip() else None
+    answer = answer_part(case)
+    return answer if answer is not None and isinstance(answer.value, str) and answer.value.strip() else None
+
+
+def references(case: Case) -> list[str]:
+    """Return the texts that a case accepts as its answer; none where it expects something else than texts."""
+    expected = case.expected
+    if isinstance(expected, Mapping):
+        expected = expectation("answer", parts_of(case).answer, expected)
+    return as_references(expected) or []

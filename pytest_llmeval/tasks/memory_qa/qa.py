@@ -38,8 +38,7 @@ from pytest_llmeval.core.errors import Fault, MissingDataError, SuiteError, form
 from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.writing import append_text
-from pytest_llmeval.evaluators.answer_forms import answer_text, has_cjk, references
-from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.answers import answer_text, describe_found, has_cjk, references
 from pytest_llmeval.judge.answers import batch_judge, import_cache, judge_answer
 from pytest_llmeval.judge.questions.modes import is_unanswerable
 from pytest_llmeval.run.score import score

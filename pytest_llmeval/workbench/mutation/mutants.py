@@ -14,7 +14,6 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
 from pytest_llmeval.core.results import UNFAILED
 from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.evaluators.answer_forms import normal
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import jurors_of
 from pytest_llmeval.run.case_runner import CaseRunner
@@ -23,6 +22,7 @@ from pytest_llmeval.run.job import EarlyCalls, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.workbench.mutation.forms import normal
 from pytest_llmeval.workbench.plan import RunPlan
 from pytest_llmeval.workbench.plan.making import plan_cases
 

@@ -9,19 +9,9 @@ from typing import Any, Final
 
 from pytest_llmeval.core.case import Case, expectation
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
-from pytest_llmeval.evaluators.answer_forms import (
-    answer_text,
-    calls,
-    has_cjk,
-    messages,
-    normal,
-    of_text,
-    ranked,
-    ranking,
-    references,
-    structure,
-)
+from pytest_llmeval.evaluators.answers import answer_text, has_cjk, references
 from pytest_llmeval.evaluators.tools.calls import follows, read_expected
+from pytest_llmeval.workbench.mutation.forms import calls, messages, normal, of_text, ranked, ranking, structure
 
 _FREE_ORDERS: Final = ("any_order", "superset", "subset")
 _FREE_LISTS: Final = ("list", "set", "ignore")

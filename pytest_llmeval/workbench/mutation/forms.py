@@ -3,41 +3,30 @@
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.case import PARTS, Case, Parts, expectation
 from pytest_llmeval.core.views import AnswerChange, Neighbours
-from pytest_llmeval.evaluators.answers import as_references
+from pytest_llmeval.evaluators.answers import (
+    ChangeablePart,
+    answer_part,
+    answer_text,
+    parts_of,
+    references,
+    replaced_at,
+    steps_of,
+)
 from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
 
-_CJK: Final = re.compile("[\u3400-\u9fff]")
 _FENCED: Final = re.compile(r"```\w*[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
-_STEP: Final = re.compile(r"(?P<key>[A-Za-z_]\w*)|\[(?P<place>\d+)\]")
 _SPACES: Final = re.compile(r"\s+")
 _QUESTION: Final = ("question", "query", "text", "claim")
 _IDS: Final = ("id", "doc_id", "document_id", "case_id")
 
 
-class ChangeablePart(NamedTuple):
-    """A part of a prediction that can be put back changed.
-
-    Attributes:
-        value: The part.
-        put: From a changed part to the prediction that has it.
-    """
-
-    value: Any
-    put: Callable[[Any], Any]
-
-
 TextChange: TypeAlias = Callable[[str, Case, Neighbours], str | None]
-
-
-def has_cjk(text: str) -> bool:
-    """Return whether a text has Chinese characters."""
-    return _CJK.search(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -49,72 +38,6 @@ def normal(text: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     return _SPACES.sub(" ", folded).strip(" .,;:!?。，；：！？\"'")
-
-
-def _parts(case: Case) -> Parts:
-    return Parts() if case.origin is None else case.origin.parts
-
-
-def _steps(path: str) -> list[str | int] | None:
-    """Return the keys and places of a JMESPath that is nothing but these; ``None`` for one that computes something."""
-    steps: list[str | int] = []
-    place = 0
-    while place < len(path):
-        if path[place] == "." and steps:
-            place += 1
-        match = _STEP.match(path, place)
-        if match is None:
-            return None
-        steps.append(match["key"] if match["key"] is not None else int(match["place"]))
-        place = match.end()
-    return steps
-
-
-def _replaced(value: Any, steps: Sequence[str | int], new: Any) -> Any:
-    if not steps:
-        return new
-    first, *remaining = steps
-    if isinstance(first, int):
-        return [_replaced(each, remaining, new) if at == first else each for at, each in enumerate(value)]
-    return {**value, first: _replaced(value[first], remaining, new)}
-
-
-def _answer(case: Case) -> ChangeablePart | None:
-    """Return the answer, wherever the suite says that it is; ``None`` where it is not, or computed."""
-    prediction, path = case.prediction, _parts(case).answer
-    if path is not None:
-        steps = _steps(path)
-        if steps is None:
-            return None
-        answer = _parts(case).find("answer", prediction)
-        return ChangeablePart(answer, lambda new: _replaced(prediction, steps, new))
-    if not isinstance(prediction, Mapping):
-        return ChangeablePart(prediction, lambda new: new)
-    if "answer" not in prediction:
-        return None
-    return ChangeablePart(prediction["answer"], lambda new: _with_answer(prediction, new))
-
-
-def _with_answer(prediction: Mapping[str, Any], new: Any) -> dict[str, Any]:
-    """Return a prediction with another answer, which in a conversation is also the last message of the assistant."""
-    changed = {**prediction, "answer": new}
-    messages = prediction.get("messages")
-    if isinstance(messages, list):
-        for place in range(len(messages) - 1, -1, -1):
-            last = messages[place]
-            if isinstance(last, Mapping) and last.get("role") == "assistant":
-                if last.get("content") == prediction["answer"]:
-                    changed["messages"] = [*messages[:place], {**last, "content": new}, *messages[place + 1 :]]
-                break
-    return changed
-
-
-def answer_text(case: Case) -> ChangeablePart | None:
-    """Return the text of an answer; ``None`` where it has none."""
-    if type(case.prediction) is str and case.origin is None:  # most are, and need no look at the parts
-        return ChangeablePart(case.prediction, lambda new: new) if case.prediction.strip() else None
-    answer = _answer(case)
-    return answer if answer is not None and isinstance(answer.value, str) and answer.value.strip() else None
 
 
 def of_text(change: TextChange, *, prose: bool = False) -> AnswerChange:
@@ -143,9 +66,9 @@ def structure(case: Case) -> ChangeablePart | None:
     """Return a structured answer: an object, or the object in a text that is JSON or has it in a fence."""
     prediction = case.prediction
     is_whole = isinstance(prediction, Mapping) and not any(part in prediction for part in PARTS)
-    if is_whole and prediction and _parts(case).answer is None:
+    if is_whole and prediction and parts_of(case).answer is None:
         return ChangeablePart(prediction, lambda new: new)
-    answer = _answer(case)
+    answer = answer_part(case)
     if answer is None:
         return None
     if isinstance(answer.value, Mapping):
@@ -170,19 +93,11 @@ def _object_in(part: ChangeablePart) -> ChangeablePart | None:
     return ChangeablePart(data, put) if data else None
 
 
-def references(case: Case) -> list[str]:
-    """Return the texts that a case accepts as its answer; none where it expects something else than texts."""
-    expected = case.expected
-    if isinstance(expected, Mapping):
-        expected = expectation("answer", _parts(case).answer, expected)
-    return as_references(expected) or []
-
-
 def passages(case: Case) -> list[str]:
     """Return the texts on which an answer is based: the part ``contexts``."""
     if not isinstance(case.prediction, Mapping):
         return []
-    contexts = _parts(case).find("contexts", case.prediction)
+    contexts = parts_of(case).find("contexts", case.prediction)
     if not isinstance(contexts, list):
         return []
     texts = (each.get("text", each.get("content")) if isinstance(each, Mapping) else each for each in contexts)
@@ -212,12 +127,12 @@ def calls(case: Case) -> ChangeablePart | None:
 
     Put back, they are the part ``tool_calls``, which comes before calls in messages.
     """
-    prediction, path = case.prediction, _parts(case).tool_calls
+    prediction, path = case.prediction, parts_of(case).tool_calls
     if path is not None:
-        steps, trace = _steps(path), _parts(case).find("tool_calls", prediction)
+        steps, trace = steps_of(path), parts_of(case).find("tool_calls", prediction)
         if steps is None:
             return None
-        return _read_calls(trace, lambda new: _replaced(prediction, steps, new))
+        return _read_calls(trace, lambda new: replaced_at(prediction, steps, new))
     if isinstance(prediction, Mapping):
         return _read_calls(prediction, lambda new: {**prediction, "tool_calls": new})
     if isinstance(prediction, list) and all(isinstance(each, Mapping) and "name" in each for each in prediction):
@@ -259,16 +174,16 @@ def ranking(prediction: Any) -> list[str] | None:
 
 def ranked(case: Case) -> tuple[ChangeablePart, frozenset[str]] | None:
     """Return the ranked results of an answer, which may be its passages, and the ids that it should have."""
-    prediction, path = case.prediction, _parts(case).contexts
+    prediction, path = case.prediction, parts_of(case).contexts
     if not isinstance(prediction, Mapping):
         return ChangeablePart(prediction, lambda new: new), relevant_ids(case.expected)
     for name in ("contexts", "sources") if path is None else (path.partition("[")[0],):
-        steps = _steps(name)
+        steps = steps_of(name)
         results = Parts(contexts=name).find("contexts", prediction)
         if steps and isinstance(results, list):
             expected = expectation("contexts", path, case.expected)
             relevant = relevant_ids(expected if isinstance(expected, list) else [expected])
-            return ChangeablePart(results, partial(_replaced, prediction, steps)), relevant
+            return ChangeablePart(results, partial(replaced_at, prediction, steps)), relevant
     return None
 
 
