@@ -198,7 +198,7 @@ def test_traces_and_telemetry_are_loaded_where_they_are_asked_for_only(tmp_path:
     unasked = (
         "pytest_llmeval.data.formats.traces",
         "pytest_llmeval.targets.tracing",
-        "pytest_llmeval.reports.telemetry",
+        "pytest_llmeval.exchange",
     )
     assert {name for name in seen if name.startswith((*unasked, "opentelemetry.sdk"))} == set()
 

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from pytest_llmeval.baselines.runs import SELECTING, Keeper, SnapshotMode
 from pytest_llmeval.cli.options import SHARD_SUFFIX
-from pytest_llmeval.core.errors import LlmevalError, MissingExtraError
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_text
@@ -43,7 +43,7 @@ from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.run.stages import PlanReport, Reported, Suites, judges_of
 from pytest_llmeval.services.secrets import SOURCE_MARK, redacted_url
-from pytest_llmeval.suite.registry import Registry, default_registry
+from pytest_llmeval.suite.registry import Registry, default_registry, extensions_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ class Run:
         return bool(self.collected) and shard_of_run(self.config) is not None
 
     def write(self, session: pytest.Session, paths: Sequence[Path]) -> list[Path]:
-        """Write the report files, the shard file, and GitHub's job summary, if any.
+        """Write the report files, the shard file, and GitHub's job summary, if any; send scores as telemetry if asked.
 
         Returns:
             The files written; the notes have the reason for missing ones.
@@ -321,28 +321,10 @@ class Run:
         written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
         self.notes += [*missing, *notes]
         if style := self.config.option.llmeval_otel:
-            self._send(session, style)
+            suites, texts = self.suites(session), self.config.option.llmeval_texts == "all"
+            for each in extensions_of("sent"):
+                self.notes.append(each.load()(self.finished.report, suites, style=style, texts=texts))
         return written + [path for path in shards if self._keep(session, path)]
-
-    def _send(self, session: pytest.Session, style: str) -> None:
-        """Send the scores as telemetry; what becomes of that is a note, and changes no verdict."""
-        from pytest_llmeval.data.formats.traces import judged_trace
-        from pytest_llmeval.reports.telemetry import send_scores
-
-        assert self.finished is not None
-        report, suites = self.finished.report, self.suites(session)
-        judged = {
-            (each.path, case.id): trace
-            for each in report.suites
-            if not each.variant and each.path not in report.faults
-            for case in suites.read(self.config.rootpath / each.path).cases
-            if (trace := judged_trace(case)) is not None
-        }
-        texts = self.config.option.llmeval_texts == "all"
-        try:
-            self.notes.append(send_scores(report, judged, style=style, texts=texts))
-        except MissingExtraError as error:
-            self.notes.append(f"scores NOT sent: {error}")
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:
         from pytest_llmeval.run.shards import write_shard

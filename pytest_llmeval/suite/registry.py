@@ -86,8 +86,11 @@ class Command(Struct, frozen=True):
         add(parser)
 
 
-EXTENSION_POINTS = ("chosen", "collected", "reported", "watched", "planned")
+EXTENSION_POINTS = ("chosen", "collected", "reported", "watched", "planned", "sent")
 """Places at which extensions join a run; see `Registry.extend`."""
+
+_REQUESTED = frozenset({"sent"})
+"""Extension points of few runs, for which the plugins that wait until they are needed are imported."""
 
 
 class Extension(Struct, frozen=True):
@@ -334,6 +337,8 @@ class Registry:
         - ``watched``: ``(Suites, Keeper, post) -> RunWatcher``, while cases of suites that may stop run; ``post`` takes
           what stops together, and after how many cases.
         - ``planned``: ``(CaseRunner, cases, Keeper) -> PlanReport``, in place of a run; the last one registered plans.
+        - ``sent``: ``(RunReport, Suites, style, texts) -> str``, after the report files of a run with
+          ``--llmeval-otel``; returns a line for the summary.
 
         As for commands, the entry points of installed packages are read, and no conftest.
 
@@ -426,6 +431,8 @@ class Registry:
 
     def extensions(self, point: str) -> tuple[Extension, ...]:
         """Return the extensions of a point, in the order of their registration."""
+        if point in _REQUESTED:
+            self._complete()
         return tuple(self._extensions[point])
 
     @property

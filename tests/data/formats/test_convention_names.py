@@ -16,7 +16,7 @@ NOT_ATTRIBUTES = {
     "gen_ai.thread.id": "written by other libraries",
     "gen_ai.usage.cost": "written by other libraries",
 }
-MODULES = ("data/formats/span_messages.py", "data/formats/traces.py", "reports/telemetry.py")
+MODULES = ("data/formats/span_messages.py", "data/formats/traces.py", "exchange/traces/otel.py")
 
 
 def published() -> set[str]:
@@ -34,7 +34,7 @@ def test_names_of_attributes_are_those_of_the_published_registry() -> None:
 
 
 def test_what_is_sent_is_published() -> None:
-    telemetry = Path(pytest_llmeval.__file__).parent / "reports" / "telemetry.py"
+    telemetry = Path(pytest_llmeval.__file__).parent / "exchange" / "traces" / "otel.py"
     sent = set(re.findall(r'"((?:gen_ai\.evaluation|error)\.[a-z_.]+)"', telemetry.read_text(encoding="utf-8")))
     assert len(sent) >= 5
     assert sent - {"gen_ai.evaluation.result"} <= published()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core.errors import MissingExtraError, format_error
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.data.formats.traces import judged_trace
 from pytest_llmeval.services.secrets import Redactor
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
     from pytest_llmeval.reports.form import RunReport
+    from pytest_llmeval.run.stages import Suites
 
 _EVENT: Final = "gen_ai.evaluation.result"
 _SCOPE: Final = "pytest-llmeval-suite"
@@ -32,29 +34,26 @@ JudgedTrace: TypeAlias = tuple[str, str]
 """Ids of a trace and of its first span, in hexadecimal digits."""
 
 
-def send_scores(
-    report: "RunReport", judged: Mapping[tuple[str, str], JudgedTrace], *, style: str = "events", texts: bool = False
-) -> str:
+def send_scores(report: "RunReport", suites: "Suites", *, style: str = "events", texts: bool = False) -> str:
     """Send the scores of a run to the collector that the environment names (``OTEL_EXPORTER_OTLP_ENDPOINT``).
+
+    The scores of a case that judges a trace become a part of that trace.
 
     Args:
         report: The run.
-        judged: Suite file and case id to the trace that the case judges; its scores become a part of that trace.
+        suites: Its suites.
         style: ``events`` of OpenTelemetry (``gen_ai.evaluation.result``), or ``annotations`` of OpenInference.
         texts: Whether to send the findings of evaluators.
 
     Returns:
         A line for the summary: what was sent, or why not.
-
-    Raises:
-        MissingExtraError: The SDK of OpenTelemetry or its exporter is not installed.
     """
     try:
         from opentelemetry.sdk.resources import Resource
     except ImportError as error:
-        raise MissingExtraError("--llmeval-otel", "otel", error) from error
+        return f"scores NOT sent: {MissingExtraError('--llmeval-otel', 'otel', error)}"
     resource = Resource.create({"telemetry.distro.name": _SCOPE, "telemetry.distro.version": __version__})
-    scores = list(_scores(report, judged, texts=texts))
+    scores = list(_scores(report, _judged_traces(report, suites), texts=texts))
     try:
         send = _send_events if style == "events" else _send_annotations
         failed = send(scores, report, resource)
@@ -64,6 +63,17 @@ def send_scores(
     if failed:
         return "scores NOT sent by --llmeval-otel: the collector did not take them (see OTEL_EXPORTER_OTLP_ENDPOINT)"
     return f"{counted(len(scores), 'score')} sent by --llmeval-otel"
+
+
+def _judged_traces(report: "RunReport", suites: "Suites") -> dict[tuple[str, str], JudgedTrace]:
+    """Return suite file and case id to the trace that the case judges."""
+    return {
+        (each.path, case.id): trace
+        for each in report.suites
+        if not each.variant and each.path not in report.faults
+        for case in suites.read(suites.root / each.path).cases
+        if (trace := judged_trace(case)) is not None
+    }
 
 
 class _CaseScore(NamedTuple):
