@@ -251,7 +251,7 @@ def execute_repeats(
     parts = [execute(suite, answer, measure, explains_all=explains_all, started=started) for answer in answers]
     if len(parts) == 1:
         return parts[0]
-    from pytest_llmeval.evaluators.tools.calls import first_parting
+    from pytest_llmeval.evaluators.calls import first_parting
 
     passed = [None if each.record.outcome == "errored" else each.record.outcome in UNFAILED for each in parts]
     scores = [_scores(suite, suite.evaluators, each.record.observations) for each in parts]

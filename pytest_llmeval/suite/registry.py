@@ -32,8 +32,6 @@ _SHIPPED = {
     "checklist": "pytest_llmeval.evaluators.judge.claims:Checklist",
     "claims": "pytest_llmeval.evaluators.judge.claims:Claims",
     "classification": "pytest_llmeval.evaluators.classification:Classification",
-    "conversation": "pytest_llmeval.evaluators.conversation:Conversation",
-    "user_drift": "pytest_llmeval.evaluators.conversation:UserDrift",
     "fields": "pytest_llmeval.evaluators.fields.evaluator:FieldsEvaluator",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
@@ -41,7 +39,6 @@ _SHIPPED = {
     "recorded": "pytest_llmeval.evaluators.functions:RecordedScores",
     "semantic": "pytest_llmeval.evaluators.semantic:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
-    "tools": "pytest_llmeval.evaluators.tools.evaluator:Tools",
 }
 
 _EXTENSIONS = ("pytest_llmeval.workbench:register",)
@@ -50,13 +47,13 @@ _EXTENSIONS = ("pytest_llmeval.workbench:register",)
 _UNTIL_NAMED = (
     "pytest_llmeval.cli:register",
     "pytest_llmeval.exchange:register",
+    "pytest_llmeval.tasks.agents:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.fact_check:register",
     "pytest_llmeval.tasks.mcp:register",
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",
     "pytest_llmeval.tasks.retrieval:register",
-    "pytest_llmeval.tasks.routing:register",
 )
 """What ships and is imported when a name is looked up that is not known yet, or when names are listed or added."""
 

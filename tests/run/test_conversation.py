@@ -11,11 +11,11 @@ from pytest_llmeval.core.case import Case, Parts
 from pytest_llmeval.core.errors import PredictionError, SuiteError
 from pytest_llmeval.core.evaluator import Reads
 from pytest_llmeval.core.views import Reading, turns_of
-from pytest_llmeval.evaluators.conversation import Conversation
 from pytest_llmeval.evaluators.text import TextEvaluator
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.score import measure_each
 from pytest_llmeval.suite.model_settings import ConversationSpec
+from pytest_llmeval.tasks.agents.conversation import Conversation
 
 
 def user(text: str) -> dict[str, Any]:

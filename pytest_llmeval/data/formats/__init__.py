@@ -9,7 +9,6 @@ SOURCES: dict[str, str] = {
     "csv": "pytest_llmeval.data.formats.rows:CsvSource",
     "json": "pytest_llmeval.data.formats.rows:JsonSource",
     "jsonl": "pytest_llmeval.data.formats.rows:JsonlSource",
-    "tau": "pytest_llmeval.data.formats.tau:TauSource",
     "traces": "pytest_llmeval.data.formats.traces:TracesSource",
 }
 """Format name to ``module:class``."""

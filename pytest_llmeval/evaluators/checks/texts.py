@@ -11,6 +11,7 @@ from pytest_llmeval.core.case import WHOLE, PredictionParts
 from pytest_llmeval.core.wording import counted, limit, printable
 from pytest_llmeval.data.files.validation import STRICT
 from pytest_llmeval.evaluators.answers import SlowPatternError, as_text, compiled, found_by
+from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace
 from pytest_llmeval.evaluators.checks.contract import (
     CheckError,
     CheckKind,
@@ -21,7 +22,6 @@ from pytest_llmeval.evaluators.checks.contract import (
     quoted,
 )
 from pytest_llmeval.evaluators.measures.pieces import split_sentences
-from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
 
 if TYPE_CHECKING:
     import regex

@@ -17,8 +17,8 @@ from pytest_llmeval.cli.console import CommandResult, amount, share, write_text
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, excerpt, unknown_name
 from pytest_llmeval.services.secrets import has_secret
+from pytest_llmeval.tasks.agents.catalogue import ListedTool, read_catalogue
 from pytest_llmeval.tasks.mcp.server import McpServer, approved_parts, as_text, drift, parts_by_name
-from pytest_llmeval.tasks.routing.evaluator import ListedTool, read_catalogue
 
 _FILE: Final = Path("tools.json")
 _FILES: Final = (".json", ".yaml", ".yml")

@@ -18,7 +18,7 @@ from pytest_llmeval.evaluators.answers import (
     replaced_at,
     steps_of,
 )
-from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace
 
 _FENCED: Final = re.compile(r"```\w*[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
 _SPACES: Final = re.compile(r"\s+")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pytest_llmeval.core.case import Case, expectation
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.evaluators.answers import answer_text, has_cjk, references
-from pytest_llmeval.evaluators.tools.calls import follows, read_expected
+from pytest_llmeval.evaluators.calls import follows, read_expected
 from pytest_llmeval.workbench.mutation.forms import calls, messages, normal, of_text, ranked, ranking, structure
 
 _FREE_ORDERS: Final = ("any_order", "superset", "subset")

@@ -10,7 +10,7 @@ import pytest
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators import answers
-from pytest_llmeval.evaluators.tools.evaluator import Tools
+from pytest_llmeval.tasks.agents.tools import Tools
 
 
 def call(name: str, /, **arguments: Any) -> dict[str, Any]:

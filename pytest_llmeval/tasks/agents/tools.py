@@ -9,31 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError
+from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, PredictionError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
-from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record, options_digest, wrong_details
-from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
-from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
-from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, CallPairing, ToolSchemas, pair_calls, read_schemas
-from pytest_llmeval.evaluators.tools.calls import (
+from pytest_llmeval.evaluators.calls import (
     MissingTraceError,
     Order,
     ToolCall,
-    common_subsequence,
     follows,
-    in_turns,
+    messages_of,
     read_expected,
+    read_steps,
     read_trace,
 )
-from pytest_llmeval.evaluators.tools.policies import (
-    ApprovalRule,
-    ApprovalRules,
-    CallLimits,
-    PolicyVerdict,
-    ToolPolicies,
-)
+from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record, options_digest, wrong_details
+from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
+from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
+from pytest_llmeval.tasks.agents.arguments import ArgumentRules, CallPairing, pair_calls
+from pytest_llmeval.tasks.agents.catalogue import ToolSchemas, read_schemas
+from pytest_llmeval.tasks.agents.policies import ApprovalRule, ApprovalRules, CallLimits, PolicyVerdict, ToolPolicies
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -283,6 +278,32 @@ class Tools(Evaluator):
         metrics[_LIMITS] = sums["limits.met"] / (sums["tools.cases"] - sums["limits.undecided"])
         metrics[_VALID] = sums["valid.met"] / sums["valid.n"]
         return {metric.name: metrics[metric.name] for metric in self.describe()}
+
+
+def in_turns(case: Case, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+    """Return the calls of a conversation, each with its turn; unchanged where the messages do not say it."""
+    try:
+        steps = read_steps(messages_of(case) or ())
+    except (MissingTraceError, PredictionError):
+        return calls
+    turns, turn = [], 0
+    for step in steps:
+        turn += step.role == "user"
+        turns += [(call.name, max(turn, 1)) for call in step.calls]
+    if turn <= 1 or [name for name, _ in turns] != [call.name for call in calls]:
+        return calls
+    return [call._replace(turn=own) for call, (_, own) in zip(calls, turns, strict=True)]
+
+
+def common_subsequence(expected: Sequence[str], called: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence.
+
+    >>> common_subsequence("abcd", "badc")
+    2
+    """
+    from rapidfuzz.distance import LCSseq
+
+    return len(expected) if expected == called else LCSseq.similarity(expected, called)
 
 
 def _scalars(arguments: Mapping[str, Any]) -> frozenset[Any]:

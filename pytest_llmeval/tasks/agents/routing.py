@@ -1,4 +1,4 @@
-"""Evaluator ``routing``, lists of tools and skills in their published forms, and rows about the right tool."""
+"""Evaluator ``routing``, and the source ``tools``: rows about the tool or skill that is right for a request."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,10 +8,8 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
-from msgspec import Struct
-
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import EvaluatorError, Fault, SuiteError
+from pytest_llmeval.core.errors import EvaluatorError, Fault
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import (
@@ -25,90 +23,16 @@ from pytest_llmeval.core.tables import (
     read_cells,
 )
 from pytest_llmeval.core.wording import expected_name, listed, suggest, unknown_name
-from pytest_llmeval.data.files.documents import read_document, read_front_matter, read_jsonl
+from pytest_llmeval.data.files.documents import read_document, read_jsonl
 from pytest_llmeval.data.formats.base import CaseFile, FileSource, case_id, kind
 from pytest_llmeval.data.formats.rows import DataRow
 from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
-from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, ToolSchemas, pair_calls
-from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.tasks.agents.arguments import ArgumentRules, pair_calls
+from pytest_llmeval.tasks.agents.catalogue import ListedTool, ToolSchemas, read_catalogue
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
-
-
-_PARAMETERS: Final = ("parameters", "input_schema", "inputSchema")
-_SKILL: Final = "SKILL.md"
-
-
-class ListedTool(Struct, frozen=True):
-    """A tool or a skill.
-
-    Attributes:
-        name: Its name.
-        description: As the model reads it.
-        parameters: JSON Schema of its arguments; empty for a skill.
-    """
-
-    name: str
-    description: str = ""
-    parameters: Mapping[str, Any] = {}
-
-    @property
-    def definition(self) -> dict[str, Any]:
-        """The tool as a target reads it."""
-        parameters = {"parameters": self.parameters} if self.parameters else {}
-        return {"name": self.name, "description": self.description, **parameters}
-
-
-def read_catalogue(path: Path) -> dict[str, ListedTool]:
-    """Return tools by name.
-
-    Args:
-        path: A JSON or YAML file with definitions as OpenAI, Anthropic or an MCP server (``tools/list``) write them.
-            It may be a folder with skills, whose ``SKILL.md`` have name and description at their top.
-
-    Raises:
-        EvaluatorError: It cannot be read, or has another form.
-    """
-    listed = _skills(path) if path.is_dir() else _definitions(path)
-    tools: dict[str, ListedTool] = {}
-    for each in listed:
-        if each.name in tools:
-            raise EvaluatorError(f"{path.name}: found the tool {each.name!r} twice, expected it once")
-        tools[each.name] = each
-    if not tools:
-        raise EvaluatorError(f"{path.name}: found no tool, expected at least one")
-    return tools
-
-
-def _definitions(path: Path) -> Iterator[ListedTool]:
-    try:
-        data = read_document(path, path.name).data
-    except SuiteError as error:
-        raise EvaluatorError(str(error)) from None
-    for key in ("result", "tools"):  # MCP
-        if isinstance(data, Mapping) and key in data:
-            data = data[key]
-    if not isinstance(data, list):
-        raise EvaluatorError(f"{path.name}: found {kind(data)}, expected a list of tools, or an object with 'tools'")
-    for number, entry in enumerate(data):
-        inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
-        if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-            raise EvaluatorError(f"{path.name}[{number}]: found {kind(entry)}, expected a tool with its name")
-        schema: Mapping[str, Any] = next((inner[key] for key in _PARAMETERS if isinstance(inner.get(key), Mapping)), {})
-        yield ListedTool(inner["name"], str(inner.get("description") or ""), schema)
-
-
-def _skills(folder: Path) -> Iterator[ListedTool]:
-    for path in sorted(folder.rglob(_SKILL)):
-        name = path.relative_to(folder).as_posix()
-        try:
-            data = read_front_matter(path, name, "a skill")[0].data
-        except SuiteError as error:
-            raise EvaluatorError(str(error)) from None
-        if not isinstance(data.get("name"), str):
-            raise EvaluatorError(f"{name}: found no name at its top, expected '---', name, description, '---'")
-        yield ListedTool(data["name"], str(data.get("description") or ""))
 
 
 NONE = "none"

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
@@ -137,21 +137,6 @@ def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
             role = None
         steps.append(MessageStep(role, text, own_calls))
     return steps
-
-
-def in_turns(case: Case, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    """Return the calls of a conversation, each with its turn; unchanged where the messages do not say it."""
-    try:
-        steps = read_steps(messages_of(case) or ())
-    except (MissingTraceError, PredictionError):
-        return calls
-    turns, turn = [], 0
-    for step in steps:
-        turn += step.role == "user"
-        turns += [(call.name, max(turn, 1)) for call in step.calls]
-    if turn <= 1 or [name for name, _ in turns] != [call.name for call in calls]:
-        return calls
-    return [call._replace(turn=own) for call, (_, own) in zip(calls, turns, strict=True)]
 
 
 def _author(message: Any) -> Literal["user", "assistant"] | None:
@@ -372,8 +357,6 @@ def _call(item: Any, index: int) -> ToolCall:
 Order: TypeAlias = Literal["exact", "in_order", "any_order", "superset", "subset"]
 """The comparison of the names of calls."""
 
-ORDERS: Final = get_args(Order)
-
 
 def follows(expected: Sequence[str], called: Sequence[str], order: Order) -> bool:
     """Return whether calls follow the expected trajectory.
@@ -400,17 +383,6 @@ def follows(expected: Sequence[str], called: Sequence[str], order: Order) -> boo
     if order == "any_order":
         return right == actual
     return right <= actual if order == "superset" else actual <= right
-
-
-def common_subsequence(expected: Sequence[str], called: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence.
-
-    >>> common_subsequence("abcd", "badc")
-    2
-    """
-    from rapidfuzz.distance import LCSseq
-
-    return len(expected) if expected == called else LCSseq.similarity(expected, called)
 
 
 class _Action(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.evaluators.tools.calls import first_parting
+from pytest_llmeval.evaluators.calls import first_parting
 
 
 def user(text: str) -> dict[str, Any]:

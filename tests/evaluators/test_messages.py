@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace
 from pytest_llmeval.suite.registry import get_evaluator
 
 OPENAI = [

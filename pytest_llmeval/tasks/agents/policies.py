@@ -12,8 +12,8 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.answers import PatternError, compiled, found_by
+from pytest_llmeval.evaluators.calls import MessageStep, MissingTraceError, ToolCall, messages_of, read_steps
 from pytest_llmeval.evaluators.checks.contract import composed, quoted
-from pytest_llmeval.evaluators.tools.calls import MessageStep, MissingTraceError, ToolCall, messages_of, read_steps
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Evaluator ``tools``: tool calls and their order compared with what is expected."""
