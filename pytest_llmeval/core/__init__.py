@@ -1,10 +1,10 @@
 """The vocabulary of the package: cases, observations, evaluators, results, errors, wording."""
 
-__all__ = ("WINDOWS", "CallablePackage", "with_value")
+__all__ = ("WINDOWS", "CallablePackage", "grouped", "with_value")
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -16,7 +16,20 @@ WINDOWS: Final[bool] = os.name == "nt"
 """True if open files cannot be removed or replaced, and signals end other processes or reach all of a console."""
 
 
+Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key, in the order of the pairs.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.wording import excerpt
@@ -441,9 +442,7 @@ def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -
 
 
 def _variants(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
-    repeats: dict[str, list[int]] = {}
-    for number, step in steps.items():
-        repeats.setdefault(step.key, []).append(number)
+    repeats = grouped((step.key, number) for number, step in steps.items())
     what = {step.key: step.what for step in steps.values()}
     return [{"what": redact(what[key]), "repeats": each} for key, each in repeats.items()]
 

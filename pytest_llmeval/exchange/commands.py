@@ -16,6 +16,7 @@ from pytest_llmeval.cli.console import CommandResult, amount, count, say
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.runs import finished_lines
 from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, printable, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document
@@ -196,9 +197,7 @@ def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str])
 
 def _listed(constructs: Iterable[Construct], folder: str) -> Iterator[str]:
     """Yield an item for each kind and text, with all its places; their files are relative to a folder."""
-    groups: dict[tuple[str, str, str], list[Construct]] = {}
-    for each in constructs:
-        groups.setdefault((each.kind, each.summary, each.stub), []).append(each)
+    groups = grouped(((each.kind, each.summary, each.stub), each) for each in constructs)
     for (kind, text, stub), members in groups.items():
         places = ", ".join(f"`{_code(each.place.removeprefix(f'{folder}/'))}`" for each in members)
         times = f" ({len(members)} times)" if len(members) > 1 else ""

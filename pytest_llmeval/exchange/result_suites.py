@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec import structs
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
@@ -37,10 +38,7 @@ def cases_of(rows: Iterable[ResultRow]) -> dict[str, Case]:
 
     Labels are those of the first row that has them. Cost and latency are means over the runs that know them.
     """
-    by_case: dict[str, list[ResultRow]] = {}
-    for row in rows:
-        by_case.setdefault(row.case, []).append(row)
-    return {name: _case(name, of_case) for name, of_case in by_case.items()}
+    return {name: _case(name, of_case) for name, of_case in grouped((row.case, row) for row in rows).items()}
 
 
 def _case(name: str, rows: Sequence[ResultRow]) -> Case:

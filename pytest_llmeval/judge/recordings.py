@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.documents import decode, load_json, read_bytes
@@ -90,11 +91,11 @@ class Judgements:
 
     @cached_property
     def _by_case(self) -> "dict[str, list[StoredJudgement]]":
-        return _grouped((entry.case, entry) for entry in self.entries.values())
+        return grouped((entry.case, entry) for entry in self.entries.values())
 
     @cached_property
     def _by_mode(self) -> "dict[str, list[StoredJudgement]]":
-        return _grouped((entry.components["mode"], entry) for entry in self.entries.values())
+        return grouped((entry.components["mode"], entry) for entry in self.entries.values())
 
 
 def merge_judgements(
@@ -158,13 +159,6 @@ def _merged(path: Path, used: "Iterable[StoredJudgement]", lacking: Collection[s
     old = Judgements.read(path).entries.values()
     forget = {entry.case for entry in old}.difference(lacking) if lacking is not None else ()
     return merge_judgements(old, used, forget)
-
-
-def _grouped(pairs: "Iterable[tuple[str, StoredJudgement]]") -> "dict[str, list[StoredJudgement]]":
-    groups: dict[str, list[StoredJudgement]] = {}
-    for name, entry in pairs:
-        groups.setdefault(name, []).append(entry)
-    return groups
 
 
 def _most_like(components: Mapping[str, Any], entries: "Iterable[StoredJudgement]") -> "StoredJudgement | None":

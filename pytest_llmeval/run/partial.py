@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, MissingExtraError
 from pytest_llmeval.core.evaluator import Evaluator
@@ -111,10 +112,7 @@ class PartialResult:
         with_outcome = {**evaluators, OUTCOME: OUTCOME_EVALUATOR}
         groups: dict[str, dict[str, _Slice]] = {}
         for key in group_by:
-            members: dict[str, list[CaseRecord]] = {}
-            for record in records:
-                for group in groups_of_case(record.labels, key):
-                    members.setdefault(group, []).append(record)
+            members = grouped((group, record) for record in records for group in groups_of_case(record.labels, key))
             groups[key] = {name: _Slice.from_records(with_outcome, some) for name, some in members.items()}
         return cls(dict(evaluators), tuple(group_by), _Slice.from_records(with_outcome, records), groups)
 

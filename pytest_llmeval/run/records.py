@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import MissingDataError, MissingExtraError, format_error, origin
 from pytest_llmeval.core.evaluator import Evaluator
@@ -59,10 +60,7 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
 
 def not_computed(errored: Mapping[str, str]) -> Iterator[str]:
     """Yield which metrics have no value and why, each reason once."""
-    names: dict[str, list[str]] = {}
-    for name, why in errored.items():
-        names.setdefault(why, []).append(name)
-    for why, (first, *others) in names.items():
+    for why, (first, *others) in grouped((why, name) for name, why in errored.items()).items():
         yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
 
 

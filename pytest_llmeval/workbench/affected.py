@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -36,7 +34,7 @@ from pytest_llmeval.scoring.usage import UsageEvaluator
 from pytest_llmeval.services.machine import GitError, run_git
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.inputs import Inputs, ProjectInputs
-from pytest_llmeval.workbench.project import fork_point
+from pytest_llmeval.workbench.project import fork_point, run_pytest
 
 _CARRIED: Final = ("passed", "failed", "xfailed", "known_failure")
 _SHORT: Final = 7
@@ -518,19 +516,9 @@ def _collected(options: Namespace) -> dict[str, Any]:
     """Have pytest collect the suites, and return what it chose."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "affected.json")
-        arguments = ["--llmeval", f"--llmeval-affected={options.ref}", "--collect-only", "-q", "--color=no"]
-        arguments += ["-p", "no:cacheprovider", "-p", __name__, *options.paths]
+        arguments = [f"--llmeval-affected={options.ref}", "--collect-only", "-q", *options.paths]
         arguments += [f"--rootdir={options.rootdir}"] if options.rootdir else []
-        done = subprocess.run(  # noqa: S603 (our own interpreter)
-            [sys.executable, "-m", "pytest", *arguments],
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", _FILE: str(file)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        done = run_pytest(arguments, __name__, {_FILE: str(file)}, _TIMEOUT_S)
         if done.returncode not in _EXITS or not file.exists():
             printed = [line for line in (*done.stdout.splitlines(), *done.stderr.splitlines()) if line.strip()]
             errors = [line for line in printed if line.startswith("ERROR")] or printed[-1:]

@@ -37,7 +37,6 @@ from pytest_llmeval.workbench.comment_parts import (
     grouped_cases,
     job_repository,
     page_url,
-    regressed_case,
     repository_url,
     source_links,
 )
@@ -187,7 +186,7 @@ def comment_text(
         worse = grouped_cases(failing_case(*each) for each in fates.new)
         title = "Failing cases"
     else:
-        worse = grouped_cases(regressed_case(each) for each in comparison.regressed)
+        worse = grouped_cases(comparison.regressed)
         title = "What got worse"
     more_worse = _add_worse(sheet, title, worse, links)
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from pytest_llmeval.cli.reports import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.wording import counted, excerpt, number
 from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
 from pytest_llmeval.reports.failures import SuiteCase, failure_key, returned_modes, said_text
@@ -31,25 +32,6 @@ class Change(NamedTuple):
         """Whether the interval, which is not adjusted for the other metrics, excludes 0."""
         low, high = self.change.low, self.change.high
         return (low is not None and low > 0) or (high is not None and high < 0)
-
-
-class Regressed(NamedTuple):
-    """A case that is worse than in the baseline, or that fails and has no counterpart there.
-
-    Attributes:
-        suite: Of the case.
-        case: Its result now.
-        change: Outcome and score, before and now.
-        rank: Sorts the worst first: those whose fall failed a gate, new failures, then what gates look at, then shares
-            of a metric's range; metrics without a range, such as seconds, come last.
-        before: What the report of the baseline shows of it.
-    """
-
-    suite: SuiteReport
-    case: CaseReport
-    change: str
-    rank: tuple[bool, bool, bool, bool, float]
-    before: CaseReport = NO_CASE
 
 
 class CaseFates(NamedTuple):
@@ -83,7 +65,7 @@ class ReportComparison:
     declined: list[Change] = field(default_factory=list)
     improved: list[Change] = field(default_factory=list)
     unclear: list[Change] = field(default_factory=list)
-    regressed: list[Regressed] = field(default_factory=list)
+    regressed: list["CaseLine"] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -144,7 +126,7 @@ def compare_runs(run: RunReport, baseline: RunReport) -> ReportComparison:
         alone_here = (each for each in suite.cases if each.outcome in BAD and each.id not in before)
         new = (False, True, False, False, 0.0)
         comparison.regressed.extend(
-            Regressed(suite, each, f"{each.outcome}; not in the baseline", new) for each in alone_here
+            CaseLine(suite, each, f"{each.outcome}; not in the baseline", NO_CASE, rank=new) for each in alone_here
         )
     comparison.regressed.sort(key=lambda each: each.rank, reverse=True)
     return comparison
@@ -181,7 +163,7 @@ def _sort(comparison: ReportComparison, suite: SuiteReport, changes: Changes) ->
         listed.extend(Change(suite, name, each) for name, each in changes.named(*verdicts).items())
 
 
-def _regressed(pair: PairedScores) -> Iterator[Regressed]:
+def _regressed(pair: PairedScores) -> Iterator["CaseLine"]:
     before = {case.id: case for case in pair.there.cases}
     gated = set(pair.here.gated)
     fallen = {case for gate in pair.here.gates for case in gate.fallen}
@@ -202,7 +184,7 @@ def _regressed(pair: PairedScores) -> Iterator[Regressed]:
             if metric:
                 parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
             rank = case.id in fallen, newly, looked_at, bounded, share
-            yield Regressed(pair.here, case, "; ".join(parts), rank, old)
+            yield CaseLine(pair.here, case, "; ".join(parts), old, rank=rank)
 
 
 _WORDS = re.compile(
@@ -446,6 +428,8 @@ class CaseLine(NamedTuple):
         change: What changed.
         before: What the baseline shows of it; ``None`` without one.
         alike: Ids of further cases of the suite with the same question, answer and findings.
+        rank: Sorts cases that got worse, the worst first: those whose fall failed a gate, new failures, then what gates
+            look at, then shares of a metric's range; metrics without a range, such as seconds, come last.
     """
 
     suite: SuiteReport
@@ -453,6 +437,7 @@ class CaseLine(NamedTuple):
     change: str
     before: CaseReport | None = None
     alike: tuple[str, ...] = ()
+    rank: tuple[bool, bool, bool, bool, float] = (False, False, False, False, 0.0)
 
     @property
     def lacks_old_answer(self) -> bool:
@@ -488,16 +473,9 @@ class CaseLine(NamedTuple):
         return f"- {'<br>'.join(lines)}"
 
 
-def regressed_case(regressed: Regressed) -> CaseLine:
-    """Return a case that got worse as an item."""
-    return CaseLine(regressed.suite, regressed.case, regressed.change, regressed.before)
-
-
 def grouped_cases(lines: Iterable[CaseLine]) -> list[CaseLine]:
     """Return cases with those that fail alike in one line, the most frequent failures first."""
-    groups: dict[tuple[str, ...], list[CaseLine]] = {}
-    for each in lines:
-        groups.setdefault((each.suite.path, each.suite.suite, failure_key(each.case)), []).append(each)
+    groups = grouped(((each.suite.path, each.suite.suite, failure_key(each.case)), each) for each in lines)
     listed = [first._replace(alike=tuple(each.case.id for each in others)) for first, *others in groups.values()]
     return sorted(listed, key=lambda each: -len(each.alike))
 

@@ -12,6 +12,7 @@ from msgspec import to_builtins
 
 from pytest_llmeval.cli.console import CommandResult, amount, say, share
 from pytest_llmeval.cli.suite_file import open_noted
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.cli.reports import PairedScores
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.gates.change import GateEvidence
-    from pytest_llmeval.gates.contract import GateResult, MetricChange
-    from pytest_llmeval.reports.form import SuiteReport
+    from pytest_llmeval.gates.contract import MetricChange
 
 
 _COMPARE = (
@@ -65,7 +65,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _compare(options: Namespace) -> CommandResult:
     from pytest_llmeval.cli.reports import pair_suites
-    from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.gates.rules import judge_together
 
     if (options.baseline is None) == (options.second is None):
@@ -236,10 +235,7 @@ def _table(by_metric: "Mapping[str, MetricChange]", options: Namespace) -> Itera
     headers = ("metric", "baseline", "value", "change", between, "p", "cases", "MDE", "verdict")
     align = ("left", *["right"] * (len(headers) - 2), "left")
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
-    notes: dict[str, list[str]] = {}
-    for name, each in by_metric.items():
-        for note in each.notes:
-            notes.setdefault(note, []).append(name)
+    notes = grouped((note, name) for name, each in by_metric.items() for note in each.notes)
     yield from (f"{note}: {_listed(names, by_metric)}" for note, names in notes.items())
 
 

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from argparse import ArgumentParser, Namespace
@@ -30,7 +29,7 @@ from pytest_llmeval.data.files.places import display_path, own_file
 from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
 from pytest_llmeval.judge.spec import jurors_of
 from pytest_llmeval.services.secrets import proxy_for
-from pytest_llmeval.workbench.project import Project
+from pytest_llmeval.workbench.project import Project, run_pytest
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.spec import JudgeSpec
@@ -342,23 +341,13 @@ _EXITS = {0, 1, 5}
 
 
 def plan_run(files: Sequence[Path]) -> PlannedRun:
-    """Plan the run of some suites. pytest writes nothing: neither its cache nor compiled modules."""
+    """Plan the run of some suites."""
     command = shlex.join(["pytest", "--llmeval", "--llmeval-plan", *map(str, files)])
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "plan.json")
-        options = ["--llmeval", "--llmeval-plan", f"--llmeval-report={report}", "--color=no"]
-        options += ["-p", "no:cacheprovider", "-p", __name__]
+        arguments = ["--llmeval-plan", f"--llmeval-report={report}", *map(str, files)]
         try:
-            done = subprocess.run(  # noqa: S603 (our own interpreter)
-                [sys.executable, "-m", "pytest", *options, *map(str, files)],
-                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=_PLAN_TIMEOUT_S,
-                check=False,
-            )
+            done = run_pytest(arguments, __name__, {"COLUMNS": "120"}, _PLAN_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             return PlannedRun(works=False, error=f"it took longer than {_PLAN_TIMEOUT_S} s", command=command)
         data = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None

@@ -440,8 +440,6 @@ def _allowed(path: Path, folder: Path, commit: str, base: Path) -> Sequence[Allo
     Raises:
         LlmevalError: It is not committed, was changed by somebody else than the owners of the code, or has faults.
     """
-    from pytest_llmeval.data.files.documents import read_document
-
     document = read_document(path, str(path))
     content, faults = check(AllowFile, document.data, document, ())
     if content is not None:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.cli.console import CommandResult, refuse_input, say, write_text
 from pytest_llmeval.cli.options import add_options
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, excerpt, interval, listed, number
@@ -114,9 +115,7 @@ def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], confidence: flo
         modes: Their names.
         confidence: Of the intervals, between 0 and 1.
     """
-    drawn: dict[object, list[ModeNote]] = {}
-    for each in notes:
-        drawn.setdefault(each.subject, []).append(each)
+    drawn = grouped((each.subject, each) for each in notes)
     weights = [1 / about[0].probability for about in drawn.values()]
     shares = []
     for mode in modes:
@@ -258,10 +257,7 @@ def mode_report(book: ModeBook, by: str | None = None) -> ModeReport:
     people = listed(sorted({each.by for each in notes}))
     title = f"{counted(len(notes), 'note')} of {people} on {counted(answers, 'answer')}"
     examples = {each.mode: list(_examples(notes, each.mode)) for each in shares}
-    groups: dict[str, list[ModeNote]] = {}
-    for note in notes:
-        for value in _values(note, by or "run"):
-            groups.setdefault(value, []).append(note)
+    groups = grouped((value, note) for note in notes for value in _values(note, by or "run"))
     if by is None and len(groups) < 2:  # noqa: PLR2004 (one run is no trend)
         groups = {}
     names = [each.mode for each in shares]
@@ -277,10 +273,7 @@ def mode_report(book: ModeBook, by: str | None = None) -> ModeReport:
 
 def trend(book: ModeBook) -> Iterator[str]:
     """Yield the change of each mode from the first noted run to the last, with its interval (Newcombe 1998)."""
-    by_run: dict[str, list[ModeNote]] = {}
-    for note in book.notes:
-        if note.run:
-            by_run.setdefault(note.run, []).append(note)
+    by_run = grouped((note.run, note) for note in book.notes if note.run)
     first, last = min(by_run, default=""), max(by_run, default="")
     if first == last:
         return

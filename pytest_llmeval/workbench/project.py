@@ -1,8 +1,10 @@
-"""Facts about a project and its commits, read without running its code."""
+"""Facts about a project and its commits, read without running its code, and what pytest says of it."""
 
 import ast
 import configparser
 import os
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -245,6 +247,32 @@ class Project:
             return run_git(self.folder, *arguments).strip()
         except GitError:
             return ""
+
+
+def run_pytest(
+    arguments: Sequence[str], plugin: str, variables: Mapping[str, str], timeout: float
+) -> "subprocess.CompletedProcess[str]":
+    """Run pytest on a project, and return what it prints. It writes neither its cache nor compiled modules.
+
+    Args:
+        arguments: Those of pytest.
+        plugin: A module with further hooks.
+        variables: Of the environment.
+        timeout: Seconds that it may take.
+
+    Raises:
+        TimeoutExpired: It took longer.
+    """
+    return subprocess.run(  # noqa: S603 (our own interpreter)
+        [sys.executable, "-m", "pytest", "--llmeval", "--color=no", "-p", "no:cacheprovider", "-p", plugin, *arguments],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=timeout,
+        check=False,
+    )
 
 
 def changed_files(folder: Path, commit: str) -> list[str]:

@@ -6,6 +6,7 @@ import shlex
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
@@ -120,6 +121,15 @@ class _SentLabels(Struct, frozen=True, forbid_unknown_fields=True):
     events: list[ModeCreated | ModeRenamed | ModesMerged | ModeSplit] = []
 
 
+@contextmanager
+def _refusing(*faults: type[Exception]) -> Iterator[None]:
+    """Refuse a request for faults of the file, or of what was sent."""
+    try:
+        yield
+    except faults as error:
+        raise RefusedError(str(error)) from None
+
+
 class LabelFile:
     """The labels of a review in a file, beside those of other reviews.
 
@@ -146,10 +156,8 @@ class LabelFile:
         Raises:
             RefusedError: The file has faults.
         """
-        try:
+        with _refusing(SuiteError):
             labels = self.labels()
-        except SuiteError as error:
-            raise RefusedError(str(error)) from None
         return "".join(map(label_line, (each for each in labels if self._is_own(each, annotator))))
 
     def save(self, body: bytes) -> None:
@@ -180,10 +188,8 @@ class LabelFile:
             others = [each for each in self.labels() if each.subject not in new]
             return "".join(map(label_line, [*others, *new.values()]))
 
-        try:
+        with _refusing(SuiteError):
             rewrite(self.path, make)
-        except SuiteError as error:
-            raise RefusedError(str(error)) from None
 
     def _is_own(self, label: HumanLabel, annotator: str) -> bool:
         return label.annotator == annotator and label.review == self.review.id
@@ -226,10 +232,8 @@ class NoteFile(LabelFile):
         Raises:
             RefusedError: A file has faults.
         """
-        try:
+        with _refusing(SuiteError):
             book = self.book()
-        except SuiteError as error:
-            raise RefusedError(str(error)) from None
         notes = [each for each in book.notes if each.by == annotator and each.review == self.review.id]
         events = [each for each in book.lines if not isinstance(each, ModeNote)]
         return "".join([super().read(annotator), *map(mode_line, [*notes, *events])])
@@ -241,10 +245,8 @@ class NoteFile(LabelFile):
         lines: list[ModeLine] = [
             self.review.note(each.item, sent.annotator, each.at, each.modes, each.note, self.run) for each in noted
         ]
-        try:
+        with _refusing(SuiteError, ValueError):
             add_lines(self.notes, [read_line(to_builtins(each)) for each in (*lines, *sent.events)])
-        except (SuiteError, ValueError) as error:
-            raise RefusedError(str(error)) from None
         super()._write(sent)
 
 

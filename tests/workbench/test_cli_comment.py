@@ -21,7 +21,7 @@ from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.workbench import comment as comment_module
 from pytest_llmeval.workbench.comment import MARKER, comment_text
-from pytest_llmeval.workbench.comment_parts import Change, Regressed, ReportComparison, SourceLinks
+from pytest_llmeval.workbench.comment_parts import NO_CASE, CaseLine, Change, ReportComparison, SourceLinks
 
 Commented = Callable[..., str]
 
@@ -384,7 +384,7 @@ def test_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.
     run, _ = hostile_run(tmp_path, ["*" * 20], 300)
     suite = structs.replace(run.suites[0], suite="*" * 80)
     changes = [Change(suite, "*" * 20, MetricChange("declined", 1.0, 0.5, -0.5, -0.6, -0.4, 0.001, 40))] * 300
-    worse = [Regressed(suite, each, "*" * 290, (False, True, True, True, 1.0)) for each in suite.cases]
+    worse = [CaseLine(suite, each, "*" * 290, NO_CASE) for each in suite.cases]
     found = ReportComparison(
         declined=changes, improved=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300
     )

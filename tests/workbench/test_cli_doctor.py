@@ -59,7 +59,7 @@ def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
             if plan == "none":
                 patch.setattr("pytest_llmeval.workbench.doctor.plan_run", lambda _: PlannedRun(works=True))
             elif plan == "warm":
-                patch.setattr("pytest_llmeval.workbench.doctor.subprocess", WarmProcesses)
+                patch.setattr("pytest_llmeval.workbench.project.subprocess", WarmProcesses)
             for name in {*os.environ} - {*ENVIRONMENT}:
                 patch.delenv(name)
             for name, value in {**ENVIRONMENT, **(environment or {})}.items():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, expected_name, quotation, suggest
@@ -497,9 +498,7 @@ def add_predictions(
         faults: Gets the answers that belong nowhere, or to several cases, or where another came first.
         short_ids: Whether the part of an id behind the slash is enough where only one case has it.
     """
-    by_short_id: dict[str, list[str]] = {}
-    for name in cases if short_ids else ():
-        by_short_id.setdefault(name.rpartition("/")[2], []).append(name)
+    by_short_id = grouped((name.rpartition("/")[2], name) for name in (cases if short_ids else ()))
     same = {same_id(name): name for name in known}
     first: dict[str, RecordedAnswer] = {}
     unknown: list[RecordedAnswer] = []

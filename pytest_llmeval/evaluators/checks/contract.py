@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import structs
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import PARTS, Case, Parts, PredictionParts
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, format_error, price_hint
 from pytest_llmeval.core.evaluator import Reads
@@ -183,10 +184,7 @@ _DEFAULT = Parts()
 
 def not_made(findings: Iterable[CheckFinding]) -> dict[str, str]:
     """Return why checks could not be made, each cause with the checks that it keeps from being made."""
-    texts: dict[str, list[str]] = {}
-    for each in findings:
-        if None in (each.met, each.opposite):
-            texts.setdefault(each.cause, []).append(each.text)
+    texts = grouped((each.cause, each.text) for each in findings if None in (each.met, each.opposite))
     return {cause: ", ".join(dict.fromkeys(named)) for cause, named in texts.items()}
 
 

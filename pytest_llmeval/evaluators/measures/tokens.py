@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.wording import unknown_name
 
 _Rules: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
@@ -31,11 +32,7 @@ def _by_ending(*rules: tuple[str, Iterable[str]]) -> _Rules:
     Args:
         rules: Replacements, each with its suffixes.
     """
-    by_ending: dict[str, list[tuple[str, str]]] = {}
-    for replacement, suffixes in rules:
-        for suffix in suffixes:
-            by_ending.setdefault(suffix[-2:], []).append((suffix, replacement))
-    return by_ending
+    return grouped((suffix[-2:], (suffix, replacement)) for replacement, suffixes in rules for suffix in suffixes)
 
 
 # Of two suffixes that end in the same letters the longer one stands first, as in the paper.

@@ -4,12 +4,13 @@ A pair is a tuple whose last item is its emotion. Before it are the numbers of t
 utterance and, in Subtask 1 of SemEval-2024 Task 3, first token of the cause span and the token after its last.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.evaluators.measures.pieces import best_pairs
 
 if TYPE_CHECKING:
@@ -140,10 +141,7 @@ def _by_emotion(groups: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, in
 
 def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span]]:
     """Group spans by the values that must be equal for two of them to meet."""
-    groups: defaultdict[tuple[int, int, str], list[_Span]] = defaultdict(list)
-    for utterance, cause, start, end, emotion in pairs:
-        groups[utterance, cause, emotion].append((start, end))
-    return groups
+    return grouped(((utterance, cause, emotion), (start, end)) for utterance, cause, start, end, emotion in pairs)
 
 
 def _overlap(a: _Span, b: _Span) -> int:

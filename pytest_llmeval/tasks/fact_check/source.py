@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
@@ -86,9 +87,7 @@ class FactCheckSource(FileSource):
 
     def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
         """Return the recorded answers; of claims that are there several times, the answers come in the same order."""
-        waiting: dict[str, list[str]] = {}
-        for name, case in reversed(list(cases.items())):
-            waiting.setdefault(_key(case.input), []).append(name)
+        waiting = grouped((_key(case.input), name) for name, case in reversed(list(cases.items())))
 
         def with_id(row: Any) -> Any:
             if not isinstance(row, dict):

@@ -33,6 +33,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case, Parts
 from pytest_llmeval.core.errors import Fault, MissingDataError, SuiteError, format_error
 from pytest_llmeval.core.views import Mutator, Neighbours
@@ -332,9 +333,7 @@ def compute_metrics(
         for name, column in _scores([cases[row] for row in answered], names, options, missing).items()
     }
     columns["judge_score"] = _spread([judge_scores[row] for row in answered], answered, len(cases))
-    types: dict[str, list[int]] = {}
-    for row, case in enumerate(cases):
-        types.setdefault(case.labels["type"], []).append(row)
+    types = grouped((case.labels["type"], row) for row, case in enumerate(cases))
     absent = {
         name: sum(columns[name][row] is None for row in answered)
         for name in names

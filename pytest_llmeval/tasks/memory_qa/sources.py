@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
 from pytest_llmeval.core.wording import unknown_name
@@ -262,9 +263,7 @@ def load_dataset(name: str, path: str | Path | None = None, **options: Any) -> l
 
 
 def _samples(cases: list[Case]) -> Iterator[Sample]:
-    by_sample: dict[str, list[Case]] = {}
-    for case in cases:
-        by_sample.setdefault(case.input.get("conversation_id", case.id), []).append(case)
+    by_sample = grouped((case.input.get("conversation_id", case.id), case) for case in cases)
     for name, group in by_sample.items():
         question = group[0].input
         # What is left of a question of LongMemEval are its sessions and dates.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_llmeval.cli.console import CommandResult, say, write_text
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats.base import case_id, id_fault
 from pytest_llmeval.tasks.retrieval.ranking import Measured, Near, listed_values
@@ -225,9 +226,7 @@ def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
     counted = {"rows": 0, "usable": 0}
     drawn = _draw(_counted(corpus, counted, dropped), options)
     candidates = list(_distinct(drawn, dropped))
-    by_charge: dict[Charge, list[_Candidate]] = {}
-    for candidate in candidates:
-        by_charge.setdefault(candidate.query.charge, []).append(candidate)
+    by_charge = grouped((candidate.query.charge, candidate) for candidate in candidates)
     _find_positives(corpus, by_charge, options)
     queries: list[tuple[Judgement, list[Judgement]]] = []
     for candidate in candidates:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case, Parts, PredictionParts
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
 from pytest_llmeval.core.results import UNFAILED
@@ -51,10 +52,7 @@ def score_mutants(score: MutantScorer, suite: Suite, mutants: Sequence["Mutant"]
 
 def kinds_of(mutants: Sequence["Mutant"]) -> dict[str, list[int]]:
     """Return the places of mutants by the name of the mutator."""
-    kinds: dict[str, list[int]] = {}
-    for place, each in enumerate(mutants):
-        kinds.setdefault(each.mutator.name, []).append(place)
-    return kinds
+    return grouped((each.mutator.name, place) for place, each in enumerate(mutants))
 
 
 def is_wrong(case: Case, prediction: Any) -> bool:

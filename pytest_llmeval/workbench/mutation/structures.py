@@ -12,6 +12,7 @@ from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.evaluators.answers import answer_text, has_cjk, references
 from pytest_llmeval.evaluators.calls import follows, read_expected
 from pytest_llmeval.workbench.mutation.forms import calls, messages, normal, of_text, ranked, ranking, structure
+from pytest_llmeval.workbench.mutation.texts import MONTHS
 
 _FREE_ORDERS: Final = ("any_order", "superset", "subset")
 _FREE_LISTS: Final = ("list", "set", "ignore")
@@ -334,11 +335,7 @@ _SEPARABLE: Final = re.compile(r"(?<![\w.,-])(?<!\d\s)[1-9]\d{4,}(?![\w.,-]|\s\d
 _SEPARATED: Final = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:,\d{3})+(?![\w,]|\.\d)")
 _ISO: Final = re.compile(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\d-])")
 _CHINESE_DATE: Final = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})日")
-_MONTH: Final = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
-    *("November", "December"),
-)
-_WORDED_DATE: Final = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(_MONTH)}) (\d{{4}})\b")
+_WORDED_DATE: Final = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)}) (\d{{4}})\b")
 _NARROW: Final = "0123456789,!?:;()"
 _WIDE: Final = str.maketrans(_NARROW, "０１２３４５６７８９，！？：；（）")
 _BACK: Final = str.maketrans("０１２３４５６７８９，！？：；（）", _NARROW)
@@ -384,7 +381,7 @@ def _dated(text: str, _case: Case, _near: Neighbours) -> str:
         year, month, day = map(int, match.groups())
         if not _is_date(year, month, day):
             return match[0]
-        return f"{year}年{month}月{day}日" if chinese else f"{day} {_MONTH[month - 1]} {year}"
+        return f"{year}年{month}月{day}日" if chinese else f"{day} {MONTHS[month - 1]} {year}"
 
     def iso(match: re.Match[str]) -> str:
         year, month, day = map(int, match.groups())
@@ -395,7 +392,7 @@ def _dated(text: str, _case: Case, _near: Neighbours) -> str:
         return new
     if chinese:
         return _CHINESE_DATE.sub(iso, text)
-    return _WORDED_DATE.sub(lambda parts: f"{parts[3]}-{_MONTH.index(parts[2]) + 1:02}-{int(parts[1]):02}", text)
+    return _WORDED_DATE.sub(lambda parts: f"{parts[3]}-{MONTHS.index(parts[2]) + 1:02}-{int(parts[1]):02}", text)
 
 
 def _is_date(year: int, month: int, day: int) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.runs import JudgedSuite
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import fault_of
 from pytest_llmeval.core.results import PASS_RATE, UNFAILED, CaseRecord
 from pytest_llmeval.core.views import Mutator
@@ -255,7 +256,7 @@ class _MutationResults:
     def survival(self) -> Survival:
         """Put everything together."""
         mutation, suite = self.mutation, self.suite
-        kinds = list(map(self._kind, _by_mutator((each.mutant.mutator, each) for each in self.mutants)))
+        kinds = list(map(self._kind, grouped((each.mutant.mutator.name, each) for each in self.mutants).values()))
         by_case: dict[str, list[_ScoredMutant]] = {each.id: [] for each in mutation.cases}
         for each in self.mutants:
             by_case[each.mutant.case.id].append(each)
@@ -403,9 +404,8 @@ class _MutationResults:
     def _rewrites(self) -> Iterator[KindOutcome]:
         rewrites = self.mutation.rewrites
         executions = score_mutants(self.score, self.suite, rewrites)
-        for outcomes in _by_mutator(
-            (each.mutator, (each, result)) for each, result in zip(rewrites, executions, strict=True)
-        ):
+        results = zip(rewrites, executions, strict=True)
+        for outcomes in grouped((each.mutator.name, (each, result)) for each, result in results).values():
             failed = sum(result.record.outcome not in UNFAILED for _, result in outcomes)
             yield _outcome(outcomes[0][0].mutator, len(outcomes), failed, 0, {})
 
@@ -450,13 +450,6 @@ class _OffMetrics(Struct, frozen=True):
 
 def _worst_first(kind: KindOutcome) -> tuple[float, int, str]:
     return -(kind.rate or 0.0), -kind.mutants, kind.name
-
-
-def _by_mutator(results: Iterable[tuple[Mutator, Any]]) -> Iterable[list[Any]]:
-    by_name: dict[str, list[Any]] = {}
-    for mutator, each in results:
-        by_name.setdefault(mutator.name, []).append(each)
-    return by_name.values()
 
 
 def _outcome(mutator: Mutator, mutants: int, survived: int, undecided: int, unmoved: Mapping[str, int]) -> KindOutcome:

@@ -25,7 +25,7 @@ _COUNTED: Final = re.compile(
 )
 _CITATION: Final = re.compile(r"[\[［【](\d{1,3})[\]］】]")
 
-_MONTHS: Final = (
+MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
     *("November", "December"),
 )
@@ -33,7 +33,7 @@ _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturda
 _CHINESE_DAYS: Final = "一二三四五六日"
 _DATES: Final = (
     (re.compile(r"(?<=\d{4}-)\d{2}(?=-\d{2}(?!\d))"), lambda name: f"{int(name) % 12 + 1:02}"),
-    (re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b"), lambda name: _next(_MONTHS, name)),
+    (re.compile(rf"\b(?:{'|'.join(MONTHS)})\b"), lambda name: _next(MONTHS, name)),
     (re.compile(rf"\b(?:{'|'.join(_DAYS)})(?=s?\b)"), lambda name: _next(_DAYS, name)),
     (re.compile(r"(?<=年)\d{1,2}(?=月)|(?<![\d年])\d{1,2}(?=月\d{1,2}[日号])"), lambda name: f"{int(name) % 12 + 1}"),
     (re.compile("(?<=星期|礼拜)[一二三四五六日]|(?<=周)[一二三四五六日]"), lambda name: _next(_CHINESE_DAYS, name)),
@@ -99,9 +99,7 @@ _NEGATED: Final = (
 )
 
 _NAME: Final = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
-_NO_NAMES: Final = frozenset(
-    (*_MONTHS, *_DAYS, "The", "This", "That", "You", "They", "She", "Her", "His", "And", "But")
-)
+_NO_NAMES: Final = frozenset((*MONTHS, *_DAYS, "The", "This", "That", "You", "They", "She", "Her", "His", "And", "But"))
 _LINKS: Final = re.compile(r"\s*(?:,|;|and|or|und|&|/|\+|、|，|和|与|及|或|[-\u2013]|到|至)?\s*")
 """What stands between two facts whose order does not matter."""
 
@@ -183,7 +181,7 @@ def _date(text: str, case: Case, near: Neighbours) -> str | None:
 
 
 def _unit(text: str, case: Case, near: Neighbours) -> str | None:
-    return _substituted(text, _UNIT, ground(case), near, lambda unit: _UNITS[unit])
+    return _substituted(text, _UNIT, ground(case), near, _UNITS.__getitem__)
 
 
 def _sign(text: str, case: Case, _near: Neighbours) -> str | None:
@@ -195,7 +193,7 @@ def _sign(text: str, case: Case, _near: Neighbours) -> str | None:
 
 
 def _direction(text: str, case: Case, near: Neighbours) -> str | None:
-    return _substituted(text, _OPPOSITE, ground(case), near, lambda word: _OPPOSITES[word])
+    return _substituted(text, _OPPOSITE, ground(case), near, _OPPOSITES.__getitem__)
 
 
 def _negation(text: str, _case: Case, _near: Neighbours) -> str | None:

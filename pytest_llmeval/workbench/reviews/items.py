@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case, Parts, ShownPrints, answer_print, shown_prints, shown_text
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseOutcome
@@ -19,7 +20,7 @@ from pytest_llmeval.data.formats.spans import read_spans
 from pytest_llmeval.data.formats.traces import case_of_spans
 from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
-from pytest_llmeval.reports.form import CaseReport, JudgingReport, RunReport, SuiteReport
+from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.workbench.reviews.draws import drawn, shuffled
 from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
@@ -283,10 +284,8 @@ def _check_texts(suites: Sequence[SuiteReport]) -> None:
 def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) -> Iterator[ReviewItem]:
     """Yield the answer to a case, or those of its turns."""
     prediction = case.answers[0].value
-    by_question: dict[str, list[JudgingReport]] = {}
-    for each in case.judgings:
-        if each.evaluator == label and "answer" in each.question:
-            by_question.setdefault(json.dumps(each.question, sort_keys=True), []).append(each)
+    judgings_of_answers = [each for each in case.judgings if each.evaluator == label and "answer" in each.question]
+    by_question = grouped((json.dumps(each.question, sort_keys=True), each) for each in judgings_of_answers)
     if not by_question:
         part = Parts().find("answer", prediction)
         answer = prediction if part is MISSING else part
