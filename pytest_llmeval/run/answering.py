@@ -29,6 +29,7 @@ from pytest_llmeval.run.links import (
     Recording,
     Shared,
     batch_target,
+    traced,
 )
 from pytest_llmeval.services.background import Background, Pending, SharedTask, ThisThread, together
 from pytest_llmeval.suite.suite import SuiteKey
@@ -91,7 +92,7 @@ class Answering:
         """
         budgeted = () if self.store is None else (Budgeted(self.store),)
         recording = Recording(self.recordings, self.store)
-        calls = (self._limited, *budgeted, recording, InWorld(thread), self._conversations)
+        calls = (self._limited, *budgeted, recording, InWorld(thread), self._conversations, traced)
         return chain((*links, *calls), AskTarget(self.limit, thread))
 
     def _chain_for(self, job: Job, thread: ThisThread | None) -> Next:

@@ -512,7 +512,7 @@ def json_like(prediction: Any) -> Any:
     """
     if prediction is None or type(prediction) is str:
         return prediction
-    from pytest_llmeval.targets.tracing import as_prediction
+    from pytest_llmeval.targets.results import as_prediction
 
     try:
         read = as_prediction(prediction)

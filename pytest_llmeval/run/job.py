@@ -1,7 +1,7 @@
 """The job of answering a case, the answer, what that took (seconds, tokens, money), and the targets that answer."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
@@ -100,6 +100,7 @@ class Job(Struct, frozen=True):
         block: Cases that are asked for together; default: the case alone.
         messages: What has been said in its conversation, to which the target replies; ``None``: it gets the input.
         world: In which the target answers, once it is set up.
+        around: Returns a context manager that is entered around the target's work, in the thread or task of that.
     """
 
     loaded: LoadedCase
@@ -112,6 +113,7 @@ class Job(Struct, frozen=True):
     block: Sequence[Case] = ()
     messages: list[Any] | None = None
     world: "World | None" = None
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def suite(self) -> Suite:

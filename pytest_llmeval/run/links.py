@@ -17,10 +17,11 @@ from pytest_llmeval.core.errors import LlmevalError, PredictionError, price_hint
 from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run.conversation import beginning, turns_of
 from pytest_llmeval.run.execute import json_like
-from pytest_llmeval.run.job import FIGURE_DIGITS, Answers, Job, Next, with_figures
+from pytest_llmeval.run.job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
 from pytest_llmeval.run.score import cut_in_blocks
 from pytest_llmeval.services.background import SharedTask, Stopwatch, ThisThread
 from pytest_llmeval.services.secrets import secret_values
+from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import World, call_target, for_case, in_world, typed_input, within
 from pytest_llmeval.targets.recordings import Recordings, recorded_figures, recording
@@ -377,6 +378,18 @@ class InWorld:
         return await within(world, lambda: ask(structs.replace(job, world=world)))
 
 
+async def traced(job: Job, ask: Next) -> Answers:
+    """Return the answers of the next link, with what spans tell of them if the suite says ``traces: true``.
+
+    The link that collects spans is an extension; see `Registry.extend`.
+    """
+    spec = job.suite.target
+    if spec is None or not spec.traces or job.case.conversation:
+        return await ask(job)
+    link: Link = default_registry().extensions("traced")[-1].load()
+    return await link(job, ask)
+
+
 @dataclass(frozen=True)
 class AskTarget:
     """The end of the chain: calls the target.
@@ -408,7 +421,7 @@ class AskTarget:
 
     async def _call(self, job: Job, target: Callable[..., Any]) -> Any:
         spec, world = job.suite.target, job.world
-        ask = partial(call_target, timeout=spec.timeout if spec is not None else None)
+        ask = partial(call_target, timeout=spec.timeout if spec is not None else None, around=job.around)
         if job.messages is None:
             value = typed_input(target, job.case.input, job.suite.types.get("input"))
         else:
@@ -418,12 +431,7 @@ class AskTarget:
         elif self.thread is not None:
             ask = partial(ask, run=partial(self._run_in, self.thread))
         bound = for_case(target if world is None else in_world(target, world.value), job.suite.typed(job.case))
-        if spec is None or not spec.traces or job.case.conversation:
-            return await ask(bound, value)
-        from pytest_llmeval.targets.tracing import TracedCall
-
-        traced = TracedCall()
-        return traced.joined(json_like(await ask(traced.wrap(bound), value)))
+        return await ask(bound, value)
 
     async def _run_in(self, thread: ThisThread, work: Callable[[], Any]) -> Any:
         """Call a plain target in the thread that waits for it; what it asks is a part of its call."""

@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import is_dataclass
 from functools import lru_cache, partial
 from importlib.metadata import distribution, packages_distributions
@@ -42,6 +42,7 @@ async def call_target(
     run: CallPlain | None = None,
     *,
     can_be_left: bool = False,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Any:
     """Return a target's prediction for an input, without holding up the event loop.
 
@@ -51,6 +52,7 @@ async def call_target(
         timeout: Seconds that the target may take; ``None`` waits for ever.
         run: Calls a plain target that has no time limit; default: in a thread of its own, which can be left behind.
         can_be_left: Whether `run` calls in a thread that can be left behind, and so takes one with a time limit.
+        around: Returns a context manager that is entered around the call, and around waiting for what it returns.
 
     Raises:
         PredictionError: It took longer than the limit, called ``sys.exit``, cancelled itself, or does not
@@ -63,11 +65,11 @@ async def call_target(
     itself = getattr(target, "clocks_itself", False) is True
 
     def call() -> Any:
-        with watch.call():
+        with watch.call(), around():
             return target(value)
 
     async def awaited(answer: Awaitable[Any]) -> Any:
-        with nullcontext() if itself else watch.call():
+        with nullcontext() if itself else watch.call(), around():
             return await answer
 
     if run is None or (timeout is not None and not can_be_left):

@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from pytest_llmeval import Case, PredictionError
 from pytest_llmeval.core.errors import BudgetError
 from pytest_llmeval.judge.options import Budget
 from pytest_llmeval.judge.service import CallLimit
+from pytest_llmeval.run import links
 from pytest_llmeval.run.answering import Opponents, chain
 from pytest_llmeval.run.conversation import Conversations
 from pytest_llmeval.run.job import Answers, GivenTarget, Job, Link, LoadedCase, Next, answer_to
@@ -28,9 +30,11 @@ from pytest_llmeval.run.links import (
     Recorded,
     Recording,
     Shared,
+    traced,
 )
 from pytest_llmeval.services.background import ThisThread
 from pytest_llmeval.suite.model_settings import ConversationSpec
+from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.spec import TargetSpec
 
@@ -414,3 +418,38 @@ def test_a_service_gets_all_inputs_of_a_block_in_one_call() -> None:
     assert predictions(run(AskTarget(CallLimit(1))(job_for(target=Echo(), block=blocks)))) == {"a": "1 a", "b": "1 b"}
     turn = job_for(TALK, Echo(), messages=SCRIPT)
     assert predictions(run(AskTarget(CallLimit(1))(turn))) == {"talk": "2 bye"}
+
+
+async def coroutine(value: str) -> str:
+    return value
+
+
+def later(value: str) -> Coroutine[Any, Any, str]:
+    return coroutine(value)
+
+
+@pytest.mark.parametrize(("target", "times"), [(answer_of, 1), (coroutine, 1), (later, 2)])
+def test_a_link_of_a_plugin_is_entered_around_targets_whose_suite_has_traces(
+    monkeypatch: pytest.MonkeyPatch, target: Any, times: int
+) -> None:
+    entered: list[str] = []
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        entered.append(threading.current_thread().name)
+        yield
+
+    async def counting(job: Job, ask: Next) -> Answers:
+        answers = await ask(structs.replace(job, around=around))
+        return {name: each.answered(len(entered)) for name, each in answers.items() if isinstance(each, Case)}
+
+    registry = Registry()
+    registry.extend("traced", counting)
+    monkeypatch.setattr(links, "default_registry", lambda: registry)
+    ask = chain([traced], AskTarget(CallLimit(1)))
+    run(ask(job_for(target=target)))
+    assert entered == []
+    spec = TargetSpec(python="bot:answer", traces=True)
+    assert predictions(run(ask(job_for(target=target, suite=length_suite(*CASES, target=spec))))) == {"a": times}
+    is_thread = target is not coroutine
+    assert entered[0].startswith("llmeval-target") is is_thread

@@ -1,13 +1,23 @@
-"""Scores as telemetry: events by OpenTelemetry's conventions for generative AI, and a span for the run."""
+"""The SDK of OpenTelemetry: scores sent to a collector, and the spans that a target emits while it answers.
 
-from collections.abc import Iterator, Mapping, Sequence
+Scores are events by the conventions for generative AI, and a run is a span.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from msgspec import structs
+
 from pytest_llmeval._version import __version__
+from pytest_llmeval.core.case import Case, without_parts
 from pytest_llmeval.core.errors import MissingExtraError, format_error
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.formats.traces import judged_trace
+from pytest_llmeval.data.formats.spans import Event, TraceSpan
+from pytest_llmeval.data.formats.traces import case_of_spans, judged_trace
+from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.services.secrets import Redactor
 
 if TYPE_CHECKING:
@@ -17,6 +27,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
     from pytest_llmeval.reports.form import RunReport
+    from pytest_llmeval.run.job import Answers, Job, Next
     from pytest_llmeval.run.stages import Suites
 
 _EVENT: Final = "gen_ai.evaluation.result"
@@ -218,3 +229,129 @@ def _export(exporter: Any, finished: Sequence[Any], success: object) -> bool:
         return any(exporter.export(batch) is not success for batch in batches)
     finally:
         exporter.shutdown()
+
+
+_PARTS: Final = ("answer", "messages", "tool_calls", "contexts", "usage", "trace")
+
+
+async def answer_traced(job: "Job", ask: "Next") -> "Answers":
+    """Return the answers of the next link with the parts that only the spans of the target tell; see `Registry.extend`.
+
+    Raises:
+        MissingExtraError: The SDK of OpenTelemetry is not installed.
+    """
+    call = TracedCall()
+    answers = await ask(structs.replace(job, around=call.collecting))
+    return {
+        name: each.answered(json_like(call.joined(each.prediction))) if isinstance(each, Case) else each
+        for name, each in answers.items()
+    }
+
+
+class TracedCall:
+    """One call of a target, with the spans that belong to it.
+
+    A span belongs to the call within which it began: OpenTelemetry passes its context on to coroutines and, where the
+    application does, to threads.
+
+    Raises:
+        MissingExtraError: The SDK of OpenTelemetry is not installed.
+    """
+
+    def __init__(self) -> None:
+        self._tracer = _own_tracer()
+        self._spans: list[Any] = []
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Collect the spans that begin in here."""
+        with self._tracer.start_as_current_span("llmeval case") as span:
+            trace = span.get_span_context().trace_id
+            _PROCESSOR.open[trace] = self._spans
+            try:
+                yield
+            finally:
+                del _PROCESSOR.open[trace]
+
+    def joined(self, answer: Any) -> Any:
+        """Return an answer with the spans, and the parts that only they tell."""
+        case = case_of_spans("live", [_plain(each) for each in self._spans]) if self._spans else None
+        if case is None:
+            return answer
+        parts = {name: case.prediction[name] for name in _PARTS if name in case.prediction}
+        parts["trace"].pop("notes", None)  # the span around the call is not among them
+        parts.get("usage", {}).pop("latency_s", None)  # the call itself is measured
+        own = answer if isinstance(answer, Mapping) else {} if answer is None else {"answer": answer}
+        if without_parts(own, None):  # a record, which is itself the answer
+            parts.pop("answer", None)
+        return {**parts, **own}
+
+
+class _Processor:
+    """A processor of spans that keeps those of the calls under way."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, list[Any]] = {}
+        self.known: set[int] = set()
+        self.lock = threading.Lock()
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        """Nothing is known of a span before it ends."""
+
+    def on_end(self, span: Any) -> None:
+        """Keep a span of a call."""
+        spans = self.open.get(span.context.trace_id)
+        if spans is not None:
+            spans.append(span)
+
+    def _on_ending(self, span: Any) -> None:
+        """Newer versions of the SDK tell of a span that is about to end."""
+
+    def shutdown(self) -> None:
+        """Nothing is held."""
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Nothing is waiting."""
+        del timeout_millis
+        return True
+
+
+_PROCESSOR: Final = _Processor()
+
+
+def _own_tracer() -> "Tracer":
+    """Return a tracer of the application's own provider; where it has none, it gets one that sends nothing."""
+    try:
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+    except ImportError as error:
+        raise MissingExtraError("a target with 'traces: true'", "otel", error) from error
+    with _PROCESSOR.lock:
+        provider: Any = trace.get_tracer_provider()
+        if not hasattr(provider, "add_span_processor"):
+            provider = TracerProvider()
+            trace.set_tracer_provider(provider)
+        if id(provider) not in _PROCESSOR.known:
+            provider.add_span_processor(_PROCESSOR)
+            _PROCESSOR.known.add(id(provider))
+    return trace.get_tracer(_SCOPE)
+
+
+def _plain(span: Any) -> TraceSpan:
+    """Return a span of the SDK as one of a file."""
+    return TraceSpan(
+        f"{span.context.trace_id:032x}",
+        f"{span.context.span_id:016x}",
+        "" if span.parent is None else f"{span.parent.span_id:016x}",
+        span.name,
+        span.start_time or 0,
+        span.end_time or 0,
+        _listed(span.attributes),
+        events=[Event(each.name, _listed(each.attributes)) for each in span.events],
+        failed=span.status.status_code.name == "ERROR",
+    )
+
+
+def _listed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+    values: Iterable[tuple[str, Any]] = (attributes or {}).items()
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
