@@ -442,6 +442,50 @@ class Evaluator(QuestionDefaults, ABC):
         }
 
 
+class RecordedCounts(Evaluator):
+    """An evaluator of counts that a run records: it computes metrics from sums, and measures no case itself."""
+
+    origin: ClassVar[str]
+    """Where its counts come from, such as ``calls are recorded``."""
+
+    def measure(self, case: Case) -> Observation:
+        """Refuse: there is nothing to measure."""
+        raise EvaluatorError(f"case {case.id!r}: {self.origin}, not measured")
+
+
+@dataclass(frozen=True)
+class WrappedEvaluator(RecordedCounts):
+    """An evaluator over the counts of another one, whose values it changes.
+
+    Attributes:
+        evaluator: The one that measures.
+    """
+
+    evaluator: Evaluator
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
+        """The name of the evaluator that measures."""
+        return self.evaluator.name
+
+    @property
+    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
+        """As the evaluator that measures."""
+        return self.evaluator.pools_undefined
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics of the evaluator that measures."""
+        return self.evaluator.describe()
+
+    def error_buckets(self) -> "Sequence[ErrorBucket]":
+        """Return those of the evaluator that measures."""
+        return self.evaluator.error_buckets()
+
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return those of the evaluator that measures."""
+        return self.evaluator.tables()
+
+
 _SLACK = 1e-12
 _NO_DETAILS: Mapping[str, Any] = {}
 

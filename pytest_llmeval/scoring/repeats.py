@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError, FieldsError
-from pytest_llmeval.core.evaluator import Basis, ErrorBucket, Evaluator, Metric
+from pytest_llmeval.core.errors import FieldsError
+from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric, RecordedCounts, WrappedEvaluator
 from pytest_llmeval.core.observation import Observation, Sums, abstained_of
 from pytest_llmeval.core.tables import ReportTable, has_counts
 from pytest_llmeval.scoring.case_scores import TOLERANCE
@@ -139,7 +138,7 @@ REDUCERS: Mapping[str, Callable[[Sequence[float], Metric, Repeats], float]] = {
 
 
 @dataclass(frozen=True)
-class Reduced(Evaluator):
+class Reduced(WrappedEvaluator):
     """An evaluator over repeats: its observations are reduced ones, its values means over cases.
 
     Attributes:
@@ -149,17 +148,13 @@ class Reduced(Evaluator):
             metric without one the whole case abstains.
     """
 
-    evaluator: Evaluator
+    origin = "repeats are reduced"
+
     repeats: Repeats
     counts_abstained: bool = True
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
-        """The name of the evaluator that measures."""
-        return self.evaluator.name
-
-    @property
-    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
+    def pools_undefined(self) -> bool:  # type: ignore[override]  # a class variable of evaluators that measure
         """As the evaluator that measures, whose formula it is for ``mean``."""
         return self.evaluator.pools_undefined and self.repeats.reduce == "mean"
 
@@ -173,10 +168,6 @@ class Reduced(Evaluator):
             )
             for metric in self.evaluator.describe()
         ]
-
-    def measure(self, case: Case) -> Observation:
-        """Refuse: only repeats that have been measured can be reduced."""
-        raise EvaluatorError(f"case {case.id!r}: repeats are reduced, not measured")
 
     def reduce(self, observations: Sequence[Observation]) -> Observation:
         """Make one observation of those of all repeats.
@@ -217,10 +208,6 @@ class Reduced(Evaluator):
         """Return what values rest on, as far as repeats are averaged: of other reductions no case has any."""
         return self.evaluator.basis(measured_counts(sums)) if self.repeats.reduce == "mean" else {}
 
-    def error_buckets(self) -> Sequence[ErrorBucket]:
-        """Return those of the evaluator that measures."""
-        return self.evaluator.error_buckets()
-
     def tables(self) -> Sequence[ReportTable]:
         """Return those of the evaluator that measures; counts are kept only where repeats are averaged."""
         return [each for each in self.evaluator.tables() if self.repeats.reduce == "mean" or not has_counts(each)]
@@ -259,7 +246,7 @@ class Reduced(Evaluator):
 
 
 @dataclass(frozen=True)
-class WithFalls(Evaluator):
+class WithFalls(WrappedEvaluator):
     """An evaluator by which cases, or a part of their runs, that leave nothing to score count as the worst value.
 
     A value over `scored` cases with a score and `fallen` ones is the mean of the value and the worst one, by their
@@ -270,26 +257,9 @@ class WithFalls(Evaluator):
         worst: Metric, as it names it, to the worst value.
     """
 
-    evaluator: Evaluator
+    origin = "falls are counted"
+
     worst: Mapping[str, float]
-
-    @property
-    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
-        """The name of the evaluator that measures."""
-        return self.evaluator.name
-
-    @property
-    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
-        """As the evaluator that measures."""
-        return self.evaluator.pools_undefined
-
-    def describe(self) -> Sequence[Metric]:
-        """Return the metrics of the evaluator that measures."""
-        return self.evaluator.describe()
-
-    def measure(self, case: Case) -> Observation:
-        """Refuse: falls are counted in what has been measured."""
-        raise EvaluatorError(f"case {case.id!r}: falls are counted, not measured")
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what values rest on, by the counts that the evaluator has."""
@@ -390,7 +360,7 @@ def _without_mark(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reliability(Evaluator):
+class Reliability(RecordedCounts):
     """The probability that cases pass when they run again.
 
     * ``pass@k``: the probability that at least one of k runs of a case passes; ``pass@1`` is the share that passes;
@@ -404,6 +374,7 @@ class Reliability(Evaluator):
     """
 
     name = RELIABILITY
+    origin = "repeats are counted"
 
     times: int
 
@@ -415,10 +386,6 @@ class Reliability(Evaluator):
     @cached_property
     def _named(self) -> Sequence[tuple[str, int]]:
         return [(mark, k) for mark in _ESTIMATES for k in range(1, min(self.times, _MOST_TRIES) + 1)]
-
-    def measure(self, case: Case) -> Observation:
-        """Refuse: only runs that have been judged can be counted."""
-        raise EvaluatorError(f"case {case.id!r}: repeats are counted, not measured")
 
     def reduce(self, observations: Sequence[Observation]) -> Observation:
         """Return the observation of a case from those of its runs, made by `passing`."""

@@ -8,9 +8,9 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.case import Case, groups_of_case
+from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric
+from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric, RecordedCounts
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import (
     PASS_RATE,
@@ -55,16 +55,14 @@ _NOT_RUN, _PASSED, _NOT_PASSED = (
 
 
 @dataclass(frozen=True)
-class _PassRate(Evaluator):
+class _PassRate(RecordedCounts):
     """The share of passed cases, as one more pair of counts, so that it gets groups and intervals like any metric."""
 
     name = OUTCOME
+    origin = "outcomes are recorded"
 
     def describe(self) -> Sequence[Metric]:
         return (Metric(PASS_RATE, averaged=True),)
-
-    def measure(self, case: Case) -> Observation:
-        raise EvaluatorError(f"case {case.id!r}: outcomes are recorded, not measured")
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
         return {PASS_RATE: sums["passed"] / sums["ran"]}

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Struct, field, structs
 
-from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Metric, RecordedCounts
 from pytest_llmeval.core.observation import Observation, Sums
 from pytest_llmeval.core.results import JudgeCall, TargetUsage
 
@@ -47,10 +45,11 @@ FORMER_FIGURES = {"cost_usd": "judge_cost_usd"}
 
 
 @dataclass(frozen=True)
-class UsageEvaluator(Evaluator):
+class UsageEvaluator(RecordedCounts):
     """Sums of a suite's calls; latencies are means, so that percentiles over cases make sense."""
 
     name = USAGE
+    origin = "calls are recorded"
 
     def describe(self) -> Sequence[Metric]:
         """Name the figures; all of them are better when small."""
@@ -58,10 +57,6 @@ class UsageEvaluator(Evaluator):
         return [
             Metric(name, higher_is_better=False, high=None, signature=signature) for name, signature in figures.items()
         ]
-
-    def measure(self, case: Case) -> Observation:
-        """Refuse: calls are recorded where they are made."""
-        raise EvaluatorError(f"case {case.id!r}: calls are recorded, not measured")
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
         """Return totals, ``nan`` if a part of them is unknown, and mean latencies."""

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Basis, ErrorBucket, Evaluator, Metric
+from pytest_llmeval.core.evaluator import Basis, Metric, RecordedCounts, WrappedEvaluator
 from pytest_llmeval.core.observation import Observation, Sums, Totals
-from pytest_llmeval.core.tables import ReportTable, cell_name, read_cells
+from pytest_llmeval.core.tables import cell_name, read_cells
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.judge.judged_case import LEAST_LABELS, unseen_errors
 from pytest_llmeval.evaluators.measures.confusion import ratio
@@ -32,13 +30,14 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True)
-class VerdictStatistics(Evaluator):
+class VerdictStatistics(RecordedCounts):
     """Figures about the verdicts of several judges on the questions of one evaluator, whose label names the metrics.
 
     Attributes:
         of: Label of the evaluator that asks.
     """
 
+    origin = "a panel is asked"
     pools_undefined = True  # what no single case has, cases together do
 
     kind: ClassVar[str]
@@ -53,10 +52,6 @@ class VerdictStatistics(Evaluator):
 
     def _metric(self, name: str) -> str:
         return f"{self.of}_{self.kind}_{name}"
-
-    def measure(self, case: Case) -> Observation:
-        """Refuse: judges are asked, not measured."""
-        raise EvaluatorError(f"case {case.id!r}: a panel is asked, not measured")
 
     @property
     def counts_verdicts_of(self) -> str:
@@ -214,7 +209,7 @@ def _by_small(verdict: "Verdict | LlmevalError") -> "Verdict | LlmevalError":
 
 
 @dataclass(frozen=True)
-class Cascaded(Evaluator):
+class Cascaded(WrappedEvaluator):
     """An evaluator whose questions go to a cascade of judges: its values are those that the large judge would give.
 
     To the counts of the cases by the verdicts of the cascade, it adds what the large judge adds to the audited ones,
@@ -230,18 +225,9 @@ class Cascaded(Evaluator):
         audit: The share that is audited.
     """
 
-    evaluator: Evaluator
+    origin = "a cascade is asked"
+
     audit: float
-
-    @property
-    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
-        """The name of the evaluator that measures."""
-        return self.evaluator.name
-
-    @property
-    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
-        """As the evaluator that measures, whose formula it is."""
-        return self.evaluator.pools_undefined
 
     def describe(self) -> Sequence[Metric]:
         """Return its metrics, with the audit in their signatures; corrected ones are no means of scores of cases."""
@@ -252,18 +238,6 @@ class Cascaded(Evaluator):
             )
             for each in self.evaluator.describe()
         ]
-
-    def measure(self, case: Case) -> Observation:
-        """Refuse: a cascade is asked, not measured."""
-        raise EvaluatorError(f"case {case.id!r}: a cascade is asked, not measured")
-
-    def error_buckets(self) -> Sequence[ErrorBucket]:
-        """Return those of the evaluator that measures."""
-        return self.evaluator.error_buckets()
-
-    def tables(self) -> Sequence[ReportTable]:
-        """Return those of the evaluator that measures."""
-        return self.evaluator.tables()
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
         """Apply the evaluator's formula to corrected counts; what people correct already, to the counts themselves."""
